@@ -1,0 +1,97 @@
+// Package account holds the records that admission, the ledger and the store
+// share: accounts, keys and ledger entries. They are plain values; whoever
+// changes one makes a new one.
+package account
+
+import (
+	"slices"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// Account is who is limited and billed.
+type Account struct {
+	ID        string // "acct_" + random
+	Name      string // unique, chosen by the operator
+	Unlimited bool   // admission checks no money; rows are written all the same
+	Disabled  bool   // every key of it is refused
+	// Concurrency is the most requests at once, over all endpoints. 0 = no limit.
+	Concurrency int
+	// TokensPerMinute is the capacity and the refill per minute of the token bucket. 0 = no limit.
+	TokensPerMinute int64
+	// Models are the ids it may use; empty means all.
+	Models  []string
+	Created time.Time
+}
+
+// MayUse says whether the account is entitled to a model. One that it may not
+// use is treated like an unknown one.
+func (a Account) MayUse(model string) bool {
+	return len(a.Models) == 0 || slices.Contains(a.Models, model)
+}
+
+// Key is a secret that acts for an account. The secret itself is shown once
+// and never kept: Hash is its SHA-256.
+type Key struct {
+	ID        string // "key_" + random; safe to log
+	AccountID string
+	Hash      [32]byte
+	Hint      string // first characters, for lists
+	Created   time.Time
+	Expires   time.Time // zero = never
+	Revoked   time.Time // zero = active
+	LastUsed  time.Time // coarse; zero = never
+}
+
+// EntryKind says what a ledger entry is.
+type EntryKind string
+
+const (
+	// TopUp adds money (or removes it: a correction by the operator).
+	TopUp EntryKind = "topup"
+	// Hold reserves money for a request. It changes no balance; open holds
+	// reduce what is available.
+	Hold EntryKind = "hold"
+	// Checkpoint records what a running request has used; it changes no balance.
+	Checkpoint EntryKind = "checkpoint"
+	// Settlement closes a hold and charges its request, once.
+	Settlement EntryKind = "settlement"
+	// Adjustment re-rates a settlement and names it.
+	Adjustment EntryKind = "adjustment"
+)
+
+// Reason says how a settled request ended.
+type Reason string
+
+const (
+	Finished  Reason = "finished"
+	Cancelled Reason = "cancelled"
+	Crashed   Reason = "crashed"
+	Failed    Reason = "error"
+)
+
+// Entry is one append-only ledger row. Amount changes the balance: positive
+// for a top-up, negative or zero for a settlement, zero for holds and checkpoints.
+type Entry struct {
+	ID        int64 // assigned by the store, rising
+	Kind      EntryKind
+	AccountID string
+	RequestID string // empty for top-ups
+	KeyID     string
+	Model     string
+	Time      time.Time
+	Amount    abi.Nano
+	Held      abi.Nano // Hold: the money reserved
+	Usage     abi.Usage
+	Tier      int    // 1, or 2 for the long-context rates
+	Reason    Reason // Settlement
+	// ModuleDigest and InputHash name the billing module and the exact input
+	// that gave Amount; Provisional marks a charge made by the built-in tariff
+	// in place of a module that failed.
+	ModuleDigest string
+	InputHash    string
+	Provisional  bool
+	Settles      int64  // Adjustment: ID of the settlement it re-rates
+	Note         string // TopUp, Adjustment: the operator's words
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/engine/kv"
+	"corenode/wasm/abi"
+)
+
+// Handle pins a conversation's prefix in the cache; the session that holds it
+// gives it back with Stepper.Release. Its epoch makes a second release harmless.
+type Handle = kv.Handle
+
+// Job is one prepared request on its way through a step loop.
+type Job struct {
+	ID      string // request id
+	Account string // account id; prefixes are never shared between accounts
+	Request *Request
+	// Pin asks for a Handle on the computed prefix when the job ends.
+	Pin bool
+	// Output receives the events. The step loop never waits for it.
+	Output *Output
+	// Finished is called exactly once, on the step loop, after the last event
+	// was pushed. It must not block.
+	Finished func(Result)
+
+	cancelled atomic.Bool
+	input     atomic.Int64
+	cached    atomic.Int64
+	output    atomic.Int64
+}
+
+// Cancel ends the job at the next step, in whatever phase it is. Any goroutine may call it.
+func (j *Job) Cancel() { j.cancelled.Store(true) }
+
+// Cancelled says whether Cancel was called.
+func (j *Job) Cancelled() bool { return j.cancelled.Load() }
+
+// Observed is the usage so far, for checkpoints. Any goroutine may call it.
+func (j *Job) Observed() abi.Usage {
+	return abi.Usage{InputUncached: j.input.Load(), CacheRead: j.cached.Load(), Output: j.output.Load()}
+}
+
+// Result is how a job ended.
+type Result struct {
+	// Usage is what was observed: for a job that was cancelled in prefill, the input computed so far.
+	Usage abi.Usage
+	Stop  abi.StopReason
+	// Err is nil for a finished job, Kind Canceled for a cancelled one.
+	Err    *abi.Error
+	Handle Handle // zero unless Pin was asked and granted
+	// Queue, Prefill and Decode are the time until the first step with it, until the
+	// first output token, and until the end. A phase that was not reached is zero.
+	Queue, Prefill, Decode time.Duration
+}
+
+// Output is the bounded queue between the step loop, which pushes, and the
+// request's writer, which drains everything queued at once. The step loop
+// never waits: it asks Room before a step and pauses the sequence when there is none.
+type Output struct {
+	mu     sync.Mutex
+	events []abi.Event // Guarded by mu
+	ready  chan struct{}
+	max    int
+}
+
+// NewOutput makes a queue that has Room while fewer than eventsMax events wait.
+func NewOutput(eventsMax int) *Output {
+	return &Output{ready: make(chan struct{}, 1), max: eventsMax}
+}
+
+// Ready receives a value when events were pushed since the last Drain.
+func (o *Output) Ready() <-chan struct{} { return o.ready }
+
+// Drain appends all queued events to dst and empties the queue.
+func (o *Output) Drain(dst []abi.Event) []abi.Event {
+	o.mu.Lock()
+	dst = append(dst, o.events...)
+	clear(o.events)
+	o.events = o.events[:0]
+	o.mu.Unlock()
+	return dst
+}
+
+// Push queues events. One token's events are pushed together, so the queue
+// exceeds its bound by at most those.
+func (o *Output) Push(events ...abi.Event) {
+	if len(events) == 0 {
+		return
+	}
+	o.mu.Lock()
+	o.events = append(o.events, events...)
+	o.mu.Unlock()
+	select {
+	case o.ready <- struct{}{}:
+	default: // a wake-up is pending already
+	}
+}
+
+// Room says whether the reader keeps up.
+func (o *Output) Room() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.events) < o.max
+}

@@ -1,0 +1,185 @@
+// Package kernel is the small set of operations that a forward pass is made
+// of, as an interface a device implements. engine/model calls the operations
+// in order and owns no arithmetic; a backend (cpu, later cuda) owns the memory
+// and may queue work, as long as Download sees its results.
+//
+// Activations are float32 matrices in Buffers, row-major: row = one token of
+// the step. A step computes rows of many sequences at once; Step says which
+// rows belong to which sequence and where its KV pages and recurrent state
+// are. Every operation computes each row independently of the others in the
+// step (attention and recurrence read only the row's own sequence), with a
+// summation order that does not depend on the number of rows, the page size
+// or the number of threads: logits are bit-equal for any batch.
+//
+// Backends are not safe for concurrent use: one step loop owns one.
+package kernel
+
+// Buffer is backend memory holding float32 values.
+type Buffer interface {
+	// Len is the capacity in float32 values.
+	Len() int
+}
+
+// Weight is a matrix of Rows outputs by Cols inputs that a backend has
+// loaded, quantized or not. A stack of expert matrices is one Weight of
+// Experts > 1, each Rows x Cols.
+type Weight interface {
+	Rows() int
+	Cols() int
+	Experts() int
+}
+
+// Type is the storage type of a weight's source data: the GGUF tensor type
+// numbers (facts of the format: F32 0, F16 1, Q4_0 2, Q8_0 8, Q4_K 12,
+// Q5_K 13, Q6_K 14, BF16 30).
+type Type uint32
+
+const (
+	F32  Type = 0
+	F16  Type = 1
+	Q4_0 Type = 2
+	Q8_0 Type = 8
+	Q4_K Type = 12
+	Q5_K Type = 13
+	Q6_K Type = 14
+	BF16 Type = 30
+)
+
+// Source is a matrix as it lies in a model file: Experts x Rows rows of Cols
+// values each, in the blocks of Type. Data must stay valid while the backend
+// lives (a backend may keep using the mapped file).
+type Source struct {
+	Name    string
+	Type    Type
+	Experts int // 1 for a plain matrix
+	Rows    int
+	Cols    int
+	Data    []byte
+}
+
+// Span is a run of consecutive tokens of one sequence within a step.
+type Span struct {
+	Row   int     // first row in the step
+	Len   int     // number of rows, >= 1
+	Pos   int     // position of the first row: how many tokens of the sequence are computed already
+	Pages []int32 // page table; covers positions [0, Pos+Len)
+	State int32   // slot of the recurrent state, which stands after token Pos-1; ignored without linear layers
+}
+
+// Step is one forward pass: its spans cover rows [0, Rows) in order.
+type Step struct {
+	Rows  int
+	Spans []Span
+}
+
+// CacheConfig is the shape of the memory that outlives a step.
+type CacheConfig struct {
+	Layers     int // full-attention layers
+	KVHeads    int
+	HeadDim    int
+	PageTokens int  // positions per page: 16, 32 or 64
+	Pages      int  // size of the page pool; memory is taken when a page is first written
+	KVFloat32  bool // store K and V as float32 instead of float16
+
+	LinearLayers int // DeltaNet layers; 0 without
+	StateSlots   int // slots of recurrent state; memory is taken on first use
+	ConvDim      int // channels of the short convolution
+	ConvKernel   int // taps; the state keeps the last ConvKernel-1 inputs
+	VHeads       int // DeltaNet value heads
+	StateDim     int // dk = dv: rows and columns of a head's state
+}
+
+// Cache is the KV pages and recurrent states of one model on one backend.
+type Cache interface {
+	// ResetState makes slot the state before any token.
+	ResetState(slot int32)
+	// CopyState makes dst a copy of src.
+	CopyState(dst, src int32)
+	// ReleaseState gives the memory of a slot back; its content is undefined.
+	ReleaseState(slot int32)
+	// BytesUsed is the memory taken so far.
+	BytesUsed() int64
+}
+
+// DeltaWeights are the small tensors of one Gated DeltaNet layer, float32 on the backend.
+type DeltaWeights struct {
+	Conv   Buffer // [ConvDim][ConvKernel], last tap = current token
+	A      Buffer // [VHeads]: -exp(A_log)
+	DtBias Buffer // [VHeads]
+	Norm   Buffer // [StateDim], plain weight of the gated norm
+}
+
+// DeltaShape is the shape of one Gated DeltaNet layer. V head p reads K head
+// p % KHeads when Tiled (GGUF order), else p / (VHeads/KHeads).
+type DeltaShape struct {
+	KHeads, VHeads, Dim int
+	ConvKernel          int
+	Tiled               bool
+	Eps                 float32 // of the L2 norms and the gated norm
+}
+
+// Backend runs the operations. n is always the number of rows.
+type Backend interface {
+	// Name is the backend and its level, such as "cpu/avx512vnni".
+	Name() string
+
+	// Load brings a weight to the backend, repacked as it likes.
+	Load(src Source) (Weight, error)
+	// NewBuffer returns memory for n values, zeroed.
+	NewBuffer(n int) Buffer
+	// Upload copies src into dst from offset off on.
+	Upload(dst Buffer, off int, src []float32)
+	// Download copies len(dst) values of src from offset off on; it waits for queued work.
+	Download(dst []float32, src Buffer, off int)
+	// NewCache takes no page memory yet.
+	NewCache(c CacheConfig) (Cache, error)
+
+	// Embed writes row ids[i] of table to row i of dst.
+	Embed(dst Buffer, table Weight, ids []int32)
+	// GatherRows writes rows rows[i] of src to row i of dst; rows are d wide.
+	GatherRows(dst, src Buffer, rows []int32, d int)
+	// MatMul computes dst[i] = x · w[i]ᵀ for every weight, x being n x Cols: all
+	// weights share Cols, and the quantized form of x is made once.
+	MatMul(dst []Buffer, x Buffer, n int, w []Weight)
+	// AddBias adds bias [d] to each row of x.
+	AddBias(x, bias Buffer, n, d int)
+	// RMSNorm writes x·rsqrt(mean(x²)+eps)·w for each of n rows of width d. dst may be x.
+	RMSNorm(dst, x, w Buffer, n, d int, eps float32)
+	// AddRMSNorm adds delta to x in place, then writes the norm of x to dst: one pass for a
+	// residual connection and the norm after it.
+	AddRMSNorm(dst, x, delta, w Buffer, n, d int, eps float32)
+	// Add adds delta to x.
+	Add(x, delta Buffer, n, d int)
+	// SiLUMul writes silu(gate)·up; dst may be gate.
+	SiLUMul(dst, gate, up Buffer, n, d int)
+	// SigmoidMul multiplies x by sigmoid(gate) elementwise.
+	SigmoidMul(x, gate Buffer, n, d int)
+	// AddScaled adds sigmoid(gate[row])·y to x, gate being n x 1.
+	AddScaled(x, y, gate Buffer, n, d int)
+	// SplitHeads takes rows of heads x [a: d | b: d] apart into a and b, rows of heads x d.
+	SplitHeads(a, b, x Buffer, n, heads, d int)
+
+	// RopeAngles prepares cos and sin of pos·invFreq[i] for every row of the step
+	// into dst, rows of [cos: len(invFreq) | sin: len(invFreq)]; angles in float64.
+	RopeAngles(dst Buffer, step *Step, invFreq []float64)
+	// Rope rotates the first 2·half values of each head: pairs (i, i+half) when
+	// neox, else (2i, 2i+1). angles is from RopeAngles.
+	Rope(x, angles Buffer, n, heads, headDim, half int, neox bool)
+
+	// StoreKV writes the step's k and v rows (KVHeads·HeadDim wide) to attention layer's pages.
+	StoreKV(c Cache, layer int, k, v Buffer, step *Step)
+	// Attend writes causal softmax(scale·q·kᵀ)·v to dst, rows of heads·HeadDim; query
+	// head j reads KV head j/(heads/KVHeads). StoreKV of the same step came before.
+	Attend(c Cache, layer int, dst, q Buffer, step *Step, heads int, scale float32)
+	// DeltaNet runs short convolution, gates, recurrence and gated norm of linear layer
+	// `layer`, updating the states of the step's spans. qkv is rows of ConvDim
+	// (q | k | v), z rows of VHeads·Dim, beta and alpha rows of VHeads, dst as z.
+	DeltaNet(c Cache, layer int, dst, qkv, z, beta, alpha Buffer, w DeltaWeights, s DeltaShape, step *Step)
+
+	// Experts computes dst = Σ_k weight_k · down_k(silu(gate_k x)·up_k x) over the
+	// top experts of softmax(logits), renormalised; logits are n x Experts.
+	Experts(dst, x, logits Buffer, n int, gate, up, down Weight, top int)
+
+	// Close frees the backend's memory and stops its threads.
+	Close()
+}

@@ -1,0 +1,228 @@
+package messages
+
+import (
+	"encoding/base64"
+	"hash"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"corenode/wasm/abi"
+)
+
+// Encoder writes the events of one answer in the messages protocol. It keeps
+// no text: its memory does not grow with the answer.
+type Encoder struct {
+	id, model string
+	mac       func() hash.Hash // starts the signature of a thinking block
+	signature hash.Hash        // of the open thinking block, nil outside
+}
+
+// NewEncoder starts an answer. mac returns the keyed hash that signs a
+// thinking block's text, already fed with what the signature is bound to.
+func NewEncoder(id, model string, mac func() hash.Hash) *Encoder {
+	return &Encoder{id: id, model: model, mac: mac}
+}
+
+// AppendPing appends the keep-alive event.
+func AppendPing(dst []byte) []byte {
+	return append(dst, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
+}
+
+// AppendEvents appends the frames of an event group. EventError is not among
+// them: the envelope of errors is the front end's.
+func (e *Encoder) AppendEvents(dst []byte, events []abi.Event) []byte {
+	for i := range events {
+		dst = e.appendEvent(dst, &events[i])
+	}
+	return dst
+}
+
+func (e *Encoder) appendEvent(dst []byte, ev *abi.Event) []byte {
+	switch ev.Kind {
+	case abi.EventStart:
+		dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
+		dst = e.appendHead(dst)
+		dst = append(dst, `[],"stop_reason":null,"stop_sequence":null,"usage":`...)
+		dst = appendUsage(dst, ev.Usage)
+		dst = append(dst, "}}\n\n"...)
+	case abi.EventBlockStart:
+		dst = append(dst, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":"...)
+		dst = strconv.AppendInt(dst, int64(ev.Index), 10)
+		dst = append(dst, `,"content_block":`...)
+		dst = appendEmptyBlock(dst, ev)
+		dst = append(dst, "}\n\n"...)
+		if ev.Block == abi.BlockThinking {
+			e.signature = e.mac()
+		}
+	case abi.EventDelta:
+		dst = e.appendDelta(dst, ev)
+	case abi.EventBlockStop:
+		dst = e.appendBlockStop(dst, ev)
+	case abi.EventEnd:
+		dst = append(dst, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{"...)
+		dst = appendStop(dst, ev)
+		dst = append(dst, `},"usage":`...)
+		dst = appendUsage(dst, ev.Usage)
+		dst = append(dst, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
+	}
+	return dst
+}
+
+var deltaNames = [...][2]string{
+	abi.BlockThinking: {"thinking_delta", "thinking"},
+	abi.BlockText:     {"text_delta", "text"},
+	abi.BlockToolUse:  {"input_json_delta", "partial_json"},
+}
+
+func (e *Encoder) appendDelta(dst []byte, ev *abi.Event) []byte {
+	if ev.Block == abi.BlockThinking {
+		e.signature.Write([]byte(ev.Text))
+	}
+	names := &deltaNames[ev.Block]
+	dst = appendDeltaHead(dst, ev.Index, names[0], names[1])
+	dst = appendString(dst, ev.Text)
+	return append(dst, "}}\n\n"...)
+}
+
+func appendDeltaHead(dst []byte, index int32, kind, field string) []byte {
+	dst = append(dst, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
+	dst = strconv.AppendInt(dst, int64(index), 10)
+	dst = append(dst, `,"delta":{"type":"`...)
+	dst = append(dst, kind...)
+	dst = append(dst, `","`...)
+	dst = append(dst, field...)
+	return append(dst, `":`...)
+}
+
+// appendBlockStop closes a block; a thinking block is signed first.
+func (e *Encoder) appendBlockStop(dst []byte, ev *abi.Event) []byte {
+	if ev.Block == abi.BlockThinking {
+		dst = appendDeltaHead(dst, ev.Index, "signature_delta", "signature")
+		dst = appendString(dst, e.sum())
+		dst = append(dst, "}}\n\n"...)
+	}
+	dst = append(dst, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":"...)
+	dst = strconv.AppendInt(dst, int64(ev.Index), 10)
+	return append(dst, "}\n\n"...)
+}
+
+// sum ends the open thinking block's signature.
+func (e *Encoder) sum() string {
+	s := base64.StdEncoding.EncodeToString(e.signature.Sum(nil))
+	e.signature = nil
+	return s
+}
+
+// AppendMessage appends the JSON object of an answer from all its events,
+// which end with EventEnd.
+func (e *Encoder) AppendMessage(dst []byte, events []abi.Event) []byte {
+	dst = e.appendHead(dst)
+	dst = append(dst, '[')
+	var end *abi.Event
+	for i := 0; i < len(events); i++ {
+		switch events[i].Kind {
+		case abi.EventBlockStart:
+			if dst[len(dst)-1] != '[' {
+				dst = append(dst, ',')
+			}
+			text, next := blockText(events, i+1)
+			dst = e.appendBlock(dst, &events[i], text)
+			i = next
+		case abi.EventEnd:
+			end = &events[i]
+		}
+	}
+	dst = append(dst, "],"...)
+	dst = appendStop(dst, end)
+	dst = append(dst, `,"usage":`...)
+	dst = appendUsage(dst, end.Usage)
+	return append(dst, '}')
+}
+
+// blockText joins the deltas from index i on and returns the index of the block's stop.
+func blockText(events []abi.Event, i int) (text []byte, stop int) {
+	for ; i < len(events) && events[i].Kind == abi.EventDelta; i++ {
+		text = append(text, events[i].Text...)
+	}
+	return text, i
+}
+
+func (e *Encoder) appendBlock(dst []byte, start *abi.Event, text []byte) []byte {
+	switch start.Block {
+	case abi.BlockThinking:
+		e.signature = e.mac()
+		e.signature.Write(text)
+		dst = append(dst, `{"type":"thinking","thinking":`...)
+		dst = appendString(dst, string(text))
+		dst = append(dst, `,"signature":`...)
+		dst = appendString(dst, e.sum())
+	case abi.BlockText:
+		dst = append(dst, `{"type":"text","text":`...)
+		dst = appendString(dst, string(text))
+	case abi.BlockToolUse:
+		dst = appendToolHead(dst, start)
+		if len(text) == 0 {
+			text = []byte("{}")
+		}
+		dst = append(dst, text...) // a complete JSON object, checked by the parser that made it
+	}
+	return append(dst, '}')
+}
+
+func (e *Encoder) appendHead(dst []byte) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = appendString(dst, e.id)
+	dst = append(dst, `,"type":"message","role":"assistant","model":`...)
+	dst = appendString(dst, e.model)
+	return append(dst, `,"content":`...)
+}
+
+func appendToolHead(dst []byte, ev *abi.Event) []byte {
+	dst = append(dst, `{"type":"tool_use","id":`...)
+	dst = appendString(dst, ev.ID)
+	dst = append(dst, `,"name":`...)
+	dst = appendString(dst, ev.Name)
+	return append(dst, `,"input":`...)
+}
+
+func appendEmptyBlock(dst []byte, ev *abi.Event) []byte {
+	switch ev.Block {
+	case abi.BlockThinking:
+		return append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
+	case abi.BlockToolUse:
+		return append(appendToolHead(dst, ev), "{}}"...)
+	default:
+		return append(dst, `{"type":"text","text":""}`...)
+	}
+}
+
+func appendStop(dst []byte, ev *abi.Event) []byte {
+	dst = append(dst, `"stop_reason":"`...)
+	dst = append(dst, ev.Stop.String()...)
+	dst = append(dst, `","stop_sequence":`...)
+	if ev.Stop == abi.StopStopSequence {
+		return appendString(dst, ev.StopSequence)
+	}
+	return append(dst, "null"...)
+}
+
+func appendUsage(dst []byte, u abi.Usage) []byte {
+	dst = append(dst, `{"input_tokens":`...)
+	dst = strconv.AppendInt(dst, u.InputUncached, 10)
+	dst = append(dst, `,"cache_read_input_tokens":`...)
+	dst = strconv.AppendInt(dst, u.CacheRead, 10)
+	dst = append(dst, `,"output_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Output, 10)
+	return append(dst, '}')
+}
+
+// appendString appends s as a JSON string. Events carry valid UTF-8; should
+// some not be, the replacement character stands in: never an unparsable frame.
+func appendString(dst []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(dst, s)
+	if err != nil && out == nil {
+		return append(dst, `""`...)
+	}
+	return out
+}

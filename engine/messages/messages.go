@@ -1,0 +1,75 @@
+// Package messages is the messages protocol as pure code: Parse reads and
+// validates a request body, Encoder writes an answer's events as the stream
+// or as the JSON object of the protocol. It knows no HTTP and no model.
+package messages
+
+import "encoding/json"
+
+// Bounds of a request that no SDK comes near; a body beyond one is refused by name.
+const (
+	depthMax         = 128  // nesting of the JSON body
+	toolsMax         = 1024 // function tools of one request
+	stopsMax         = 64   // stop sequences of one request
+	stopBytesMax     = 1024 // bytes of one stop sequence
+	toolNameBytesMax = 128
+	schemaBytesMax   = 256 << 10
+	// NonStreamingMax is the most max_tokens of a request without streaming.
+	NonStreamingMax = 32768
+)
+
+// Request is a parsed and validated body of /v1/messages or count_tokens.
+// It owns its memory: nothing aliases the body.
+type Request struct {
+	Model         string
+	System        string // the system text blocks, one per line
+	Messages      []Message
+	MaxTokens     int // 0 when absent, which only counting accepts
+	Stream        bool
+	StopSequences []string
+	Temperature   *float64
+	TopP          *float64
+	TopK          *int
+	Tools         []Tool // the caller's function tools; server-side ones are skipped
+	ToolChoice    ToolChoice
+	Thinking      bool // on unless disabled
+}
+
+// ToolChoice is how the model may use tools.
+type ToolChoice struct {
+	Mode            string // "auto" or "none"; "any" and "tool" are refused
+	DisableParallel bool
+}
+
+// Tool is a function the caller offers. Schema is the object schema as sent.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+}
+
+// Message is one turn of one role, its blocks in order.
+type Message struct {
+	Role   string // "user", "assistant", "system"
+	Blocks []Block
+}
+
+// BlockType says what a request's block holds.
+type BlockType uint8
+
+const (
+	Text BlockType = iota
+	Thinking
+	ToolUse
+	ToolResult
+)
+
+// Block is one content block of a request.
+type Block struct {
+	Type      BlockType
+	Text      string          // Text, Thinking; ToolResult: its text blocks, one per line
+	Signature string          // Thinking
+	ID        string          // ToolUse: id; ToolResult: tool_use_id
+	Name      string          // ToolUse
+	Input     json.RawMessage // ToolUse: an object, as sent
+	IsError   bool            // ToolResult
+}

@@ -1,0 +1,302 @@
+package messages
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"corenode/wasm/abi"
+)
+
+// Parse reads a body of POST /v1/messages. Its error is an *abi.Error of kind
+// InvalidRequest that names the field and the bound.
+func Parse(body []byte) (*Request, error) {
+	q, err := parse(body)
+	if err == nil {
+		err = checkMaxTokens(q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// ParseCount reads a body of POST /v1/messages/count_tokens: the same body,
+// max_tokens optional.
+func ParseCount(body []byte) (*Request, error) {
+	q, err := parse(body)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func checkMaxTokens(q *Request) *abi.Error {
+	switch {
+	case q.MaxTokens == 0:
+		return invalid("max_tokens", "field required, a positive integer")
+	case !q.Stream && q.MaxTokens > NonStreamingMax:
+		return invalid("max_tokens", "%d is over %d, the most without streaming; set \"stream\": true for longer answers",
+			q.MaxTokens, NonStreamingMax)
+	}
+	return nil
+}
+
+func parse(body []byte) (*Request, *abi.Error) {
+	if nestingExceeds(body, depthMax) {
+		return nil, invalid("", "the body nests deeper than %d levels", depthMax)
+	}
+	r := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	q := &Request{Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
+	if r.dec.PeekKind() != '{' {
+		if len(bytes.TrimSpace(body)) == 0 {
+			return nil, invalid("", "the body is empty; want a JSON object")
+		}
+		if _, ok := r.want('{', "a JSON object"); !ok {
+			return nil, r.err
+		}
+	}
+	r.object(func(name string) { r.field(q, name) })
+	if r.err == nil {
+		if _, err := r.dec.ReadToken(); err != io.EOF {
+			r.fail(invalid("", "the body has something after its JSON object at byte %d", r.dec.InputOffset()))
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if err := complete(q); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// complete checks what only the whole request can tell.
+func complete(q *Request) *abi.Error {
+	switch {
+	case q.Model == "":
+		return invalid("model", "field required, a model id")
+	case len(q.Messages) == 0:
+		return invalid("messages", "field required, at least one message")
+	}
+	return nil
+}
+
+// field reads the value of one top-level field. Unknown fields are accepted
+// and ignored, known ones that cannot be honoured are refused by name.
+// It is one dispatch switch: the list of what the protocol knows.
+func (r *reader) field(q *Request, name string) {
+	if check, ok := refused[name]; ok {
+		if v := r.raw(); r.err == nil && !check(string(v)) {
+			r.fail(invalid(name, "this service does not support it"))
+		}
+		return
+	}
+	if r.null() {
+		return
+	}
+	switch name {
+	case "model":
+		q.Model = r.string()
+	case "messages":
+		r.array(func() { q.Messages = append(q.Messages, r.message()) })
+	case "max_tokens":
+		q.MaxTokens = r.integer()
+		if r.err == nil && q.MaxTokens < 1 {
+			r.fail(invalid(name, "%d is under 1", q.MaxTokens))
+		}
+	case "system":
+		q.System = r.text()
+	case "stream":
+		q.Stream = r.bool()
+	case "stop_sequences":
+		q.StopSequences = r.stops()
+	case "temperature":
+		q.Temperature = r.bounded(name, 0, math.MaxFloat32)
+	case "top_p":
+		q.TopP = r.bounded(name, 0, 1)
+	case "top_k":
+		k := r.integer()
+		if r.err == nil && k < 0 {
+			r.fail(invalid(name, "%d is under 0", k))
+		}
+		q.TopK = &k
+	case "tools":
+		q.Tools = r.tools()
+	case "tool_choice":
+		q.ToolChoice = r.toolChoice()
+	case "thinking":
+		q.Thinking = r.thinking()
+	default:
+		r.skip()
+	}
+}
+
+// neutral values of fields that change the answer: with one of them the field asks for nothing.
+func neutral(values ...string) func(string) bool {
+	return func(v string) bool { return v == "null" || slices.Contains(values, v) }
+}
+
+// refused are the known fields that would change the answer and cannot be
+// honoured, each with the test for a value that asks for nothing.
+var refused = map[string]func(string) bool{
+	"n":                  neutral("1"),
+	"logprobs":           neutral("false"),
+	"top_logprobs":       neutral("0"),
+	"logit_bias":         neutral("{}"),
+	"audio":              neutral(),
+	"modalities":         neutral("[]", `["text"]`),
+	"prediction":         neutral(),
+	"web_search_options": neutral(),
+	"mcp_servers":        neutral("[]"),
+	"container":          neutral(),
+}
+
+func (r *reader) bounded(name string, min, max float64) *float64 {
+	f := r.number()
+	if r.err == nil && (f < min || f > max) {
+		r.fail(invalid(name, "%g is not between %g and %g", f, min, max))
+	}
+	return &f
+}
+
+func (r *reader) stops() (stops []string) {
+	r.array(func() {
+		s := r.string()
+		switch {
+		case r.err != nil:
+		case s == "":
+			r.fail(invalid(r.path(), "a stop sequence must not be empty"))
+		case len(s) > stopBytesMax:
+			r.fail(invalid(r.path(), "a stop sequence has at most %d bytes", stopBytesMax))
+		case len(stops) == stopsMax:
+			r.fail(invalid("stop_sequences", "at most %d stop sequences", stopsMax))
+		default:
+			stops = append(stops, s)
+		}
+	})
+	return stops
+}
+
+func (r *reader) thinking() bool {
+	kind := ""
+	r.object(func(name string) {
+		if name == "type" {
+			kind = r.string()
+		} else {
+			r.skip() // budget_tokens and display are accepted and ignored
+		}
+	})
+	if r.err == nil && kind != "enabled" && kind != "disabled" && kind != "adaptive" {
+		r.fail(invalid("thinking.type", "%q is not one of enabled, disabled, adaptive", kind))
+	}
+	return kind != "disabled"
+}
+
+func (r *reader) toolChoice() ToolChoice {
+	c := ToolChoice{}
+	r.object(func(name string) {
+		switch name {
+		case "type":
+			c.Mode = r.string()
+		case "disable_parallel_tool_use":
+			c.DisableParallel = !r.null() && r.bool()
+		default:
+			r.skip()
+		}
+	})
+	if r.err != nil {
+		return c
+	}
+	switch c.Mode {
+	case "auto", "none":
+	case "any", "tool":
+		r.fail(invalid("tool_choice.type", "%q needs decoding constrained to the tool's schema, which this version does not have; use \"auto\" or \"none\"", c.Mode))
+	default:
+		r.fail(invalid("tool_choice.type", "%q is not one of auto, any, tool, none", c.Mode))
+	}
+	return c
+}
+
+// serverTools are the type prefixes of tools that would run on the service's
+// side. They are skipped in silence: nothing runs and they cost no tokens.
+var serverTools = []string{"web_search_", "computer_", "bash_", "text_editor_"}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]+$`)
+
+func (r *reader) tools() (tools []Tool) {
+	seen := map[string]bool{}
+	r.array(func() {
+		t, kind := r.tool()
+		at := r.path() // the tool's object is closed: path names it
+		if r.err != nil || slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) }) {
+			return
+		}
+		switch {
+		case kind != "" && kind != "custom" && kind != "function":
+			r.fail(invalid(at+".type", "%q is not a tool type this service knows", kind))
+		case t.Name == "":
+			r.fail(invalid(at+".name", "field required"))
+		case len(t.Name) > toolNameBytesMax || !toolName.MatchString(t.Name):
+			r.fail(invalid(at+".name", "want letters, digits, '_', '-', '.' or ':', at most %d", toolNameBytesMax))
+		case seen[t.Name]:
+			r.fail(invalid(at+".name", "%q is there twice", t.Name))
+		case t.Schema == nil:
+			r.fail(invalid(at+".input_schema", "field required, an object schema"))
+		case len(t.Schema) > schemaBytesMax:
+			r.fail(invalid(at+".input_schema", "has %d bytes, at most %d", len(t.Schema), schemaBytesMax))
+		case len(tools) == toolsMax:
+			r.fail(invalid("tools", "at most %d tools", toolsMax))
+		default:
+			seen[t.Name] = true
+			tools = append(tools, t)
+		}
+	})
+	return tools
+}
+
+// tool reads one tool and says its type.
+func (r *reader) tool() (t Tool, kind string) {
+	r.object(func(name string) {
+		if r.null() {
+			return
+		}
+		switch name {
+		case "type":
+			kind = r.string()
+		case "name":
+			t.Name = r.string()
+		case "description":
+			t.Description = r.string()
+		case "input_schema":
+			t.Schema = r.rawObject()
+			r.checkObjectSchema(t.Schema)
+		default:
+			r.skip()
+		}
+	})
+	return t, kind
+}
+
+// checkObjectSchema refuses a tool schema that says it is not an object's.
+func (r *reader) checkObjectSchema(schema []byte) {
+	if r.err != nil || schema == nil {
+		return
+	}
+	at := r.path()
+	s := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(schema))}
+	s.object(func(name string) {
+		if name != "type" {
+			s.skip()
+			return
+		}
+		if v := s.raw(); string(v) != `"object"` {
+			r.fail(invalid(at+".type", "want \"object\""))
+		}
+	})
+}

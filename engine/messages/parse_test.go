@@ -1,0 +1,154 @@
+package messages
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+const hello = `"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]`
+
+func TestParseAccepts(t *testing.T) {
+	cases := []struct {
+		name, body string
+		check      func(*Request) bool
+	}{
+		{"plain", `{` + hello + `}`, func(q *Request) bool {
+			return q.Model == "m" && q.MaxTokens == 5 && q.Thinking && !q.Stream && q.Messages[0].Blocks[0].Text == "hi"
+		}},
+		{"integer as float", `{"model":"m","max_tokens":5.0,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 5 }},
+		{"system string", `{` + hello + `,"system":"be brief"}`, func(q *Request) bool { return q.System == "be brief" }},
+		{"system blocks", `{` + hello + `,"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b"}]}`, func(q *Request) bool { return q.System == "a\nb" }},
+		{"thinking off", `{` + hello + `,"thinking":{"type":"disabled"}}`, func(q *Request) bool { return !q.Thinking }},
+		{"thinking adaptive", `{` + hello + `,"thinking":{"type":"adaptive","display":"omitted"}}`, func(q *Request) bool { return q.Thinking }},
+		{"budget ignored", `{` + hello + `,"thinking":{"budget_tokens":-4,"type":"enabled"}}`, func(q *Request) bool { return q.Thinking }},
+		{"null optionals", `{` + hello + `,"thinking":null,"stream":null,"tools":null,"top_p":null,"system":null}`, func(q *Request) bool { return q.Thinking && q.TopP == nil }},
+		{"unknown fields", `{` + hello + `,"context_management":{"edits":[]},"output_config":{},"foo":[1,{"a":2}],"service_tier":"auto","metadata":{"user_id":"u"}}`, func(q *Request) bool { return true }},
+		{"neutral values", `{` + hello + `,"n":1,"logprobs":false,"logit_bias":{},"mcp_servers":[],"container":null,"modalities":["text"]}`, func(q *Request) bool { return true }},
+		{"sampling", `{` + hello + `,"temperature":3.5,"top_p":0.5,"top_k":7,"stop_sequences":["a","b"]}`, func(q *Request) bool {
+			return *q.Temperature == 3.5 && *q.TopP == 0.5 && *q.TopK == 7 && len(q.StopSequences) == 2
+		}},
+		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
+		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" }},
+		{"tool round", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
+			{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"a": 1}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}],"is_error":true}]}]}`, func(q *Request) bool {
+			b := q.Messages[1].Blocks
+			r := q.Messages[2].Blocks[0]
+			return b[0].Type == Thinking && b[0].Signature == "s" && string(b[1].Input) == `{"a":1}` && r.Text == "x\ny" && r.IsError && r.ID == "toolu_1"
+		}},
+		{"block type last", `{"model":"m","max_tokens":5,"messages":[{"content":[{"text":"x","type":"text"}],"role":"user"}]}`, func(q *Request) bool { return q.Messages[0].Blocks[0].Text == "x" }},
+		{"system role inside", `{"model":"m","max_tokens":5,"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"}]}`, func(q *Request) bool { return q.Messages[0].Role == "system" }},
+		{"tool choice", `{` + hello + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`, func(q *Request) bool { return q.ToolChoice.DisableParallel && q.ToolChoice.Mode == "auto" }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			q, err := Parse([]byte(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.check(q) {
+				t.Errorf("parsed into %+v", q)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	msg := func(content string) string {
+		return `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":` + content + `}]}`
+	}
+	cases := []struct{ name, body, param, says string }{
+		{"empty", ``, "", "empty"},
+		{"not an object", `[]`, "", "object"},
+		{"truncated", `{"model":`, "", "not valid JSON"},
+		{"garbage after", `{` + hello + `} x`, "", "after"},
+		{"invalid UTF-8", "{" + hello + ",\"a\":\"\xff\"}", "", "UTF-8"},
+		{"no model", `{"max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`, "model", "required"},
+		{"model type", `{"model":7,"max_tokens":5,"messages":[]}`, "model", "string"},
+		{"no messages", `{"model":"m","max_tokens":5}`, "messages", "required"},
+		{"empty messages", `{"model":"m","max_tokens":5,"messages":[]}`, "messages", "at least one"},
+		{"messages type", `{"model":"m","max_tokens":5,"messages":{}}`, "messages", "array"},
+		{"no max_tokens", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`, "max_tokens", "required"},
+		{"zero max_tokens", `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"hi"}]}`, "max_tokens", "under 1"},
+		{"fraction", `{"model":"m","max_tokens":1.5,"messages":[]}`, "max_tokens", "integer"},
+		{"over the cap", `{"model":"m","max_tokens":32769,"messages":[{"role":"user","content":"hi"}]}`, "max_tokens", "32768"},
+		{"huge number", `{"model":"m","max_tokens":1e999,"messages":[]}`, "max_tokens", "range"},
+		{"role", `{"model":"m","max_tokens":5,"messages":[{"role":"robot","content":"x"}]}`, "messages.0.role", "robot"},
+		{"no role", `{"model":"m","max_tokens":5,"messages":[{"content":"x"}]}`, "messages.0.role", "required"},
+		{"no content", `{"model":"m","max_tokens":5,"messages":[{"role":"user"}]}`, "messages.0.content", "required"},
+		{"null content", msg(`null`), "messages.0.content", "string or an array"},
+		{"content type", msg(`{"a":1}`), "messages.0.content", "string or an array"},
+		{"image", msg(`[{"type":"image","source":{}}]`), "messages.0.content.0.type", "text content only"},
+		{"document in result", msg(`[{"type":"tool_result","tool_use_id":"x","content":[{"type":"document"}]}]`), "messages.0.content.0.content.0.type", "text content only"},
+		{"image in system", `{` + hello + `,"system":[{"type":"image","source":{}}]}`, "system.0.type", "text content only"},
+		{"redacted", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}]}`, "messages.0.content.0.type", "redacted_thinking"},
+		{"user tool_use", msg(`[{"type":"tool_use","name":"f","id":"i","input":{}}]`), "messages.0.content", "assistant"},
+		{"input type", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"f","id":"i","input":[]}]}]}`, "messages.0.content.0.input", "object"},
+		{"text missing", msg(`[{"type":"text"}]`), "messages.0.content.0.text", "required"},
+		{"text type", msg(`[{"type":"text","text":1}]`), "messages.0.content.0.text", "string"},
+		{"n", `{` + hello + `,"n":2}`, "n", "not support"},
+		{"logprobs", `{` + hello + `,"logprobs":true}`, "logprobs", "not support"},
+		{"mcp", `{` + hello + `,"mcp_servers":[{"url":"x"}]}`, "mcp_servers", "not support"},
+		{"container", `{` + hello + `,"container":"c"}`, "container", "not support"},
+		{"top_p", `{` + hello + `,"top_p":1.5}`, "top_p", "between"},
+		{"temperature", `{` + hello + `,"temperature":-1}`, "temperature", "between"},
+		{"top_k", `{` + hello + `,"top_k":-1}`, "top_k", "under 0"},
+		{"stop empty", `{` + hello + `,"stop_sequences":["a",""]}`, "stop_sequences.1", "empty"},
+		{"stop type", `{` + hello + `,"stop_sequences":"a"}`, "stop_sequences", "array"},
+		{"thinking type", `{` + hello + `,"thinking":{"type":"maybe"}}`, "thinking.type", "maybe"},
+		{"any", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice.type", "constrained"},
+		{"tool", `{` + hello + `,"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice.type", "constrained"},
+		{"tool without schema", `{` + hello + `,"tools":[{"name":"f"}]}`, "tools.0.input_schema", "required"},
+		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
+		{"tool name", `{` + hello + `,"tools":[{"name":"a b","input_schema":{}}]}`, "tools.0.name", "letters"},
+		{"tool twice", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]}`, "tools.1.name", "twice"},
+		{"tool kind", `{` + hello + `,"tools":[{"type":"rocket_1","name":"f"}]}`, "tools.0.type", "rocket_1"},
+		{"depth", `{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", "128"},
+		{"stream type", `{` + hello + `,"stream":"yes"}`, "stream", "boolean"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse([]byte(c.body))
+			e, ok := errors.AsType[*abi.Error](err)
+			if !ok || e.Kind != abi.InvalidRequest {
+				t.Fatalf("got %v, want an invalid request", err)
+			}
+			if e.Param != c.param || !strings.Contains(e.Msg, c.says) {
+				t.Errorf("got param %q, message %q; want param %q, a message with %q", e.Param, e.Msg, c.param, c.says)
+			}
+		})
+	}
+}
+
+func TestParseCountNeedsNoMaxTokens(t *testing.T) {
+	if _, err := ParseCount([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"system":[{"type":"text","text":"\ud83d\ude00"}]}`))
+	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[]}]}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q, err := Parse(body)
+		if err == nil && (q.Model == "" || len(q.Messages) == 0 || q.MaxTokens < 1) {
+			t.Fatalf("accepted an incomplete request %+v", q)
+		}
+		if err != nil && abi.KindOf(err) != abi.InvalidRequest {
+			t.Fatalf("error of kind %v: %v", abi.KindOf(err), err)
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	body := []byte(`{"model":"core-1.1-mini","max_tokens":256,"stream":true,"system":"You are a helpful assistant that answers in one short sentence and never guesses.","messages":[{"role":"user","content":"What is the capital of the country where the river Loire ends, and how many people live in it today?"}]}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

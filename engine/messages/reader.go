@@ -1,0 +1,232 @@
+package messages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"corenode/wasm/abi"
+)
+
+// invalid makes the error that names a field and what is wrong with it.
+func invalid(param, format string, args ...any) *abi.Error {
+	msg := fmt.Sprintf(format, args...)
+	if param != "" {
+		msg = param + ": " + msg
+	}
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Msg: msg, Param: param}
+}
+
+// reader walks a JSON body. The first error sticks: later calls do nothing,
+// so that parse functions read straight on and the caller checks once.
+type reader struct {
+	dec *jsontext.Decoder
+	err *abi.Error
+}
+
+// path is where the reader stands, such as "messages.0.content".
+func (r *reader) path() string {
+	p := string(r.dec.StackPointer())
+	p = strings.TrimPrefix(p, "/")
+	p = strings.ReplaceAll(p, "/", ".")
+	p = strings.ReplaceAll(p, "~1", "/")
+	return strings.ReplaceAll(p, "~0", "~")
+}
+
+func (r *reader) fail(err *abi.Error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// syntax keeps a decoding error: its offset tells the client where the body is broken.
+func (r *reader) syntax(err error) {
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		r.fail(invalid("", "the body is not valid JSON: %v at byte %d", s.Err, s.ByteOffset))
+		return
+	}
+	r.fail(invalid("", "the body is not valid JSON: it ends early"))
+}
+
+// want reads one token of the kind, or fails naming the field. null is its own
+// kind: callers that accept it ask first with null.
+func (r *reader) want(kind jsontext.Kind, what string) (jsontext.Token, bool) {
+	if r.err != nil {
+		return jsontext.Token{}, false
+	}
+	if k := r.dec.PeekKind(); k != kind && k != 0 {
+		if _, err := r.dec.ReadValue(); err != nil { // so that path names the value itself
+			r.syntax(err)
+			return jsontext.Token{}, false
+		}
+		r.fail(invalid(r.path(), "want %s", what))
+		return jsontext.Token{}, false
+	}
+	t, err := r.dec.ReadToken()
+	if err != nil {
+		r.syntax(err)
+		return jsontext.Token{}, false
+	}
+	return t, true
+}
+
+// null consumes a null and says whether there was one.
+func (r *reader) null() bool {
+	if r.err != nil || r.dec.PeekKind() != 'n' {
+		return false
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		r.syntax(err)
+	}
+	return true
+}
+
+func (r *reader) string() string {
+	t, ok := r.want('"', "a string")
+	if !ok {
+		return ""
+	}
+	return t.String()
+}
+
+func (r *reader) bool() bool {
+	if r.err == nil {
+		if k := r.dec.PeekKind(); k == 't' || k == 'f' {
+			t, err := r.dec.ReadToken()
+			if err != nil {
+				r.syntax(err)
+			}
+			return err == nil && t.Bool()
+		}
+	}
+	r.want('t', "a boolean")
+	return false
+}
+
+func (r *reader) number() float64 {
+	t, ok := r.want('0', "a number")
+	if !ok {
+		return 0
+	}
+	f, err := strconv.ParseFloat(t.String(), 64)
+	if err != nil {
+		r.fail(invalid(r.path(), "%s is out of range", t.String()))
+	}
+	return f
+}
+
+// integer accepts 5 and 5.0, as JSON does not tell them apart.
+func (r *reader) integer() int {
+	f := r.number()
+	if r.err == nil && (f != float64(int64(f)) || f > 1<<53 || f < -(1<<53)) {
+		r.fail(invalid(r.path(), "want an integer"))
+		return 0
+	}
+	return int(f)
+}
+
+// object calls field for every member, standing before its value; field must consume it.
+func (r *reader) object(field func(name string)) {
+	if _, ok := r.want('{', "an object"); !ok {
+		return
+	}
+	for r.err == nil && r.dec.PeekKind() != '}' {
+		t, err := r.dec.ReadToken()
+		if err != nil {
+			r.syntax(err)
+			return
+		}
+		field(t.String())
+	}
+	r.close()
+}
+
+// array calls item for every element; item must consume it.
+func (r *reader) array(item func()) {
+	if _, ok := r.want('[', "an array"); !ok {
+		return
+	}
+	for r.err == nil && r.dec.PeekKind() != ']' {
+		item()
+	}
+	r.close()
+}
+
+// close consumes the end of the innermost object or array.
+func (r *reader) close() {
+	if r.err != nil {
+		return
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		r.syntax(err)
+	}
+}
+
+// skip consumes one value of any kind, checking its syntax.
+func (r *reader) skip() {
+	if r.err == nil {
+		if err := r.dec.SkipValue(); err != nil {
+			r.syntax(err)
+		}
+	}
+}
+
+// raw consumes one value and returns its text, compacted and owned.
+func (r *reader) raw() []byte {
+	if r.err != nil {
+		return nil
+	}
+	v, err := r.dec.ReadValue()
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	c := v.Clone()
+	if err := c.Compact(); err != nil {
+		r.syntax(err)
+		return nil
+	}
+	return c
+}
+
+// rawObject is raw for a value that must be an object.
+func (r *reader) rawObject() []byte {
+	if r.err == nil && r.dec.PeekKind() != '{' {
+		r.want('{', "an object")
+		return nil
+	}
+	return r.raw()
+}
+
+// nestingExceeds says whether body nests deeper than max, without parsing it:
+// brackets outside strings are counted, so a hostile body costs one pass.
+func nestingExceeds(body []byte, max int) bool {
+	depth := 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			i++
+			for i < len(body) && body[i] != '"' {
+				if body[i] == '\\' {
+					i++
+				} else if n := bytes.IndexAny(body[i:], `"\`); n > 0 {
+					i += n - 1
+				} else if n < 0 {
+					return false // unterminated: the parser says so
+				}
+				i++
+			}
+		case '{', '[':
+			if depth++; depth > max {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
