@@ -1,0 +1,63 @@
+# Targets print themselves: `make` alone lists what stands behind "##".
+GO      ?= go
+BIN     := bin
+PKGS    := ./...
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/corenode and bin/corebench
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/corenode ./node
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/corebench ./bench
+
+.PHONY: run
+run: build ## build and start the node on 127.0.0.1:8080, data in ./data
+	$(BIN)/corenode serve
+
+.PHONY: test
+test: ## all tests
+	$(GO) test $(PKGS)
+
+.PHONY: race
+race: ## the concurrent packages under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short ./actors/... ./node/... ./engine ./engine/kernel/cpu
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+	$(GO) vet $(PKGS)
+	$(GO) run honnef.co/go/tools/cmd/staticcheck $(PKGS)
+
+.PHONY: generate
+generate: ## regenerate the assembly kernels
+	cd engine/kernel/cpu/gen && $(GO) run . -out ..
+
+.PHONY: golden
+golden: ## rewrite golden files; read the diff before you commit it
+	$(GO) test ./engine/... ./node/... -update
+
+FUZZTIME ?= 1m
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME each
+	@for p in $$($(GO) list $(PKGS)); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+
+.PHONY: bench
+bench: build ## measure the node: corebench overhead
+	$(BIN)/corebench overhead --node $(BIN)/corenode
+
+.PHONY: test-clients
+test-clients: build ## real clients against a running node: needs node, npm and python3
+	bench/clients/run.sh
+
+.PHONY: check
+check: lint test race ## all that must pass before a commit lands, ends with a clean tree
+	@git diff --exit-code && test -z "$$(git status --porcelain)"

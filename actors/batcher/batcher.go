@@ -1,0 +1,261 @@
+// Package batcher runs one model: an actor for control messages, and beside it
+// the step loop, one goroutine locked to its thread that owns the stepper and
+// with it the scheduler and all KV memory of the model. No token passes an actor:
+// the step loop pushes them into each job's own queue.
+//
+// Life of a Unit: running -> failed (the loop panicked: every job has ended with
+// an error event) -> running again with a new stepper when the supervisor
+// restarts the actor -> down when it fails too often, and then for good. The loop
+// outlives a restart of the actor alone, so that clients see nothing of it.
+package batcher
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/system"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// Stepper is the engine of one model. One goroutine calls it.
+type Stepper interface {
+	// Submit takes a job: it pushes EventStart and later calls Finished. After an
+	// error Finished is not called.
+	Submit(j *engine.Job, now time.Time) error
+	// Step computes one forward pass; false means that nothing can run now.
+	Step(now time.Time) bool
+	// NextDeadline says when Step must be called although nothing can run.
+	NextDeadline() (time.Time, bool)
+	// Release gives a pinned prefix back.
+	Release(h engine.Handle)
+	// Abort ends every job with err.
+	Abort(err *abi.Error)
+	Close()
+}
+
+// Pin is a pinned prefix of one generation of a unit's stepper. Pins of an
+// earlier generation died with its memory; releasing one does nothing.
+type Pin struct {
+	Handle     engine.Handle
+	Generation uint64
+}
+
+// Ticket is a job on its way to the stepper. Exactly one of Accepted and Refused
+// is called, and neither may wait.
+type Ticket interface {
+	Job() *engine.Job
+	// Gone says that nobody wants the answer any more; such a job is not submitted.
+	Gone() bool
+	// Accepted is called when the stepper has the job. Its Finished follows.
+	Accepted(generation uint64)
+	Refused(*abi.Error)
+}
+
+// Message is the closed set of things a batcher is told.
+type Message interface{ batcherMessage() }
+
+// Enqueue hands a job over.
+type Enqueue struct{ Ticket Ticket }
+
+// Release gives a pin back.
+type Release struct{ Pin Pin }
+
+// Abort ends every job with Err, the waiting ones too.
+type Abort struct{ Err *abi.Error }
+
+// loopDown is sent by a step loop that panicked, after it ended its jobs.
+type loopDown struct{ reason string }
+
+func (Enqueue) batcherMessage()  {}
+func (Release) batcherMessage()  {}
+func (Abort) batcherMessage()    {}
+func (loopDown) batcherMessage() {}
+
+// Refuse answers a job that no batcher will see.
+func (m Enqueue) Refuse(err error) { m.Ticket.Refused(unavailable(err)) }
+
+func unavailable(err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "batcher.Enqueue", RetryAfter: time.Second,
+		Msg: "the model is overloaded or restarting; try again", Err: err}
+}
+
+// errDown is what clients see of a model that failed too often.
+func errDown(model string) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "batcher.Enqueue", RetryAfter: 30 * time.Second,
+		Msg: fmt.Sprintf("model %s is down", model)}
+}
+
+// errCrashed is what the clients of a stepper that panicked see.
+func errCrashed() *abi.Error {
+	return &abi.Error{Kind: abi.Internal, Op: "batcher.loop", Msg: "the model failed while it was answering; try again"}
+}
+
+// Config of a Unit.
+type Config struct {
+	Model string
+	// New makes a stepper: at the start and after each failure. It is called on the step loop.
+	New func() (Stepper, error)
+	// InboxMax is the most jobs that wait for the step loop between two steps. Default 256.
+	InboxMax int
+	// IdlePoll is how often Step is called while jobs live but none can run, because
+	// their readers are behind. Default 5 ms.
+	IdlePoll time.Duration
+	// Hook is for tests only.
+	Hook func(point string)
+}
+
+// Unit is one model with its step loop. It is safe for concurrent use.
+type Unit struct {
+	cfg   Config
+	inbox inbox
+
+	rebuilds atomic.Uint64
+	live     atomic.Int64
+	steps    atomic.Uint64
+	down     atomic.Bool
+	first    chan error // the outcome of the first call of New
+
+	mu   sync.Mutex // guards loop and gen
+	loop *loop      // nil before the first start and after a failure
+	gen  uint64
+}
+
+// NewUnit makes a unit. Its loop starts with its actor.
+func NewUnit(cfg Config) *Unit {
+	if cfg.InboxMax == 0 {
+		cfg.InboxMax = 256
+	}
+	if cfg.IdlePoll == 0 {
+		cfg.IdlePoll = 5 * time.Millisecond
+	}
+	return &Unit{cfg: cfg, inbox: newInbox(cfg.InboxMax), first: make(chan error, 1)}
+}
+
+// Stats describe a unit.
+type Stats struct {
+	Model    string
+	Live     int64  // jobs the stepper has
+	Waiting  int    // jobs in the inbox
+	Steps    uint64 // calls of Step
+	Rebuilds uint64 // steppers made after a failure
+	Down     bool
+}
+
+// Stats may be called from any goroutine.
+func (u *Unit) Stats() Stats {
+	return Stats{u.cfg.Model, u.live.Load(), u.inbox.len(), u.steps.Load(), u.rebuilds.Load(), u.down.Load()}
+}
+
+// Wake makes an idle step loop look again, after a job was cancelled.
+func (u *Unit) Wake() { u.inbox.wake() }
+
+// First receives the outcome of making the first stepper.
+func (u *Unit) First() <-chan error { return u.first }
+
+// make calls New and turns its panic into an error.
+func (u *Unit) make() (s Stepper, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+		select {
+		case u.first <- err:
+		default: // not the first, or nobody asked
+		}
+	}()
+	return u.cfg.New()
+}
+
+// start makes sure that a loop runs. It reports to self when the loop dies.
+func (u *Unit) start(self *system.Ref) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.loop != nil {
+		return
+	}
+	u.gen++
+	if u.gen > 1 {
+		u.rebuilds.Add(1)
+	}
+	l := &loop{unit: u, gen: u.gen, live: map[*engine.Job]struct{}{}, done: make(chan struct{})}
+	u.loop = l
+	go func() {
+		defer close(l.done)
+		reason := l.run()
+		if reason == "" {
+			return
+		}
+		u.mu.Lock()
+		u.loop = nil
+		u.mu.Unlock()
+		_ = self.Tell(loopDown{reason}) // a stopped actor closes the unit by itself
+	}()
+}
+
+// close ends the loop for good and refuses what waits.
+func (u *Unit) close(why *abi.Error) {
+	u.down.Store(true)
+	for _, c := range u.inbox.close() {
+		if c.ticket != nil {
+			c.ticket.Refused(why)
+		}
+	}
+}
+
+// Wait returns when the step loop has ended. Call it after the actor has stopped.
+func (u *Unit) Wait() {
+	u.mu.Lock()
+	l := u.loop
+	u.mu.Unlock()
+	if l != nil {
+		<-l.done
+	}
+}
+
+// New returns the actor of a unit. At most one lives at a time.
+func New(u *Unit) system.Actor { return &batcher{unit: u} }
+
+// batcher is the actor. All its state is in the unit.
+type batcher struct{ unit *Unit }
+
+// Started starts the step loop, or goes on with the one that runs.
+func (b *batcher) Started(c *system.Context) { b.unit.start(c.Self()) }
+
+// Stopped closes the unit: the supervisor gave up or the node ends.
+func (b *batcher) Stopped() { b.unit.close(errDown(b.unit.cfg.Model)) }
+
+// Receive implements system.Actor.
+func (b *batcher) Receive(_ *system.Context, m any) {
+	switch m := m.(type) {
+	case Enqueue:
+		b.enqueue(m.Ticket)
+	case Release:
+		b.unit.inbox.put(control{release: &m.Pin})
+	case Abort:
+		b.unit.inbox.put(control{abort: m.Err})
+	case loopDown:
+		panic("step loop of " + b.unit.cfg.Model + ": " + m.reason)
+	}
+}
+
+// enqueue passes a job to the step loop or refuses it.
+func (b *batcher) enqueue(t Ticket) {
+	passed := false
+	defer func() {
+		if r := recover(); r != nil {
+			if !passed {
+				t.Refused(unavailable(fmt.Errorf("batcher: %v", r)))
+			}
+			panic(r)
+		}
+	}()
+	if b.unit.cfg.Hook != nil {
+		b.unit.cfg.Hook("batcher.enqueue")
+	}
+	if passed = b.unit.inbox.put(control{ticket: t}); !passed {
+		t.Refused(unavailable(system.ErrFull))
+	}
+}

@@ -1,0 +1,253 @@
+package batcher
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// control is one thing for the step loop; exactly one field is set.
+type control struct {
+	ticket  Ticket
+	release *Pin
+	abort   *abi.Error
+}
+
+// inbox is the queue between the actor and the step loop. Jobs are bounded by
+// jobsMax; releases by the pins that exist, aborts by the operator.
+type inbox struct {
+	jobsMax int
+	ready   chan struct{} // has a value after every put and wake
+
+	mu     sync.Mutex // guards all below
+	items  []control
+	jobs   int
+	closed bool
+}
+
+func newInbox(jobsMax int) inbox {
+	return inbox{jobsMax: jobsMax, ready: make(chan struct{}, 1)}
+}
+
+// put queues c and says whether there was room.
+func (q *inbox) put(c control) bool {
+	q.mu.Lock()
+	ok := !q.closed && (c.ticket == nil || q.jobs < q.jobsMax)
+	if ok {
+		q.items = append(q.items, c)
+		if c.ticket != nil {
+			q.jobs++
+		}
+	}
+	q.mu.Unlock()
+	q.wake()
+	return ok
+}
+
+// drain appends everything queued to dst. closed says that the loop must end.
+func (q *inbox) drain(dst []control) (_ []control, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	dst = append(dst, q.items...)
+	clear(q.items)
+	q.items, q.jobs = q.items[:0], 0
+	return dst, q.closed
+}
+
+// close refuses further items and returns those queued.
+func (q *inbox) close() []control {
+	q.mu.Lock()
+	left := q.items
+	q.items, q.jobs, q.closed = nil, 0, true
+	q.mu.Unlock()
+	q.wake()
+	return left
+}
+
+func (q *inbox) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.jobs
+}
+
+func (q *inbox) wake() {
+	select {
+	case q.ready <- struct{}{}:
+	default: // a wake-up is pending already
+	}
+}
+
+// loop is one incarnation of a model's step loop. Everything in it is owned by
+// its goroutine.
+type loop struct {
+	unit    *Unit
+	gen     uint64
+	stepper Stepper
+	live    map[*engine.Job]struct{} // submitted and not finished
+	batch   []control                // reused by drain
+	next    int                      // first of batch that was not handled
+	done    chan struct{}
+}
+
+// run steps until the unit is closed ("") or something panics (the reason). Its
+// thread ends with it, so nothing that a kernel left on the thread survives.
+func (l *loop) run() (reason string) {
+	runtime.LockOSThread()
+	defer func() {
+		if r := recover(); r != nil {
+			reason = fmt.Sprintf("%v\n%s", r, debug.Stack())
+			l.fail()
+		}
+	}()
+	s, err := l.unit.make()
+	if err != nil {
+		l.fail()
+		return "make stepper: " + err.Error()
+	}
+	l.stepper = s
+	for {
+		if closed := l.drain(); closed {
+			l.end(errDown(l.unit.cfg.Model))
+			return ""
+		}
+		l.unit.steps.Add(1)
+		if !s.Step(time.Now()) {
+			l.park()
+		}
+	}
+}
+
+// drain handles what the inbox holds.
+func (l *loop) drain() (closed bool) {
+	l.batch, closed = l.unit.inbox.drain(l.batch[:0])
+	for l.next = 0; l.next < len(l.batch); {
+		c := l.batch[l.next]
+		l.batch[l.next] = control{}
+		l.next++
+		l.handle(c)
+	}
+	return closed
+}
+
+func (l *loop) handle(c control) {
+	switch {
+	case c.ticket != nil:
+		l.submit(c.ticket)
+	case c.release != nil:
+		if c.release.Generation == l.gen {
+			l.stepper.Release(c.release.Handle)
+		}
+	case c.abort != nil:
+		l.stepper.Abort(c.abort)
+	}
+}
+
+// submit gives a job to the stepper and keeps track of it until it finishes.
+func (l *loop) submit(t Ticket) {
+	if t.Gone() {
+		t.Refused(&abi.Error{Kind: abi.Canceled, Op: "batcher.submit", Msg: "the request was given up"})
+		return
+	}
+	answered := false
+	defer func() {
+		if r := recover(); r != nil {
+			if !answered {
+				t.Refused(errCrashed())
+			}
+			panic(r)
+		}
+	}()
+	j := t.Job()
+	l.track(j)
+	err := l.stepper.Submit(j, time.Now())
+	answered = true
+	if err != nil {
+		l.untrack(j)
+		t.Refused(abi.AsError(err))
+		return
+	}
+	t.Accepted(l.gen)
+}
+
+// track makes Finished run exactly once, whoever ends the job.
+func (l *loop) track(j *engine.Job) {
+	l.live[j] = struct{}{}
+	l.unit.live.Add(1)
+	finished := j.Finished
+	j.Finished = func(r engine.Result) {
+		if l.untrack(j) {
+			finished(r)
+		}
+	}
+}
+
+func (l *loop) untrack(j *engine.Job) bool {
+	_, ok := l.live[j]
+	if ok {
+		delete(l.live, j)
+		l.unit.live.Add(-1)
+	}
+	return ok
+}
+
+// park waits until there is something to do: a message, the stepper's deadline,
+// or, while jobs live that cannot run, the next poll of their readers.
+func (l *loop) park() {
+	deadline, ok := l.stepper.NextDeadline()
+	if len(l.live) > 0 {
+		if poll := time.Now().Add(l.unit.cfg.IdlePoll); !ok || poll.Before(deadline) {
+			deadline, ok = poll, true
+		}
+	}
+	if !ok {
+		<-l.unit.inbox.ready
+		return
+	}
+	d := time.Until(deadline)
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-l.unit.inbox.ready:
+	case <-t.C:
+	}
+}
+
+// end closes the stepper in good order.
+func (l *loop) end(why *abi.Error) {
+	l.stepper.Abort(why)
+	l.abandon(why)
+	l.stepper.Close()
+}
+
+// fail ends every job after a panic: with one error event, unless the stepper had
+// finished it, and with Finished. What was drained but not submitted is refused; what the inbox
+// holds waits for the next loop.
+func (l *loop) fail() {
+	err := errCrashed()
+	for _, c := range l.batch[min(l.next, len(l.batch)):] {
+		if c.ticket != nil {
+			c.ticket.Refused(unavailable(err))
+		}
+	}
+	l.abandon(err)
+	defer func() { _ = recover() }() // a stepper that panicked may do so again; its memory is garbage now
+	if l.stepper != nil {
+		l.stepper.Close()
+	}
+}
+
+// abandon ends the jobs that the stepper did not.
+func (l *loop) abandon(err *abi.Error) {
+	for j := range l.live {
+		j.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
+		j.Finished(engine.Result{Usage: j.Observed(), Err: err})
+	}
+}

@@ -1,0 +1,321 @@
+// Package ledger makes rows durable: one actor gathers everything that waits
+// into one transaction of the store, run on a goroutine of its own, and answers
+// each row when it is durable.
+//
+// A restart forgets nothing: the queue lives in the Log, which the next
+// incarnation takes over. A failing store refuses new rows at once, except
+// settlements, which are kept and tried again with a growing delay.
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// Store is where rows become durable. It is called from one goroutine at a time.
+type Store interface {
+	// Append writes all entries in one transaction and returns when they are
+	// durable. A failed call may be repeated with the same entries: a Hold or a
+	// Settlement whose request has one already must be ignored, not doubled.
+	Append([]account.Entry) error
+	// Balance returns the sum of an account's rows and the sum of its open holds.
+	Balance(accountID string) (balance, held abi.Nano, err error)
+	// OpenHolds returns the holds without a settlement, of all accounts.
+	OpenHolds() ([]account.Entry, error)
+}
+
+// Commit is the fate of one row. Seq rises with every transaction of this process.
+type Commit struct {
+	Seq uint64
+	Err *abi.Error
+	// Refused says, with Err, that the store was never asked: the row is certainly
+	// not in it. Without Refused a row that failed may be there.
+	Refused bool
+}
+
+// Message is the closed set of things the ledger is told.
+type Message interface{ ledgerMessage() }
+
+// Append asks for a row. Done is called once, on any goroutine, and must not wait;
+// it may be nil. An entry of kind Settlement is never refused while the node lives.
+type Append struct {
+	Entry account.Entry
+	Done  func(Commit)
+}
+
+// Read asks for one account's balance and open holds, in order with the commits.
+type Read struct {
+	AccountID string
+	Done      func(Balance)
+}
+
+// Balance is what the store knew right after commit Seq.
+type Balance struct {
+	Balance abi.Nano
+	Holds   []account.Entry
+	Seq     uint64
+	Err     error
+}
+
+// committed is the end of a flight.
+type committed struct {
+	seq uint64
+	err error
+}
+
+// retry is the end of a delay after a failure.
+type retry struct{}
+
+func (Append) ledgerMessage()    {}
+func (Read) ledgerMessage()      {}
+func (committed) ledgerMessage() {}
+func (retry) ledgerMessage()     {}
+
+// Refuse answers a row that no ledger will see.
+func (m Append) Refuse(err error) { answer(item{done: m.Done}, Commit{Err: unavailable(err), Refused: true}) }
+
+// Refuse answers a read that no ledger will see.
+func (m Read) Refuse(err error) { m.Done(Balance{Err: err}) }
+
+func unavailable(err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "ledger.Append", RetryAfter: time.Second,
+		Msg: "the ledger is unavailable; try again", Err: err}
+}
+
+// Config of a Log.
+type Config struct {
+	// RowsMax is the most rows that wait, settlements apart. Default 8192.
+	RowsMax int
+	// BatchMax is the most rows of one transaction. Default 1024.
+	BatchMax int
+	// RetryMin and RetryMax bound the delay after a failure. Default 50 ms and 5 s.
+	RetryMin, RetryMax time.Duration
+	// Hook is for tests only.
+	Hook func(point string)
+}
+
+// Log is what outlives the actor: the queue, the store and the counters.
+type Log struct {
+	cfg     Config
+	store   Store
+	journal journal // owned by the actor's goroutine
+
+	waiting                 atomic.Int64
+	commits, rows, failures atomic.Uint64
+}
+
+// Stats are the counters of a Log.
+type Stats struct {
+	Commits, Rows, Failures uint64
+	Waiting                 int64
+}
+
+// NewLog makes an empty queue before a store.
+func NewLog(cfg Config, store Store) *Log {
+	if cfg.RowsMax == 0 {
+		cfg.RowsMax = 8192
+	}
+	if cfg.BatchMax == 0 {
+		cfg.BatchMax = 1024
+	}
+	if cfg.RetryMin == 0 {
+		cfg.RetryMin, cfg.RetryMax = 50*time.Millisecond, 5*time.Second
+	}
+	return &Log{cfg: cfg, store: store, journal: journal{rowsMax: cfg.RowsMax, batchMax: cfg.BatchMax}}
+}
+
+// Stats may be called from any goroutine.
+func (l *Log) Stats() Stats {
+	return Stats{l.commits.Load(), l.rows.Load(), l.failures.Load(), l.waiting.Load()}
+}
+
+// New returns the actor of a log. At most one lives at a time.
+func New(l *Log) system.Actor { return &ledger{log: l} }
+
+// ledger is the waiting half.
+type ledger struct {
+	log     *Log
+	backoff bool // a retry is coming; nothing is tried before it
+}
+
+// Started goes on where the last incarnation was. A flight that is still up
+// reports to this one; a delay that was running is not known any more and ends now.
+func (a *ledger) Started(c *system.Context) { a.next(c.Self()) }
+
+// Receive implements system.Actor.
+func (a *ledger) Receive(c *system.Context, m any) {
+	switch m := m.(type) {
+	case Append:
+		a.append(c.Self(), m)
+	case Read:
+		if !a.log.journal.add(item{read: &m}) {
+			m.Refuse(system.ErrFull)
+		}
+		a.next(c.Self())
+	case committed:
+		a.landed(c.Self(), m)
+	case retry:
+		a.backoff = false
+		a.next(c.Self())
+	}
+}
+
+// append queues a row. While the store is failing only settlements are queued.
+func (a *ledger) append(self *system.Ref, m Append) {
+	queued := false
+	defer func() {
+		if r := recover(); r != nil {
+			if !queued {
+				m.Refuse(fmt.Errorf("ledger: %v", r))
+			}
+			panic(r)
+		}
+	}()
+	if a.log.cfg.Hook != nil {
+		a.log.cfg.Hook("ledger.append")
+	}
+	it := item{entry: m.Entry, done: m.Done, must: m.Entry.Kind == account.Settlement}
+	if a.backoff && !it.must {
+		m.Refuse(fmt.Errorf("store is failing"))
+		return
+	}
+	if !a.log.journal.add(it) {
+		m.Refuse(system.ErrFull)
+		return
+	}
+	queued = true
+	a.next(self)
+}
+
+// next starts a flight if there is something to commit and none is up.
+func (a *ledger) next(self *system.Ref) {
+	j := &a.log.journal
+	defer func() { a.log.waiting.Store(int64(len(j.waiting) + len(j.inflight))) }()
+	if a.backoff {
+		return
+	}
+	if batch := j.take(); batch != nil {
+		seq := j.seq + 1
+		go a.log.fly(self, batch, seq)
+	}
+}
+
+// fly commits a batch and reports. When the actor has stopped meanwhile the
+// batch is answered here: nobody else knows it any more.
+func (l *Log) fly(self *system.Ref, batch []item, seq uint64) {
+	err := l.commit(batch, seq)
+	if self.Tell(committed{seq, err}) == nil {
+		return
+	}
+	c := Commit{Seq: seq}
+	if err != nil {
+		c = Commit{Err: unavailable(err)}
+	}
+	for _, it := range batch {
+		answer(it, c)
+	}
+}
+
+// Stopped answers what waits. The tree stops the ledger last, when nothing does
+// unless the store is failing.
+func (a *ledger) Stopped() {
+	j := &a.log.journal
+	left := j.waiting
+	j.waiting = nil
+	for _, it := range left {
+		answer(it, Commit{Err: unavailable(system.ErrStopped), Refused: true})
+	}
+}
+
+// landed answers a finished flight.
+func (a *ledger) landed(self *system.Ref, m committed) {
+	j := &a.log.journal
+	if m.err == nil {
+		j.seq = m.seq
+		done := j.succeed()
+		a.next(self) // the next transaction runs while these are answered
+		for _, it := range done {
+			answer(it, Commit{Seq: m.seq})
+		}
+		return
+	}
+	tried, untried := j.fail()
+	for _, it := range tried {
+		answer(it, Commit{Err: unavailable(m.err)})
+	}
+	for _, it := range untried {
+		answer(it, Commit{Err: unavailable(m.err), Refused: true})
+	}
+	if len(j.waiting) > 0 {
+		a.backoff = true
+		time.AfterFunc(a.delay(j.failures), func() { _ = self.Tell(retry{}) })
+	}
+	a.next(self)
+}
+
+// delay doubles from RetryMin to RetryMax with each failure, less up to half at random.
+func (a *ledger) delay(failures int) time.Duration {
+	d := a.log.cfg.RetryMin
+	for ; failures > 1 && d < a.log.cfg.RetryMax; failures-- {
+		d *= 2
+	}
+	d = min(d, a.log.cfg.RetryMax)
+	return d - time.Duration(rand.Int64N(int64(d)/2+1))
+}
+
+func answer(it item, c Commit) {
+	switch {
+	case it.read != nil && c.Err != nil:
+		it.read.Done(Balance{Err: c.Err})
+	case it.read == nil && it.done != nil:
+		it.done(c)
+	}
+}
+
+// commit writes the rows of a batch, then serves its reads: both see the same
+// order of commits. It runs beside the actor; the batch is not changed meanwhile.
+func (l *Log) commit(batch []item, seq uint64) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("store panicked: %v", r)
+		}
+		if err != nil {
+			l.failures.Add(1)
+		}
+	}()
+	entries := make([]account.Entry, 0, len(batch))
+	for _, it := range batch {
+		if it.read == nil {
+			entries = append(entries, it.entry)
+		}
+	}
+	if len(entries) > 0 {
+		if err := l.store.Append(entries); err != nil {
+			return err
+		}
+		l.commits.Add(1)
+		l.rows.Add(uint64(len(entries)))
+	}
+	for _, it := range batch {
+		if it.read != nil {
+			it.read.Done(l.read(it.read.AccountID, seq))
+		}
+	}
+	return nil
+}
+
+// read asks for the holds only when there are any: listing them costs as much as all accounts have.
+func (l *Log) read(accountID string, seq uint64) Balance {
+	balance, held, err := l.store.Balance(accountID)
+	if err != nil || held == 0 {
+		return Balance{Balance: balance, Seq: seq, Err: err}
+	}
+	holds, err := l.store.OpenHolds()
+	return Balance{Balance: balance, Holds: holds, Seq: seq, Err: err}
+}

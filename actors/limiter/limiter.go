@@ -1,0 +1,343 @@
+// Package limiter admits requests: one actor per active account owns the
+// account's permits, token bucket and available money, and reserves from all
+// three at once or from none.
+//
+// Life of a limiter: loading (account, balance and open holds are being read,
+// requests wait in a list) -> ready -> retired by a sweep when it holds nothing.
+// A restart forgets the counters and rebuilds them: permits and holds from the
+// registry of live requests and the ledger's open holds, the bucket from the
+// last published snapshot, the balance from the ledger. Nothing is forgiven and
+// nothing leaks.
+package limiter
+
+import (
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// Ticket is a request that asks for admission. Exactly one of its methods
+// decides it; neither may wait.
+type Ticket interface {
+	// Granted passes the request on with what it was given. An error means that it
+	// could not be passed on; the reservation is then taken back and Refused is called.
+	Granted(Reservation, State) *abi.Error
+	Refused(*abi.Error, State)
+}
+
+// Message is the closed set of things a limiter is told.
+type Message interface{ limiterMessage() }
+
+// Reserve asks for everything a request needs before it starts, all or nothing.
+type Reserve struct {
+	Ask    Ask
+	Ticket Ticket
+}
+
+// Leave says that a request no longer runs: its permit is free and Used tokens,
+// not the Taken ones, were spent. Exactly one per granted Reserve.
+type Leave struct {
+	RequestID   string
+	Taken, Used int64
+	Lost        func() // called if the limiter stops with this message unread; may be nil
+	attempt     int
+}
+
+// Settle says that a request's settlement of Amount is durable in commit Seq of
+// the ledger. Exactly one per granted Reserve with money; one with Amount 0 and
+// Seq 0 gives a hold back that never reached the ledger.
+type Settle struct {
+	RequestID string
+	Amount    abi.Nano
+	Seq       uint64
+	Lost      func() // as in Leave
+	attempt   int
+}
+
+// Changed says that the account's limits or balance were changed by an operator.
+type Changed struct{}
+
+// loaded is the answer of the loader to one incarnation; a later one ignores it.
+type loaded struct {
+	Loaded
+	asked *limiter
+}
+
+func (Reserve) limiterMessage() {}
+func (Leave) limiterMessage()   {}
+func (Settle) limiterMessage()  {}
+func (Changed) limiterMessage() {}
+func (loaded) limiterMessage()  {}
+
+// Refuse answers a Reserve that no limiter will see.
+func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), State{}) }
+
+// Refuse tells the owner that the limiter is gone.
+func (m Leave) Refuse(error) { lost(m.Lost) }
+
+// Refuse tells the owner that the limiter is gone.
+func (m Settle) Refuse(error) { lost(m.Lost) }
+
+func lost(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+func busy(err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "limiter.Reserve", RetryAfter: time.Second,
+		Msg: "the node has too many waiting requests; try again", Err: err}
+}
+
+// Loaded is what the ledger and the accounts know of one account, as of commit Seq.
+type Loaded struct {
+	Account account.Account
+	Balance abi.Nano
+	Holds   []account.Entry // open ones; those of other accounts are ignored
+	Seq     uint64
+	Err     error
+}
+
+// Deps is what a limiter needs from outside.
+type Deps struct {
+	// Load reads an account and calls done once, from any goroutine. It must not wait.
+	Load func(accountID string, done func(Loaded))
+	// Live returns what the running requests of an account have.
+	Live func(accountID string) []Live
+	// PendingMax bounds the requests that wait for a load.
+	PendingMax int
+	// Hook is for tests only: it is called at named points and may panic.
+	Hook func(point string)
+}
+
+// Cell is what of an account's limiter others may read, and what survives its restarts.
+type Cell struct {
+	snapshot atomic.Pointer[Snapshot]
+}
+
+// State returns the last published state, computed for now. ok is false before the first.
+func (c *Cell) State(now time.Time) (st State, ok bool) {
+	if s := c.snapshot.Load(); s != nil {
+		return s.State(now), true
+	}
+	return State{}, false
+}
+
+// New returns the limiter of an account.
+func New(id string, cell *Cell, deps Deps) system.Actor {
+	return &limiter{id: id, cell: cell, deps: deps}
+}
+
+// limiter owns the counters of one account.
+type limiter struct {
+	id      string
+	cell    *Cell
+	deps    Deps
+	desk    *desk // nil until the first load
+	loading bool
+	again   bool      // something changed since the load began
+	stale   bool      // the last load failed; the next request starts one
+	pending []Reserve // while there is no desk; at most PendingMax
+	// recent are the settlements and ends that arrived during a load: its answer
+	// may be older than they are.
+	recent []Settle
+	early  []Leave // arrived before the first load
+}
+
+// Started begins the load that a limiter needs before it can decide.
+func (l *limiter) Started(c *system.Context) { l.load(c.Self()) }
+
+// Stopped refuses what waited for a load.
+func (l *limiter) Stopped() { l.refusePending(busy(system.ErrStopped)) }
+
+// Receive implements system.Actor.
+func (l *limiter) Receive(c *system.Context, m any) {
+	switch m := m.(type) {
+	case Reserve:
+		l.reserve(c, m)
+	case Leave:
+		m.attempt++
+		defer tryAgain(c, m, m.attempt)
+		l.leave(m)
+	case Settle:
+		m.attempt++
+		defer tryAgain(c, m, m.attempt)
+		l.settle(m)
+	case Changed:
+		l.again = l.loading // the answer that is coming may be older than the change
+		l.load(c.Self())
+	case loaded:
+		if m.asked == l {
+			l.onLoaded(c, m.Loaded)
+		}
+	case system.Sweep:
+		if l.desk != nil && !l.loading && l.desk.idle(time.Now()) {
+			c.Retire()
+		}
+	}
+}
+
+// attemptsMax is how often a message that gives something back is handled when
+// handling it panics.
+const attemptsMax = 3
+
+// tryAgain is deferred by the handlers of what requests give back: it queues the
+// message for the next incarnation if this one panics.
+func tryAgain(c *system.Context, m Message, attempt int) {
+	if r := recover(); r != nil {
+		if attempt < attemptsMax {
+			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which rebuilds as well
+		}
+		panic(r)
+	}
+}
+
+func (l *limiter) hook(point string) {
+	if l.deps.Hook != nil {
+		l.deps.Hook(point)
+	}
+}
+
+// reserve answers at once, or after the load when there is nothing to decide on.
+func (l *limiter) reserve(c *system.Context, m Reserve) {
+	if l.desk == nil {
+		if len(l.pending) >= l.deps.PendingMax {
+			m.Refuse(system.ErrFull)
+			return
+		}
+		l.pending = append(l.pending, m)
+		l.load(c.Self())
+		return
+	}
+	if l.stale {
+		l.load(c.Self()) // and decide on what is known
+	}
+	l.decide(m)
+}
+
+// decide reserves and passes the request on. Whatever panics, the caller is
+// answered and the bucket is as before.
+func (l *limiter) decide(m Reserve) {
+	before := l.desk.snapshot()
+	handed := false // from then on the ticket gives back what it has
+	defer func() {
+		if r := recover(); r != nil {
+			if !handed {
+				l.cell.snapshot.Store(&before)
+			}
+			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.State(time.Now()))
+			panic(r)
+		}
+	}()
+	now := time.Now()
+	r, err := l.desk.reserve(m.Ask, now)
+	l.publish()
+	l.hook("limiter.reserved")
+	if err == nil {
+		handed = true
+		if err = m.Ticket.Granted(r, l.desk.snapshot().State(now)); err == nil {
+			return
+		}
+		l.desk.leave(m.Ask.RequestID, r.Tokens, 0, now)
+		l.desk.settle(m.Ask.RequestID, 0, 0)
+		l.publish()
+	}
+	m.Ticket.Refused(err, l.desk.snapshot().State(now))
+}
+
+func (l *limiter) leave(m Leave) {
+	l.hook("limiter.leave")
+	if l.desk == nil {
+		l.early = append(l.early, m)
+		return
+	}
+	l.desk.leave(m.RequestID, m.Taken, m.Used, time.Now())
+	l.publish()
+}
+
+func (l *limiter) settle(m Settle) {
+	l.hook("limiter.settle")
+	if l.loading {
+		l.recent = append(l.recent, m)
+	}
+	if l.desk != nil {
+		l.desk.settle(m.RequestID, m.Amount, m.Seq)
+		l.publish()
+	}
+}
+
+// load reads the account unless it is being read.
+func (l *limiter) load(self *system.Ref) {
+	if l.loading {
+		return
+	}
+	l.loading = true
+	l.deps.Load(l.id, func(r Loaded) { _ = self.Tell(loaded{r, l}) })
+}
+
+// onLoaded adopts what was read and applies what happened since.
+func (l *limiter) onLoaded(c *system.Context, r Loaded) {
+	l.loading, l.stale = false, r.Err != nil
+	defer func() {
+		if l.again {
+			l.again = false
+			l.load(c.Self())
+		}
+	}()
+	if r.Err != nil {
+		l.recent = nil
+		l.refusePending(&abi.Error{Kind: abi.Overloaded, Op: "limiter.load", RetryAfter: time.Second,
+			Msg: "accounts are unavailable; try again", Err: r.Err})
+		return
+	}
+	l.adopt(r, time.Now())
+	pending := l.pending
+	l.pending = nil
+	for i, m := range pending {
+		l.pending = pending[i+1:] // the rest is refused if this one panics
+		l.decide(m)
+	}
+	l.pending = nil
+}
+
+// adopt makes or updates the desk. Settlements that arrived during the load are
+// applied again: those that the answer knows are recognised by their commit.
+func (l *limiter) adopt(r Loaded, now time.Time) {
+	if l.desk == nil {
+		b := newBucket(r.Account.TokensPerMinute, now)
+		if s := l.cell.snapshot.Load(); s != nil {
+			b = s.bucket
+			b.refill(now)
+			if b.capacity != min(max(r.Account.TokensPerMinute, 0), capacityMax) {
+				b.resize(r.Account.TokensPerMinute, now)
+			}
+		}
+		l.desk = newDesk(r.Account, b)
+	}
+	l.desk.change(r.Account, now)
+	l.desk.load(r.Balance, r.Seq, r.Holds, l.deps.Live(l.id))
+	for _, s := range l.recent {
+		l.desk.settle(s.RequestID, s.Amount, s.Seq)
+	}
+	for _, e := range l.early {
+		l.desk.leave(e.RequestID, e.Taken, e.Used, now)
+	}
+	l.recent, l.early = nil, nil
+	l.publish()
+}
+
+func (l *limiter) refusePending(err *abi.Error) {
+	pending := l.pending
+	l.pending = nil
+	for _, m := range pending {
+		m.Ticket.Refused(err, State{})
+	}
+}
+
+func (l *limiter) publish() {
+	s := l.desk.snapshot()
+	l.cell.snapshot.Store(&s)
+}

@@ -1,0 +1,250 @@
+package limiter
+
+import (
+	"fmt"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// outputReserved is the most output a reservation takes from the bucket before
+// it is produced; what is really produced is settled later.
+const outputReserved = 1024
+
+// permitRetry is the Retry-After of a request that found no permit: nobody
+// knows when the next one ends.
+const permitRetry = time.Second
+
+// Ask is what a request needs before it starts.
+type Ask struct {
+	RequestID string
+	// Free marks count_tokens and the model list: they need a permit and a bucket
+	// that is not exhausted, and take neither tokens nor money.
+	Free bool
+	// Prompt and OutputMax are tokens.
+	Prompt, OutputMax int64
+	// Upper bounds the charge; Minimum is the price of all input uncached plus
+	// one token of output.
+	Upper, Minimum abi.Nano
+}
+
+// Reservation is what admission took for one request. Its owner is the request;
+// whoever registered the request gives it back, at the latest when it expires.
+type Reservation struct {
+	Tokens int64    // taken from the bucket
+	Hold   abi.Nano // reserved of the balance
+}
+
+// Live is what a running request still has, as a restarted limiter is told.
+type Live struct {
+	RequestID string
+	Permit    bool
+	Hold      abi.Nano
+}
+
+// State is what the rate-limit headers say. A limit of 0 means that there is none.
+type State struct {
+	RequestsLimit, RequestsRemaining int
+	TokensLimit, TokensRemaining     int64
+	// RequestsReset is now, or when to try again while no permit is free.
+	// TokensReset is when the bucket is full again.
+	RequestsReset, TokensReset time.Time
+}
+
+// Snapshot is a published copy of a limiter's counters, from which State is
+// computed at any later time. It is immutable.
+type Snapshot struct {
+	concurrency, permits int
+	bucket               bucket
+}
+
+// NewSnapshot returns the state of an account that uses nothing.
+func NewSnapshot(a account.Account, now time.Time) Snapshot {
+	return Snapshot{concurrency: a.Concurrency, bucket: newBucket(a.TokensPerMinute, now)}
+}
+
+// State returns what the headers say at the time now.
+func (s Snapshot) State(now time.Time) State {
+	b := s.bucket
+	b.refill(now)
+	st := State{RequestsLimit: s.concurrency, TokensLimit: b.capacity, RequestsReset: now,
+		RequestsRemaining: max(s.concurrency-s.permits, 0), TokensRemaining: b.remaining(),
+		TokensReset: now.Add(b.wait(b.capacity))}
+	if s.concurrency > 0 && st.RequestsRemaining == 0 {
+		st.RequestsReset = now.Add(permitRetry)
+	}
+	return st
+}
+
+// held is what one request has.
+type held struct {
+	permit bool
+	hold   abi.Nano
+}
+
+// desk is the whole state of one account's admission and all the deciding: no
+// clock, no waiting.
+//
+// Invariants: permits counts the entries of open with a permit; held sums the
+// holds of open and orphans.
+type desk struct {
+	account account.Account
+	bucket  bucket
+	// balance is a cache of the ledger's, true after its commit seq.
+	balance abi.Nano
+	seq     uint64
+	open    map[string]held // by request id
+	// orphans are open holds of the ledger that no live request owns: of a
+	// process that died, or of a request whose end is on its way.
+	orphans map[string]abi.Nano
+	permits int
+	held    abi.Nano
+}
+
+func newDesk(a account.Account, b bucket) *desk {
+	return &desk{account: a, bucket: b, open: map[string]held{}, orphans: map[string]abi.Nano{}}
+}
+
+// load sets what the ledger knew at its commit seq and what the running requests have.
+func (d *desk) load(balance abi.Nano, seq uint64, holds []account.Entry, live []Live) {
+	d.balance, d.seq, d.permits, d.held = balance, seq, 0, 0
+	clear(d.open)
+	clear(d.orphans)
+	for _, l := range live {
+		d.open[l.RequestID] = held{l.Permit, l.Hold}
+		d.held += l.Hold
+		if l.Permit {
+			d.permits++
+		}
+	}
+	for _, h := range holds {
+		if _, ok := d.open[h.RequestID]; !ok && h.AccountID == d.account.ID {
+			d.orphans[h.RequestID] = h.Held
+			d.held += h.Held
+		}
+	}
+}
+
+// reserve takes a permit, tokens and money, or nothing. now must not go back.
+func (d *desk) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
+	d.bucket.refill(now)
+	r, err := d.decide(a)
+	if err != nil {
+		return Reservation{}, err
+	}
+	if _, ok := d.open[a.RequestID]; ok {
+		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "internal error: request id is in use"}
+	}
+	d.bucket.add(-r.Tokens)
+	d.open[a.RequestID] = held{true, r.Hold}
+	d.permits++
+	d.held += r.Hold
+	return r, nil
+}
+
+// decide says what a reservation would take. Money comes first: 402 before 429.
+func (d *desk) decide(a Ask) (Reservation, *abi.Error) {
+	if d.account.Disabled {
+		return Reservation{}, &abi.Error{Kind: abi.Unauthenticated, Op: "limiter.reserve", Msg: "this account is disabled"}
+	}
+	var r Reservation
+	if !a.Free {
+		available := d.balance - d.held
+		if !d.account.Unlimited && available < a.Minimum {
+			return r, shortOfMoney(available, a.Minimum)
+		}
+		r.Hold = a.Upper
+		if !d.account.Unlimited {
+			r.Hold = max(min(a.Upper, available), 0)
+		}
+	}
+	if limit := d.account.Concurrency; limit > 0 && d.permits >= limit {
+		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: permitRetry,
+			Msg: fmt.Sprintf("this account's concurrency limit of %d requests at once is reached", limit)}
+	}
+	need := int64(1) // of a free request: the bucket must not be exhausted
+	if !a.Free && d.bucket.capacity > 0 {
+		need = min(a.Prompt+min(a.OutputMax, outputReserved), d.bucket.capacity)
+		r.Tokens = need
+	}
+	if !d.bucket.has(need) {
+		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: d.bucket.wait(need),
+			Msg: fmt.Sprintf("this account's limit of %d tokens per minute is reached: %d needed now, %d remaining",
+				d.bucket.capacity, need, d.bucket.remaining())}
+	}
+	return r, nil
+}
+
+func shortOfMoney(available, minimum abi.Nano) *abi.Error {
+	return &abi.Error{Kind: abi.InsufficientBalance, Op: "limiter.reserve",
+		Msg: fmt.Sprintf("insufficient balance: %s available, this request needs at least %s", dollars(available), dollars(minimum))}
+}
+
+// dollars writes money exactly.
+func dollars(n abi.Nano) string {
+	sign := ""
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	return fmt.Sprintf("%s$%d.%09d", sign, n/1e9, n%1e9)
+}
+
+// leave ends the use of a permit and corrects the bucket from what was taken to
+// what was really used. It is given both because the limiter that granted them
+// may have been restarted since. Call it once per reservation.
+func (d *desk) leave(id string, taken, used int64, now time.Time) {
+	d.bucket.refill(now)
+	if d.bucket.capacity > 0 {
+		d.bucket.add(taken - used)
+	}
+	if o, ok := d.open[id]; ok && o.permit {
+		o.permit = false
+		d.open[id] = o
+		d.permits--
+	}
+	d.forget(id)
+}
+
+// settle releases the hold of a request, whose settlement of amount (not above
+// zero) is in the ledger's commit seq. A commit that the balance knows already
+// changes only the hold.
+func (d *desk) settle(id string, amount abi.Nano, seq uint64) {
+	if seq > d.seq {
+		d.balance += amount
+	}
+	if o, ok := d.open[id]; ok {
+		d.held -= o.hold
+		o.hold = 0
+		d.open[id] = o
+	}
+	d.forget(id)
+	d.held -= d.orphans[id]
+	delete(d.orphans, id)
+}
+
+// forget drops a request that has nothing any more.
+func (d *desk) forget(id string) {
+	if o, ok := d.open[id]; ok && !o.permit && o.hold == 0 {
+		delete(d.open, id)
+	}
+}
+
+// change adopts new limits. Reservations already made stay.
+func (d *desk) change(a account.Account, now time.Time) {
+	if a.TokensPerMinute != d.account.TokensPerMinute {
+		d.bucket.refill(now)
+		d.bucket.resize(a.TokensPerMinute, now)
+	}
+	d.account = a
+}
+
+func (d *desk) snapshot() Snapshot {
+	return Snapshot{concurrency: d.account.Concurrency, permits: d.permits, bucket: d.bucket}
+}
+
+// idle says whether the desk holds nothing that a new one would not have.
+func (d *desk) idle(now time.Time) bool {
+	d.bucket.refill(now)
+	return len(d.open) == 0 && d.bucket.full()
+}

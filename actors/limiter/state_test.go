@@ -1,0 +1,256 @@
+package limiter
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
+
+// rational is a bucket in exact fractions of a token: the oracle for the integer one.
+type rational struct {
+	capacity int64
+	level    *big.Rat
+	at       time.Time
+}
+
+func (r *rational) refill(now time.Time) {
+	if !now.After(r.at) {
+		return
+	}
+	got := new(big.Rat).SetFrac64(now.Sub(r.at).Nanoseconds(), int64(time.Minute))
+	r.level.Add(r.level, got.Mul(got, new(big.Rat).SetInt64(r.capacity)))
+	if full := new(big.Rat).SetInt64(r.capacity); r.level.Cmp(full) > 0 {
+		r.level = full
+	}
+	r.at = now
+}
+
+// TestBucketAgainstRational drives both with random takes and waits. The integer
+// bucket may be off by the part of a millisecond that it has not counted yet:
+// behind, or ahead after it was filled to the brim by hand.
+func TestBucketAgainstRational(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range 200 {
+		capacity := 1 + rnd.Int64N(10_000_000)
+		b := newBucket(capacity, start)
+		r := &rational{capacity, new(big.Rat).SetInt64(capacity), start}
+		now := start
+		lag := new(big.Rat).SetFrac64(capacity, 60_000) // what refills in a millisecond
+		for range 100 {
+			now = now.Add(time.Duration(rnd.Int64N(int64(3 * time.Second))))
+			b.refill(now)
+			r.refill(now)
+			taken := rnd.Int64N(capacity) - capacity/4
+			b.add(-taken)
+			r.level.Sub(r.level, new(big.Rat).SetInt64(taken))
+			if full := new(big.Rat).SetInt64(capacity); r.level.Cmp(full) > 0 {
+				r.level = full
+			}
+			diff := new(big.Rat).Sub(r.level, new(big.Rat).SetFrac64(b.parts, partsPerToken))
+			if diff.Abs(diff).Cmp(lag) > 0 {
+				t.Fatalf("capacity %d: level %v, want %v", capacity, b.parts, r.level)
+			}
+		}
+	}
+}
+
+// TestRetryAfterIsTrue: a single caller who waits exactly that long is admitted,
+// and one who waits a millisecond less is not.
+func TestRetryAfterIsTrue(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	refusals := 0
+	for i := range 2000 {
+		a := account.Account{ID: "a", Unlimited: true, TokensPerMinute: 1 + rnd.Int64N(1_000_000)}
+		d := newDesk(a, newBucket(a.TokensPerMinute, start))
+		now := start.Add(time.Duration(rnd.Int64N(1e9)))
+		d.bucket.refill(now)
+		d.bucket.add(-rnd.Int64N(3 * a.TokensPerMinute)) // overdrawn more often than not
+		ask := Ask{RequestID: "r", Prompt: rnd.Int64N(2 * a.TokensPerMinute), OutputMax: rnd.Int64N(3000), Free: i%5 == 0}
+		now = now.Add(time.Duration(rnd.Int64N(1e7)))
+		_, err := d.reserve(ask, now)
+		if err == nil {
+			continue
+		}
+		refusals++
+		if err.Kind != abi.RateLimited || err.RetryAfter <= 0 {
+			t.Fatalf("got %v with retry after %v", err, err.RetryAfter)
+		}
+		early := *d
+		early.open = map[string]held{}
+		if _, err := early.reserve(ask, now.Add(err.RetryAfter-2*time.Millisecond)); err == nil && err.RetryAfter > 2*time.Millisecond {
+			t.Fatalf("case %d: admitted 2 ms early", i)
+		}
+		if _, err := d.reserve(ask, now.Add(err.RetryAfter)); err != nil {
+			t.Fatalf("case %d: refused after waiting: %v", i, err)
+		}
+	}
+	if refusals < 500 {
+		t.Fatalf("only %d refusals: the test proves little", refusals)
+	}
+}
+
+func loadedDesk(a account.Account, balance abi.Nano) *desk {
+	d := newDesk(a, newBucket(a.TokensPerMinute, start))
+	d.load(balance, 1, nil, nil)
+	return d
+}
+
+// TestReserve is the table of who is admitted when several ask at once.
+func TestReserve(t *testing.T) {
+	money := func(upper, minimum abi.Nano) Ask {
+		return Ask{Prompt: 10, OutputMax: 10, Upper: upper, Minimum: minimum}
+	}
+	for _, c := range []struct {
+		name     string
+		account  account.Account
+		balance  abi.Nano
+		ask      Ask
+		parallel int
+		admitted int
+		kind     abi.Kind // of the others
+		held     abi.Nano
+	}{
+		{"concurrency 2", account.Account{Concurrency: 2, Unlimited: true}, 0, money(5, 1), 20, 2, abi.RateLimited, 10},
+		{"no limits", account.Account{Unlimited: true}, 0, money(5, 1), 20, 20, 0, 100},
+		{"three upper bounds and less than a minimum", account.Account{}, 3*100 + 9, money(100, 10), 20, 3, abi.InsufficientBalance, 300},
+		{"three upper bounds and a minimum", account.Account{}, 3*100 + 10, money(100, 10), 20, 4, abi.InsufficientBalance, 310},
+		{"one partial hold takes all", account.Account{}, 50, money(100, 10), 20, 1, abi.InsufficientBalance, 50},
+		{"exactly the minimum", account.Account{}, 10, money(100, 10), 20, 1, abi.InsufficientBalance, 10},
+		{"nothing", account.Account{}, 0, money(100, 10), 20, 0, abi.InsufficientBalance, 0},
+		{"in debt, free model", account.Account{}, -1, money(0, 0), 5, 0, abi.InsufficientBalance, 0},
+		{"no money, free model", account.Account{}, 0, money(0, 0), 5, 5, 0, 0},
+		{"tokens", account.Account{Unlimited: true, TokensPerMinute: 50}, 0, money(1, 1), 20, 2, abi.RateLimited, 2},
+		{"tokens, output counted to 1024", account.Account{Unlimited: true, TokensPerMinute: 3000}, 0,
+			Ask{Prompt: 400, OutputMax: 32000, Upper: 1, Minimum: 1}, 20, 2, abi.RateLimited, 2},
+		{"larger than the bucket", account.Account{Unlimited: true, TokensPerMinute: 50}, 0,
+			Ask{Prompt: 9000, OutputMax: 10, Upper: 1, Minimum: 1}, 20, 1, abi.RateLimited, 1},
+		{"free takes permits only", account.Account{Concurrency: 3, TokensPerMinute: 1}, 0, Ask{Free: true}, 20, 3, abi.RateLimited, 0},
+		{"402 before 429", account.Account{Concurrency: 1}, 10, money(10, 10), 3, 1, abi.InsufficientBalance, 10},
+		{"disabled", account.Account{Disabled: true, Unlimited: true}, 0, money(1, 1), 3, 0, abi.Unauthenticated, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := loadedDesk(c.account, c.balance)
+			admitted, held := 0, abi.Nano(0)
+			for i := range c.parallel {
+				ask := c.ask
+				ask.RequestID = string(rune('a' + i))
+				r, err := d.reserve(ask, start)
+				if err == nil {
+					admitted++
+					held += r.Hold
+				} else if err.Kind != c.kind || err.Msg == "" {
+					t.Errorf("request %d: %v, want kind %v", i, err, c.kind)
+				} else if (err.RetryAfter > 0) != (c.kind == abi.RateLimited) {
+					t.Errorf("request %d: retry after %v for %v", i, err.RetryAfter, err.Kind)
+				}
+			}
+			if admitted != c.admitted || held != c.held || d.held != c.held || d.permits != c.admitted {
+				t.Errorf("admitted %d (permits %d) holding %d (desk %d), want %d holding %d",
+					admitted, d.permits, held, d.held, c.admitted, c.held)
+			}
+		})
+	}
+}
+
+// TestGiveBack: what is reserved comes back, the bucket ends at the truth, and
+// nothing can be given back twice.
+func TestGiveBack(t *testing.T) {
+	a := account.Account{ID: "a", Concurrency: 4, TokensPerMinute: 6000}
+	d := loadedDesk(a, 1000)
+	r, err := d.reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
+	if err != nil || r != (Reservation{Tokens: 150, Hold: 300}) {
+		t.Fatal(r, err)
+	}
+	d.leave("x", r.Tokens, 7000, start)
+	if got := d.bucket.parts / partsPerToken; got != 6000-7000 {
+		t.Errorf("bucket at %d, want -1000: it settles the truth", got)
+	}
+	if d.permits != 0 || d.held != 300 {
+		t.Errorf("permits %d held %d after leave", d.permits, d.held)
+	}
+	d.settle("x", -200, 2)
+	if d.held != 0 || d.balance != 800 || len(d.open) != 0 {
+		t.Errorf("held %d balance %d open %v after settle", d.held, d.balance, d.open)
+	}
+	d.settle("x", -200, 1) // a commit the balance knows
+	if d.balance != 800 || d.held != 0 {
+		t.Errorf("balance %d held %d after a second settle", d.balance, d.held)
+	}
+}
+
+// TestRebuild: a new desk told what lives is as the old one was, and settlements
+// that cross the read are counted once.
+func TestRebuild(t *testing.T) {
+	a := account.Account{ID: "a", Concurrency: 3}
+	d := newDesk(a, newBucket(0, start))
+	d.load(1000, 5, []account.Entry{
+		{Kind: account.Hold, AccountID: "a", RequestID: "live", Held: 100},
+		{Kind: account.Hold, AccountID: "a", RequestID: "orphan", Held: 50},
+		{Kind: account.Hold, AccountID: "b", RequestID: "other", Held: 500},
+	}, []Live{{"live", true, 100}, {"left", false, 30}, {"fresh", true, 20}})
+	if d.permits != 2 || d.held != 100+50+30+20 {
+		t.Fatalf("permits %d held %d", d.permits, d.held)
+	}
+	d.settle("orphan", -10, 6) // its end was on its way
+	d.settle("left", -5, 4)    // the read saw this one
+	if d.held != 120 || d.balance != 990 {
+		t.Errorf("held %d balance %d, want 120 and 990", d.held, d.balance)
+	}
+	for _, id := range []string{"live", "fresh", "unknown"} {
+		d.leave(id, 0, 0, start)
+		d.settle(id, -1, 7)
+	}
+	if d.permits != 0 || d.held != 0 || d.balance != 987 || !d.idle(start) {
+		t.Errorf("at the end: permits %d held %d balance %d open %v", d.permits, d.held, d.balance, d.open)
+	}
+}
+
+func TestState(t *testing.T) {
+	a := account.Account{Concurrency: 2, TokensPerMinute: 600, Unlimited: true}
+	d := loadedDesk(a, 0)
+	for i, want := range []State{
+		{RequestsLimit: 2, RequestsRemaining: 2, TokensLimit: 600, TokensRemaining: 600, RequestsReset: start, TokensReset: start},
+		{RequestsLimit: 2, RequestsRemaining: 1, TokensLimit: 600, TokensRemaining: 500, RequestsReset: start, TokensReset: start.Add(10 * time.Second)},
+		{RequestsLimit: 2, RequestsRemaining: 0, TokensLimit: 600, TokensRemaining: 400, RequestsReset: start.Add(time.Second), TokensReset: start.Add(20 * time.Second)},
+	} {
+		if got := d.snapshot().State(start); got != want {
+			t.Errorf("after %d requests: %+v, want %+v", i, got, want)
+		}
+		_, _ = d.reserve(Ask{RequestID: string(rune('a' + i)), Prompt: 90, OutputMax: 10}, start)
+	}
+	if got := d.snapshot().State(start.Add(5 * time.Second)).TokensRemaining; got != 450 {
+		t.Errorf("5 s later %d tokens remain, want 450", got)
+	}
+}
+
+func TestResize(t *testing.T) {
+	for _, c := range []struct{ from, spent, to, want int64 }{
+		{100, 0, 200, 200}, {100, 40, 200, 160}, {100, 40, 50, 50}, {100, 90, 50, 10},
+		{100, 150, 50, -50}, {0, 0, 50, 50}, {100, 40, 0, 0},
+	} {
+		b := newBucket(c.from, start)
+		b.add(-c.spent)
+		b.resize(c.to, start)
+		if got := b.parts / partsPerToken; got != c.want {
+			t.Errorf("%+v: level %d", c, got)
+		}
+	}
+}
+
+func TestDollars(t *testing.T) {
+	for n, want := range map[abi.Nano]string{0: "$0.000000000", 8: "$0.000000008", 2_500_000_000: "$2.500000000", -1: "-$0.000000001"} {
+		if got := dollars(n); got != want {
+			t.Errorf("dollars(%d) = %s, want %s", n, got, want)
+		}
+	}
+}

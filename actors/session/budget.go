@@ -1,0 +1,91 @@
+package session
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Budget bounds what the sessions of one account pin, in number and in bytes. It
+// is shared by all sessions; each call is short.
+//
+// Invariant: after Set, the sessions it did not name are within both bounds.
+type Budget struct {
+	sessionsMax int
+	bytesMax    int64
+
+	mu       sync.Mutex
+	accounts map[string]*shelf
+	where    map[Key]*list.Element
+}
+
+// shelf is the pins of one account, least recently used first.
+type shelf struct {
+	account string
+	order   *list.List // of pinned
+	bytes   int64
+}
+
+type pinned struct {
+	key   Key
+	bytes int64
+	shelf *shelf
+}
+
+// NewBudget makes a budget of so many sessions and bytes per account.
+func NewBudget(sessionsMax int, bytesMax int64) *Budget {
+	return &Budget{sessionsMax: sessionsMax, bytesMax: bytesMax,
+		accounts: map[string]*shelf{}, where: map[Key]*list.Element{}}
+}
+
+// Set notes that a session has just pinned so many bytes, and returns the
+// sessions that must give theirs up, the longest unused first; k is among them
+// when it alone is too large. Those are forgotten already.
+func (b *Budget) Set(account string, k Key, bytes int64) (evict []Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget(k)
+	s := b.accounts[account]
+	if s == nil {
+		s = &shelf{account: account, order: list.New()}
+		b.accounts[account] = s
+	}
+	b.where[k] = s.order.PushBack(pinned{k, bytes, s})
+	s.bytes += bytes
+	for s.order.Len() > b.sessionsMax || s.bytes > b.bytesMax {
+		oldest := s.order.Front().Value.(pinned).key
+		evict = append(evict, oldest)
+		b.forget(oldest)
+	}
+	return evict
+}
+
+// Forget notes that a session pins nothing any more.
+func (b *Budget) Forget(k Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget(k)
+}
+
+func (b *Budget) forget(k Key) {
+	e := b.where[k]
+	if e == nil {
+		return
+	}
+	p := e.Value.(pinned)
+	p.shelf.order.Remove(e)
+	p.shelf.bytes -= p.bytes
+	delete(b.where, k)
+	if p.shelf.order.Len() == 0 {
+		delete(b.accounts, p.shelf.account)
+	}
+}
+
+// Total returns how many sessions pin how many bytes.
+func (b *Budget) Total() (sessions int, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.accounts {
+		bytes += s.bytes
+	}
+	return len(b.where), bytes
+}

@@ -1,0 +1,169 @@
+// Package session keeps what a conversation has in the prefix cache: one actor
+// per live conversation owns the pin of its last finished turn.
+//
+// Life of a session: spawned by its first turn -> swaps its pin after each
+// finished turn, releasing the old one -> retires when it is idle, or is evicted
+// when its account pins too much. A restart forgets nothing: the pin is in the
+// cell, which the next incarnation takes over; its generation and epoch make a
+// second release harmless.
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"corenode/actors/batcher"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// Key names a conversation of one account on one model. It is secret: it is
+// neither logged nor shown.
+type Key [32]byte
+
+// Ticket is a turn on its way to the batcher. Exactly one of its methods decides
+// it; neither may wait.
+type Ticket interface {
+	// Enqueue passes the turn on. An error means that it could not be; Refused follows.
+	Enqueue() *abi.Error
+	Refused(*abi.Error)
+}
+
+// Message is the closed set of things a session is told.
+type Message interface{ sessionMessage() }
+
+// Turn is one request of the conversation.
+type Turn struct{ Ticket Ticket }
+
+// Finished says that a turn left a pinned prefix of Bytes bytes. The pin is the
+// session's from now on.
+type Finished struct {
+	Pin     batcher.Pin
+	Model   string
+	Account string
+	Bytes   int64
+	// Lost is called if no session takes the pin, which must then be released.
+	Lost func()
+}
+
+// Evict takes the pin from a session whose account pins too much.
+type Evict struct{}
+
+func (Turn) sessionMessage()     {}
+func (Finished) sessionMessage() {}
+func (Evict) sessionMessage()    {}
+
+// Refuse answers a turn that no session will see.
+func (m Turn) Refuse(err error) {
+	m.Ticket.Refused(&abi.Error{Kind: abi.Overloaded, Op: "session.Turn", RetryAfter: time.Second,
+		Msg: "the node has too many waiting requests; try again", Err: err})
+}
+
+// Refuse gives the pin back.
+func (m Finished) Refuse(error) { m.Lost() }
+
+// Cell is what outlives a session's restarts. Owned by the session's actor.
+type Cell struct {
+	pin     batcher.Pin
+	model   string
+	pinned  bool
+	lastUse time.Time
+}
+
+// Deps is what a session needs from outside.
+type Deps struct {
+	// Release gives a pin back to a model. It must not wait.
+	Release func(model string, p batcher.Pin)
+	// Evict tells another session to give its pin up. It must not wait.
+	Evict   func(Key)
+	Budget  *Budget
+	IdleMax time.Duration // a session unused for so long retires
+	Hook    func(point string)
+}
+
+// New returns the actor of a conversation.
+func New(k Key, cell *Cell, deps Deps) system.Actor {
+	return &session{key: k, cell: cell, deps: deps}
+}
+
+type session struct {
+	key  Key
+	cell *Cell
+	deps Deps
+}
+
+// Started counts the spawn as a use, so that a sweep does not meet a session before its turn.
+func (s *session) Started(*system.Context) { s.cell.lastUse = time.Now() }
+
+// Stopped gives the pin back, however the session ended.
+func (s *session) Stopped() { s.drop() }
+
+// Receive implements system.Actor.
+func (s *session) Receive(c *system.Context, m any) {
+	switch m := m.(type) {
+	case Turn:
+		s.turn(m)
+	case Finished:
+		s.finished(m)
+	case Evict:
+		s.drop()
+		c.Retire()
+	case system.Sweep:
+		if time.Since(s.cell.lastUse) >= s.deps.IdleMax {
+			c.Retire()
+		}
+	}
+}
+
+// turn passes a request on to its batcher.
+func (s *session) turn(m Turn) {
+	passed := false
+	defer func() {
+		if r := recover(); r != nil {
+			if !passed {
+				m.Refuse(fmt.Errorf("session: %v", r))
+			}
+			panic(r)
+		}
+	}()
+	s.cell.lastUse = time.Now()
+	if s.deps.Hook != nil {
+		s.deps.Hook("session.turn")
+	}
+	err := m.Ticket.Enqueue()
+	passed = true
+	if err != nil {
+		m.Ticket.Refused(err)
+	}
+}
+
+// finished swaps the pin: the new one covers at least the turn that just ended.
+func (s *session) finished(m Finished) {
+	taken := false
+	defer func() {
+		if !taken {
+			m.Lost()
+		}
+	}()
+	s.drop()
+	s.cell.pin, s.cell.model, s.cell.pinned = m.Pin, m.Model, true
+	s.cell.lastUse = time.Now()
+	taken = true
+	for _, k := range s.deps.Budget.Set(m.Account, s.key, m.Bytes) {
+		if k == s.key {
+			s.drop()
+		} else {
+			s.deps.Evict(k)
+		}
+	}
+}
+
+// drop releases the pin once.
+func (s *session) drop() {
+	if !s.cell.pinned {
+		return
+	}
+	s.cell.pinned = false
+	s.deps.Budget.Forget(s.key)
+	s.deps.Release(s.cell.model, s.cell.pin)
+}

@@ -1,0 +1,217 @@
+package system
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// messagesPerTurn is how many messages an actor handles before it offers its
+// processor to others.
+const messagesPerTurn = 300
+
+// keptCapacity is the most room an empty queue keeps.
+const keptCapacity = 1024
+
+// mailbox is the queue of one actor. The library's own bounded mailboxes spin when
+// they are full and its unbounded one forgets what a stopped actor left behind;
+// this one refuses.
+//
+// States: idle -> running -> idle; suspended while a failure is decided on, when
+// only system messages are handled; closed for good when the actor has stopped.
+type mailbox struct {
+	max     int
+	refused func(m any, err error)
+	failed  func(reason any, stack []byte)
+
+	invoker    actor.MessageInvoker
+	dispatcher actor.Dispatcher
+
+	mu        sync.Mutex // guards all below
+	user      queue
+	system    queue
+	running   bool
+	suspended bool
+	closed    bool
+	retired   bool // closed by the actor itself, with nothing left to do
+}
+
+// offer queues m for the actor, or says why not.
+func (b *mailbox) offer(m any, capped bool) error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return ErrStopped
+	}
+	if capped && b.user.len() >= b.max {
+		b.mu.Unlock()
+		return ErrFull
+	}
+	b.user.push(m)
+	wake := !b.running && !b.suspended
+	b.running = b.running || wake
+	b.mu.Unlock()
+	if wake {
+		b.dispatcher.Schedule(b.process)
+	}
+	return nil
+}
+
+// PostUserMessage implements the library's Mailbox. Nothing of ours comes this way.
+func (b *mailbox) PostUserMessage(m any) {
+	if err := b.offer(m, false); err != nil {
+		b.refused(m, err)
+	}
+}
+
+// PostSystemMessage implements the library's Mailbox. Their number is bounded by
+// the actor's lifecycle and its children.
+func (b *mailbox) PostSystemMessage(m any) {
+	b.mu.Lock()
+	b.system.push(m)
+	wake := !b.running
+	b.running = true
+	b.mu.Unlock()
+	if wake {
+		b.dispatcher.Schedule(b.process)
+	}
+}
+
+// RegisterHandlers implements the library's Mailbox.
+func (b *mailbox) RegisterHandlers(i actor.MessageInvoker, d actor.Dispatcher) {
+	b.invoker, b.dispatcher = i, d
+}
+
+// Start implements the library's Mailbox.
+func (b *mailbox) Start() {}
+
+// UserMessageCount implements the library's Mailbox.
+func (b *mailbox) UserMessageCount() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.user.len()
+}
+
+// process handles messages until there are none.
+func (b *mailbox) process() {
+	for b.turn() {
+		runtime.Gosched()
+	}
+}
+
+// turn handles messages until none is left (false), enough were handled, or one panicked.
+func (b *mailbox) turn() (again bool) {
+	var m any
+	defer func() {
+		if r := recover(); r != nil {
+			b.failed(r, debug.Stack())
+			b.invoker.EscalateFailure(r, m)
+			again = true
+		}
+	}()
+	for range messagesPerTurn {
+		var system, ok bool
+		if m, system, ok = b.next(); !ok {
+			return false
+		}
+		if system {
+			b.invoker.InvokeSystemMessage(m)
+		} else {
+			b.invoker.InvokeUserMessage(m)
+		}
+	}
+	return true
+}
+
+// next takes a message, system messages first; without one the mailbox goes idle.
+func (b *mailbox) next() (m any, system, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.system.len() > 0 {
+		m = b.system.pop()
+		switch m.(type) {
+		case *actor.SuspendMailbox:
+			b.suspended = true
+		case *actor.ResumeMailbox:
+			b.suspended = false
+		default:
+			return m, true, true
+		}
+	}
+	if !b.suspended && b.user.len() > 0 {
+		return b.user.pop(), false, true
+	}
+	b.running = false
+	return nil, false, false
+}
+
+// retire closes an empty mailbox and says whether it was empty.
+func (b *mailbox) retire() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.user.len() > 0 || b.closed {
+		return false
+	}
+	b.closed, b.retired = true, true
+	return true
+}
+
+// close refuses what waits and all that will come.
+func (b *mailbox) close() {
+	b.mu.Lock()
+	b.closed = true
+	left := b.user.rest()
+	b.mu.Unlock()
+	for _, m := range left {
+		b.refused(m, ErrStopped)
+	}
+}
+
+func (b *mailbox) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+func (b *mailbox) isRetired() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.retired
+}
+
+// queue is first in, first out. The zero queue is empty.
+type queue struct {
+	items []any
+	head  int
+}
+
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) push(m any) { q.items = append(q.items, m) }
+
+func (q *queue) pop() any {
+	m := q.items[q.head]
+	q.items[q.head] = nil
+	q.head++
+	switch {
+	case q.head < len(q.items):
+		if q.head >= keptCapacity && 2*q.head >= len(q.items) {
+			q.items = append(q.items[:0:0], q.items[q.head:]...)
+			q.head = 0
+		}
+	case cap(q.items) > keptCapacity:
+		*q = queue{}
+	default:
+		q.items, q.head = q.items[:0], 0
+	}
+	return m
+}
+
+// rest empties the queue.
+func (q *queue) rest() []any {
+	left := q.items[q.head:]
+	*q = queue{}
+	return left
+}

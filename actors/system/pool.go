@@ -1,0 +1,266 @@
+package system
+
+import (
+	"sync"
+)
+
+// Group is an actor that only has children: a branch of the tree.
+type Group struct {
+	Specs []Spec
+	// Spawned is called with the children, in the order of Specs, once they exist.
+	Spawned func(children []*Ref)
+}
+
+// Started spawns the children.
+func (g *Group) Started(c *Context) {
+	refs := make([]*Ref, len(g.Specs))
+	for i, spec := range g.Specs {
+		refs[i] = c.Spawn(spec)
+	}
+	g.Spawned(refs)
+}
+
+// Receive implements Actor: a group is told nothing that it has to act on.
+func (g *Group) Receive(*Context, any) {}
+
+// PoolSpec says how a Pool makes its actors.
+type PoolSpec[K comparable, C any] struct {
+	Name       string // of the supervisor
+	Child      string // of each child
+	Policy     Policy // of the supervisor; must be Resume: a restart would stop every child
+	Children   Policy
+	MailboxMax int // of the supervisor and of each child
+	// Max is the most keys at once; the first message for one more is refused.
+	Max int
+	// SweepMax is the most children asked by one sweep: stopping many at once is slow.
+	SweepMax int
+	// Cell makes what outlives the restarts of a key's actor. Owned by that actor
+	// and whoever its own rules let in.
+	Cell func(K) *C
+	New  func(K, *C) Actor
+}
+
+// Pool supervises one actor per key, spawned by the first message for it and
+// stopped by a sweep when it calls itself idle. It is safe for concurrent use.
+type Pool[K comparable, C any] struct {
+	spec PoolSpec[K, C]
+	ref  *Ref
+
+	mu      sync.RWMutex // guards entries; only the supervisor's goroutine writes
+	entries map[K]*entry[C]
+}
+
+// entry is one key. ref is nil while it has a cell but no actor.
+type entry[C any] struct {
+	ref  *Ref
+	cell *C
+}
+
+// NewPool makes a pool; it works once its Spec was spawned and Bind was called.
+func NewPool[K comparable, C any](spec PoolSpec[K, C]) *Pool[K, C] {
+	return &Pool[K, C]{spec: spec, entries: map[K]*entry[C]{}}
+}
+
+// Spec returns the supervisor of the pool, to be spawned once.
+func (p *Pool[K, C]) Spec() Spec {
+	return Spec{Name: p.spec.Name, Policy: p.spec.Policy, MailboxMax: p.spec.MailboxMax,
+		New: func() Actor { return &poolActor[K, C]{pool: p} }}
+}
+
+// Bind tells the pool its spawned supervisor, before anything is sent.
+func (p *Pool[K, C]) Bind(ref *Ref) { p.ref = ref }
+
+// Ref returns the supervisor.
+func (p *Pool[K, C]) Ref() *Ref { return p.ref }
+
+// Send delivers m to the actor of k, spawning it if needed. An error comes back
+// at once, or later through Refuser.
+func (p *Pool[K, C]) Send(k K, m any) error { return p.deliver(k, m, true) }
+
+// Tell is Send without regard to caps, for messages bounded by an earlier grant.
+func (p *Pool[K, C]) Tell(k K, m any) error { return p.deliver(k, m, false) }
+
+func (p *Pool[K, C]) deliver(k K, m any, capped bool) error {
+	if ref := p.Live(k); ref != nil {
+		if err := ref.box.offer(m, capped); err != ErrStopped {
+			return err
+		}
+	}
+	return p.ref.box.offer(route[K]{k, m, capped}, capped)
+}
+
+// Live returns the actor of k, or nil when there is none.
+func (p *Pool[K, C]) Live(k K) *Ref {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if e := p.entries[k]; e != nil {
+		return e.ref
+	}
+	return nil
+}
+
+// Cell returns the cell of k, or nil.
+func (p *Pool[K, C]) Cell(k K) *C {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if e := p.entries[k]; e != nil {
+		return e.cell
+	}
+	return nil
+}
+
+// Len returns the number of keys.
+func (p *Pool[K, C]) Len() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.entries)
+}
+
+// Each calls f for up to n keys. f must not call the pool.
+func (p *Pool[K, C]) Each(n int, f func(k K, depth int, cell *C)) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for k, e := range p.entries {
+		if n--; n < 0 {
+			return
+		}
+		depth := 0
+		if e.ref != nil {
+			depth = e.ref.Depth()
+		}
+		f(k, depth, e.cell)
+	}
+}
+
+// Sweep asks the next SweepMax children whether they are idle.
+func (p *Pool[K, C]) Sweep() { _ = p.ref.Send(tick{}) } // a full mailbox: the next sweep will do
+
+// route carries a message for a key whose actor the sender did not find.
+type route[K comparable] struct {
+	k      K
+	m      any
+	capped bool
+}
+
+// Refuse passes the refusal on to the message inside.
+func (r route[K]) Refuse(err error) {
+	if m, ok := r.m.(Refuser); ok {
+		m.Refuse(err)
+	}
+}
+
+type tick struct{}
+
+// poolActor is the supervisor of a pool. It is the only writer of the entries.
+type poolActor[K comparable, C any] struct {
+	pool  *Pool[K, C]
+	order []K // keys in the order of the sweep, a few stale ones among them
+	next  int
+}
+
+// Receive implements Actor.
+func (a *poolActor[K, C]) Receive(c *Context, m any) {
+	switch m := m.(type) {
+	case route[K]:
+		delivered := false
+		defer func() {
+			if !delivered {
+				c.ref.sys.refuse(m, ErrStopped)
+			}
+		}()
+		a.route(c, m)
+		delivered = true
+	case tick:
+		a.sweep(c)
+	case ChildStopped:
+		a.drop(m.Ref.spec.tag.(K), m.Ref)
+	}
+}
+
+// route delivers to the key's actor, making one if there is none.
+func (a *poolActor[K, C]) route(c *Context, r route[K]) {
+	e := a.pool.entries[r.k]
+	if e != nil && e.ref != nil {
+		err := e.ref.box.offer(r.m, r.capped)
+		if err == nil {
+			return
+		}
+		if err != ErrStopped {
+			c.ref.sys.refuse(r, err)
+			return
+		}
+		a.drop(r.k, e.ref)
+	}
+	if c.ref.sys.stopping.Load() {
+		c.ref.sys.refuse(r, ErrStopped)
+		return
+	}
+	ref := a.spawn(c, r.k)
+	if ref == nil {
+		c.ref.sys.refuse(r, ErrFull)
+		return
+	}
+	if err := ref.box.offer(r.m, r.capped); err != nil {
+		c.ref.sys.refuse(r, err)
+	}
+}
+
+// spawn makes the actor of k, on its old cell if one was left; nil when the pool is full.
+func (a *poolActor[K, C]) spawn(c *Context, k K) *Ref {
+	p := a.pool
+	e := p.entries[k]
+	var cell *C
+	if e != nil {
+		cell = e.cell
+	} else {
+		if len(p.entries) >= p.spec.Max {
+			return nil
+		}
+		cell = p.spec.Cell(k)
+		a.order = append(a.order, k)
+	}
+	ref := c.Spawn(Spec{Name: p.spec.Child, Policy: p.spec.Children, MailboxMax: p.spec.MailboxMax, tag: k,
+		New: func() Actor { return p.spec.New(k, cell) }})
+	p.mu.Lock()
+	p.entries[k] = &entry[C]{ref, cell}
+	p.mu.Unlock()
+	return ref
+}
+
+// drop forgets an actor that stopped. One that failed leaves its cell for a
+// successor; one that retired had nothing worth keeping.
+func (a *poolActor[K, C]) drop(k K, ref *Ref) {
+	p := a.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entries[k]
+	switch {
+	case e == nil || e.ref != ref: // a successor is there already
+	case ref.box.isRetired():
+		delete(p.entries, k)
+	default:
+		p.entries[k] = &entry[C]{nil, e.cell}
+	}
+}
+
+// sweep asks the next few keys. A key that was left without an actor gets one,
+// so that its cell is not kept for ever.
+func (a *poolActor[K, C]) sweep(c *Context) {
+	for range min(a.pool.spec.SweepMax, len(a.order)) {
+		if a.next >= len(a.order) {
+			a.next = 0
+		}
+		k := a.order[a.next]
+		if a.pool.entries[k] == nil {
+			last := len(a.order) - 1
+			a.order[a.next] = a.order[last]
+			a.order = a.order[:last]
+			if last == 0 {
+				return
+			}
+			continue
+		}
+		a.next++
+		a.route(c, route[K]{k, Sweep{}, false})
+	}
+}

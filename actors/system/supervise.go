@@ -1,0 +1,136 @@
+package system
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// GiveUp says what happens when an actor fails too often.
+type GiveUp uint8
+
+const (
+	// StopActor stops it. Its Spec.Stopped is called and its messages are refused.
+	StopActor GiveUp = iota
+	// FailNode stops it and reports to Config.Fatal: the node cannot serve without it.
+	FailNode
+)
+
+// Policy says what happens when an actor panics.
+type Policy struct {
+	// Resume keeps the actor's state and only drops the message; otherwise the
+	// actor is made anew.
+	Resume bool
+	// FailuresMax failures within Within make the supervisor give up.
+	FailuresMax int
+	Within      time.Duration
+	// The delay before a restart starts at BackoffMin, doubles with each failure
+	// within Within, ends at BackoffMax, and is cut by up to half at random.
+	BackoffMin, BackoffMax time.Duration
+	GiveUp                 GiveUp
+}
+
+// delay returns the time before restart number n (from 1); random is in [0, 1).
+func (p Policy) delay(n int, random float64) time.Duration {
+	d := p.BackoffMin
+	for ; n > 1 && d < p.BackoffMax; n-- {
+		d *= 2
+	}
+	d = min(d, p.BackoffMax)
+	return d - time.Duration(random*float64(d)/2)
+}
+
+// supervisor applies the policy of a failed actor, whoever its parent is.
+type supervisor struct{ sys *System }
+
+// HandleFailure implements the library's SupervisorStrategy. It runs on the
+// parent's goroutine and does not wait: a delayed restart is a timer.
+func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID,
+	stats *actor.RestartStatistics, reason, _ any) {
+	ref := s.find(child)
+	if ref == nil { // it stopped meanwhile
+		return
+	}
+	p := ref.spec.Policy
+	if stats.NumberOfFailures(p.Within) == 0 {
+		stats.Reset() // keeps the list of failures as short as FailuresMax
+	}
+	stats.Fail()
+	n := stats.NumberOfFailures(p.Within)
+	switch {
+	case n >= p.FailuresMax:
+		s.giveUp(ref, parent, child, n, reason)
+	case p.Resume:
+		parent.ResumeChildren(child)
+	default:
+		if d := p.delay(n, rand.Float64()); d > 0 {
+			time.AfterFunc(d, func() { parent.RestartChildren(child) })
+			return
+		}
+		parent.RestartChildren(child)
+	}
+}
+
+func (s *supervisor) giveUp(ref *Ref, parent actor.Supervisor, child *actor.PID, n int, reason any) {
+	s.sys.cfg.Logger.Error("actor fails too often and is stopped", "actor", ref.spec.Name, "failures", n)
+	parent.StopChildren(child)
+	if ref.spec.Policy.GiveUp == FailNode && s.sys.cfg.Fatal != nil {
+		s.sys.fatal.Do(func() { s.sys.cfg.Fatal(ref.spec.Name, reason) })
+	}
+}
+
+func (s *supervisor) find(pid *actor.PID) *Ref {
+	if root := s.sys.root; root != nil && root.pid.Id == pid.Id {
+		return root
+	}
+	if r, ok := s.sys.refs.Load(pid.Id); ok {
+		return r.(*Ref)
+	}
+	return nil
+}
+
+// workers is the library's dispatcher on goroutines that live long: a fresh
+// goroutine per wake-up spends most of its time growing its stack.
+type workers struct {
+	work chan func()
+	quit chan struct{}
+	wg   sync.WaitGroup
+}
+
+func startWorkers(n int) *workers {
+	w := &workers{work: make(chan func()), quit: make(chan struct{})}
+	for range n {
+		w.wg.Go(w.run)
+	}
+	return w
+}
+
+func (w *workers) run() {
+	for {
+		select {
+		case f := <-w.work:
+			f()
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// Schedule implements the library's Dispatcher. Nothing ever queues behind a busy worker.
+func (w *workers) Schedule(f func()) {
+	select {
+	case w.work <- f:
+	default:
+		go f()
+	}
+}
+
+// Throughput implements the library's Dispatcher; our mailbox does its own counting.
+func (w *workers) Throughput() int { return messagesPerTurn }
+
+func (w *workers) stop() {
+	close(w.quit)
+	w.wg.Wait()
+}

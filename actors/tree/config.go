@@ -1,0 +1,167 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/actors/ledger"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// Config of a Tree. The zero value of every field but Secret means its default.
+type Config struct {
+	// Secret keys the names of sessions. Required.
+	Secret []byte
+	// RequestsMax is the most requests at once, waiting ones included; over it is 503. Default 4096.
+	RequestsMax int
+	// MailboxMax is the most messages that wait for one actor; over it is 503. Default 1024.
+	MailboxMax int
+	// InboxMax is the most jobs that wait for a model's next step. Default 256.
+	InboxMax int
+	// OutputEventsMax is how many events wait for a stream's writer before its sequence pauses. Default 256.
+	OutputEventsMax int
+	// LimitersMax and SessionsMax bound the actors. Default 100,000 and 20,000.
+	LimitersMax, SessionsMax int
+	// AccountSessionsMax and AccountPinnedBytesMax bound what the sessions of one
+	// account pin. Default 64 and 1 GiB.
+	AccountSessionsMax    int
+	AccountPinnedBytesMax int64
+	// SessionIdleMax is how long an unused session keeps its pin. Default 10 minutes.
+	SessionIdleMax time.Duration
+	// AdmissionTimeout is the longest a request waits for its admission and its
+	// place in the model's queue; over it is 503. Default 30 s.
+	AdmissionTimeout time.Duration
+	// SettleWait is the longest Settle waits for the ledger; the settlement goes on
+	// without the caller. Default 10 s.
+	SettleWait time.Duration
+	// SettleGrace is how long after its end a stream that nobody settled is settled
+	// by the tree. Default 30 s.
+	SettleGrace time.Duration
+	// RequestExpiry and FreeExpiry are when a reservation is taken back whatever
+	// its owner does: of a generation 24 h, of count_tokens and the like 5 minutes.
+	RequestExpiry, FreeExpiry time.Duration
+	// SweepEvery is the period of checkpoints, sweeps and expiry. Default 1 s.
+	SweepEvery time.Duration
+	// SweepMax is the most actors of a kind asked by one sweep whether they are idle. Default 300.
+	SweepMax int
+	// AbortGrace is how long Drain waits for the streams it aborted. Default 10 s.
+	AbortGrace time.Duration
+	// CountCached makes cached input count against tokens per minute.
+	CountCached bool
+	Ledger      ledger.Config
+	// hook is for tests only: it is called at named points inside actors and may panic.
+	hook func(point string)
+}
+
+// setDefault sets what is zero.
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.RequestsMax, 4096)
+	setDefault(&c.MailboxMax, 1024)
+	setDefault(&c.InboxMax, 256)
+	setDefault(&c.OutputEventsMax, 256)
+	setDefault(&c.LimitersMax, 100_000)
+	setDefault(&c.SessionsMax, 20_000)
+	setDefault(&c.AccountSessionsMax, 64)
+	setDefault(&c.AccountPinnedBytesMax, 1<<30)
+	setDefault(&c.SessionIdleMax, 10*time.Minute)
+	setDefault(&c.AdmissionTimeout, 30*time.Second)
+	setDefault(&c.SettleWait, 10*time.Second)
+	setDefault(&c.SettleGrace, 30*time.Second)
+	setDefault(&c.RequestExpiry, 24*time.Hour)
+	setDefault(&c.FreeExpiry, 5*time.Minute)
+	setDefault(&c.SweepEvery, time.Second)
+	setDefault(&c.SweepMax, 300)
+	setDefault(&c.AbortGrace, 10*time.Second)
+	return c
+}
+
+// Validate runs after defaults and names every bad field.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Secret) < 16 {
+		errs = append(errs, fmt.Errorf("secret has %d bytes, want at least 16", len(c.Secret)))
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"requests_max", int64(c.RequestsMax)}, {"mailbox_max", int64(c.MailboxMax)},
+		{"inbox_max", int64(c.InboxMax)}, {"output_events_max", int64(c.OutputEventsMax)},
+		{"limiters_max", int64(c.LimitersMax)}, {"sessions_max", int64(c.SessionsMax)},
+		{"account_sessions_max", int64(c.AccountSessionsMax)}, {"account_pinned_bytes_max", c.AccountPinnedBytesMax},
+		{"session_idle_max", int64(c.SessionIdleMax)}, {"admission_timeout", int64(c.AdmissionTimeout)},
+		{"settle_wait", int64(c.SettleWait)}, {"settle_grace", int64(c.SettleGrace)},
+		{"request_expiry", int64(c.RequestExpiry)}, {"free_expiry", int64(c.FreeExpiry)},
+		{"sweep_every", int64(c.SweepEvery)}, {"sweep_max", int64(c.SweepMax)}, {"abort_grace", int64(c.AbortGrace)},
+	} {
+		if f.value < 1 {
+			errs = append(errs, fmt.Errorf("%s is %d, want at least 1", f.name, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Model is one loaded model and the ids it answers to.
+type Model struct {
+	IDs []string
+	// New makes its stepper, at the start and after a failure.
+	New func() (batcher.Stepper, error)
+	// PinBytesPerToken is what one token of a pinned prefix costs in memory; it
+	// weighs sessions against AccountPinnedBytesMax.
+	PinBytesPerToken int64
+}
+
+// Accounts tells what an account is now.
+type Accounts interface {
+	Account(id string) (account.Account, error)
+}
+
+// Charge is the price of one request.
+type Charge struct {
+	Total        abi.Nano
+	Tier         int
+	ModuleDigest string
+	InputHash    string
+	Provisional  bool
+}
+
+// Billing turns tokens into money. It is called on the goroutine of the request,
+// never inside an actor.
+type Billing interface {
+	// Quote returns an upper bound of the charge and the least that an account
+	// must have: all input uncached and one token of output.
+	Quote(model string, input, outputMax int64) (upper, minimum abi.Nano, err error)
+	Charge(model string, u abi.Usage) (Charge, error)
+}
+
+// Deps is what the tree needs from the node.
+type Deps struct {
+	Models   []Model
+	Store    ledger.Store
+	Accounts Accounts
+	Billing  Billing
+	Logger   *slog.Logger // nil: silent
+	// Fatal is called once if the tree cannot go on; the node must end. It must not wait. May be nil.
+	Fatal func(actor string, reason any)
+}
+
+// policyOf returns the policy of an actor; each has one.
+func policyOf(name string) system.Policy {
+	p, ok := policies[name]
+	if !ok {
+		panic("no policy for actor " + name)
+	}
+	return p
+}

@@ -1,0 +1,286 @@
+package tree
+
+import (
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/actors/ledger"
+	"corenode/actors/limiter"
+	"corenode/actors/session"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// The phases of a flight: it waits for an answer, then is decided once.
+const (
+	waiting   int32 = iota
+	accepted        // the caller has been told yes
+	refused         // the caller has been told no
+	abandoned       // the caller stopped waiting
+)
+
+// reply is the one answer to a caller.
+type reply struct {
+	state limiter.State
+	err   *abi.Error
+}
+
+// flight is one request on its way through the tree: limiter, session, batcher,
+// and back to the caller. The message that carries it owns it; its atomic fields may be read by anyone.
+//
+// Invariant: whatever the limiter granted is given back exactly once, by leave
+// (permit, tokens) and settled (money); the flight is registered until both are on their way.
+type flight struct {
+	t       *Tree
+	call    Call
+	ask     limiter.Ask
+	model   *model
+	key     session.Key
+	began   time.Time
+	expires time.Time
+
+	phase atomic.Int32
+	reply chan reply // has room for one
+
+	// reservation and state are written by the limiter before granted is set.
+	reservation limiter.Reservation
+	state       limiter.State
+	granted     atomic.Bool
+	left        atomic.Bool // permit and tokens are on their way back
+	paid        atomic.Bool // so is the hold
+
+	job engine.Job
+	// generation is written on the step loop before the job can finish; result
+	// and admitted before done is closed.
+	generation uint64
+	admitted   time.Time
+	result     engine.Result
+	done       chan struct{} // closed when the job has ended
+	doneAt     atomic.Int64  // when, in Unix nanoseconds; 0 before
+	cancelled  atomic.Bool   // by the client or the tree
+
+	holdSent   atomic.Bool   // a hold row is or was on its way
+	held       chan error    // what Stream.Held gives out; has room for one
+	holdDone   chan struct{} // closed when holdErr is known
+	holdErr    *abi.Error
+	// holdRefused says that the store never saw the hold.
+	holdRefused bool
+	checkpoint atomic.Pointer[abi.Usage]
+
+	settling  atomic.Bool
+	settledCh chan struct{} // closed when settled and settleErr are known
+	settled   Settled
+	settleErr error
+}
+
+// admission, turn and ticket are a flight as the three actors see it.
+type (
+	admission flight
+	turn      flight
+	ticket    flight
+)
+
+// Granted takes what the limiter reserved and goes on to the session.
+func (a *admission) Granted(r limiter.Reservation, st limiter.State) *abi.Error {
+	f := (*flight)(a)
+	f.reservation, f.state = r, st
+	f.granted.Store(true)
+	if err := f.forward(); err != nil {
+		f.granted.Store(false) // the limiter takes it back itself
+		return err
+	}
+	return nil
+}
+
+// forward passes a granted flight on; one that takes no model is through.
+func (f *flight) forward() *abi.Error {
+	if f.ask.Free {
+		if f.decide(accepted, reply{state: f.state}) {
+			return nil
+		}
+		return errGone()
+	}
+	if f.phase.Load() != waiting {
+		return errGone()
+	}
+	if err := f.t.sessions.Send(f.key, session.Turn{Ticket: (*turn)(f)}); err != nil {
+		return overloaded("tree.forward", err)
+	}
+	return nil
+}
+
+// Refused ends a flight in the limiter.
+func (a *admission) Refused(err *abi.Error, st limiter.State) { (*flight)(a).refuse(err, st) }
+
+// Enqueue goes on to the batcher.
+func (u *turn) Enqueue() *abi.Error {
+	f := (*flight)(u)
+	if err := f.model.ref.Send(batcher.Enqueue{Ticket: (*ticket)(f)}); err != nil {
+		return f.model.refusal(err)
+	}
+	return nil
+}
+
+// Refused ends a flight in the session.
+func (u *turn) Refused(err *abi.Error) { (*flight)(u).refuse(err, u.state) }
+
+// Job returns what the stepper is to compute.
+func (k *ticket) Job() *engine.Job { return &k.job }
+
+// Gone says that the caller stopped waiting.
+func (k *ticket) Gone() bool { return k.phase.Load() != waiting }
+
+// Accepted tells the caller that its stream runs. One that is gone by now is cancelled.
+func (k *ticket) Accepted(generation uint64) {
+	f := (*flight)(k)
+	f.generation = generation
+	f.admitted = time.Now()
+	if !f.decide(accepted, reply{state: f.state}) {
+		f.cancelled.Store(true)
+		f.job.Cancel()
+	}
+}
+
+// Refused ends a flight in the batcher.
+func (k *ticket) Refused(err *abi.Error) { (*flight)(k).refuse(err, k.state) }
+
+// decide answers the caller unless that was done before.
+func (f *flight) decide(phase int32, r reply) bool {
+	if !f.phase.CompareAndSwap(waiting, phase) {
+		return false
+	}
+	f.reply <- r
+	return true
+}
+
+// refuse ends a flight that never ran: what was granted goes back before the
+// answer, so that a caller who tries again at once finds it free.
+func (f *flight) refuse(err *abi.Error, st limiter.State) {
+	won := f.phase.CompareAndSwap(waiting, refused)
+	if !won && f.phase.Load() == accepted {
+		return // it runs; its end gives everything back
+	}
+	f.leave(abi.Usage{})
+	f.pay(0, 0)
+	f.t.requests.remove(f)
+	if won {
+		f.reply <- reply{st, err}
+	}
+}
+
+// leave gives the permit back and corrects the tokens to what was used, once.
+func (f *flight) leave(u abi.Usage) {
+	if !f.granted.Load() || !f.left.CompareAndSwap(false, true) {
+		return
+	}
+	used := u.InputUncached + u.CacheWrite + u.Output
+	if f.t.cfg.CountCached {
+		used += u.CacheRead
+	}
+	m := limiter.Leave{RequestID: f.ask.RequestID, Taken: f.reservation.Tokens, Used: used}
+	f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+}
+
+// pay gives the hold back, with what was settled in commit seq, once.
+func (f *flight) pay(amount abi.Nano, seq uint64) {
+	if !f.granted.Load() || !f.paid.CompareAndSwap(false, true) || f.ask.Free {
+		return
+	}
+	m := limiter.Settle{RequestID: f.ask.RequestID, Amount: amount, Seq: seq}
+	f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+}
+
+// live is what a restarted limiter is told of the flight.
+func (f *flight) live() (limiter.Live, bool) {
+	if !f.granted.Load() {
+		return limiter.Live{}, false
+	}
+	l := limiter.Live{RequestID: f.ask.RequestID, Permit: !f.left.Load()}
+	if !f.paid.Load() {
+		l.Hold = f.reservation.Hold
+	}
+	return l, l.Permit || l.Hold != 0
+}
+
+// finished is the job's Finished: it runs on the step loop and does not wait.
+func (f *flight) finished(r engine.Result) {
+	f.result = r
+	if r.Handle != (engine.Handle{}) {
+		f.keep(batcher.Pin{Handle: r.Handle, Generation: f.generation})
+	}
+	f.doneAt.Store(time.Now().UnixNano())
+	close(f.done)
+	if f.cancelled.Load() || f.phase.Load() != accepted {
+		f.selfSettle()
+	}
+}
+
+// keep hands the pin of the finished turn to the session.
+func (f *flight) keep(p batcher.Pin) {
+	u := f.result.Usage
+	m := session.Finished{Pin: p, Model: f.call.Request.Model, Account: f.call.Account.ID,
+		Bytes: (u.Input() + u.Output) * f.model.pinBytes,
+		Lost:  func() { f.t.release(f.call.Request.Model, p) }}
+	if f.t.sessions.Tell(f.key, m) != nil {
+		m.Lost()
+	}
+}
+
+// cancel ends the flight's job; its permit is given back when the step loop has
+// let go of it, without waiting for a writer.
+func (f *flight) cancel() {
+	f.cancelled.Store(true)
+	f.job.Cancel()
+	f.model.unit.Wake()
+	if f.doneAt.Load() != 0 {
+		f.selfSettle()
+	}
+}
+
+// selfSettle settles for an owner that is gone.
+func (f *flight) selfSettle() {
+	f.leave(f.result.Usage)
+	if !f.settling.Load() {
+		f.t.background.Go(f.settle)
+	}
+}
+
+// hold sends the hold row to the ledger. Called once, by Generate.
+func (f *flight) hold() *abi.Error {
+	f.holdSent.Store(true)
+	e := f.entry(account.Hold)
+	e.Held = f.reservation.Hold
+	if err := f.t.ledger.Send(ledger.Append{Entry: e, Done: f.holdLanded}); err != nil {
+		f.holdSent.Store(false)
+		return overloaded("tree.hold", err)
+	}
+	return nil
+}
+
+// holdLanded is called by the ledger, once.
+func (f *flight) holdLanded(c ledger.Commit) {
+	f.holdErr, f.holdRefused = c.Err, c.Refused
+	if c.Err != nil {
+		f.held <- c.Err
+	} else {
+		f.held <- nil // a nil *abi.Error would not be a nil error
+	}
+	close(f.holdDone)
+}
+
+// entry returns a row with what all rows of the request share.
+func (f *flight) entry(k account.EntryKind) account.Entry {
+	return account.Entry{Kind: k, AccountID: f.call.Account.ID, RequestID: f.call.RequestID, KeyID: f.call.KeyID,
+		Model: f.call.Request.Model, Time: time.Now()}
+}
+
+func errGone() *abi.Error {
+	return &abi.Error{Kind: abi.Canceled, Op: "tree.forward", Msg: "the request was given up"}
+}
+
+func overloaded(op string, err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: op, RetryAfter: time.Second,
+		Msg: "the node has too many waiting requests; try again", Err: err}
+}

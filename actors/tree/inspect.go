@@ -1,0 +1,63 @@
+package tree
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"corenode/actors/batcher"
+	"corenode/actors/ledger"
+	"corenode/actors/limiter"
+)
+
+// accountsShown bounds the accounts of a Snapshot.
+const accountsShown = 200
+
+// Snapshot is the state of the tree, for people. It holds no session keys.
+type Snapshot struct {
+	Draining    bool
+	Requests    int // live, waiting ones included
+	DeadLetters uint64
+	Branches    map[string]int // mailbox depth by actor
+	Failures    map[string]uint64
+	Models      []batcher.Stats
+	Ledger      ledger.Stats
+	Limiters    int
+	Accounts    map[string]AccountState // some of them
+	Sessions    int
+	Pins        int
+	PinnedBytes int64
+}
+
+// AccountState is one limiter.
+type AccountState struct {
+	Depth int // of its mailbox
+	State limiter.State
+}
+
+// Actors returns the names of all kinds of actors, sorted.
+func Actors() []string { return slices.Sorted(maps.Keys(policies)) }
+
+// Inspect returns the state of the tree.
+func (t *Tree) Inspect() Snapshot {
+	s := Snapshot{Draining: t.draining.Load(), Requests: t.requests.len(), DeadLetters: t.sys.DeadLetters(),
+		Branches: map[string]int{}, Failures: map[string]uint64{}, Accounts: map[string]AccountState{},
+		Ledger: t.journal.Stats(), Limiters: t.limits.Len(), Sessions: t.sessions.Len()}
+	for i, name := range []string{limitsActor, sessionsActor, modelsActor} {
+		s.Branches[name] = t.branches[i].Depth()
+	}
+	s.Branches[ledgerActor] = t.ledger.Depth()
+	for _, name := range Actors() {
+		s.Failures[name] = t.counters.Failures(name)
+	}
+	for _, m := range t.units {
+		s.Models = append(s.Models, m.unit.Stats())
+	}
+	now := time.Now()
+	t.limits.Each(accountsShown, func(id string, depth int, c *limiter.Cell) {
+		st, _ := c.State(now)
+		s.Accounts[id] = AccountState{depth, st}
+	})
+	s.Pins, s.PinnedBytes = t.budget.Total()
+	return s
+}

@@ -1,0 +1,155 @@
+package tree
+
+import (
+	"fmt"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/ledger"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// Settled is how a request ended and what it cost.
+type Settled struct {
+	Charge abi.Nano
+	Usage  abi.Usage // what is billed
+	Reason account.Reason
+	Stop   abi.StopReason
+	Timing Timing
+}
+
+// Timing is where a request's time went. A phase that was not reached is zero.
+type Timing struct {
+	Admission time.Duration // Generate called -> the stepper has the job
+	Queue     time.Duration // until its first step
+	Prefill   time.Duration // until its first output token
+	Decode    time.Duration // until its end
+}
+
+// billed says what of a result is paid for. checkpoint is the last observed usage, or zero.
+//
+// A finished or cancelled request pays what the engine counted. When the engine
+// failed, a stream pays its input and the output of the last checkpoint; a
+// request whose client has received nothing pays nothing.
+func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, account.Reason) {
+	u := r.Usage
+	switch {
+	case r.Err == nil:
+		return u, account.Finished
+	case r.Err.Kind == abi.Canceled || r.Err.Kind == abi.Timeout:
+		return u, account.Cancelled
+	case !stream:
+		return abi.Usage{}, account.Failed
+	}
+	u.Output = min(u.Output, checkpoint.Output)
+	u.Reasoning = min(u.Reasoning, u.Output)
+	return u, account.Failed
+}
+
+// settle bills the flight once its job has ended and sends the settlement to the
+// ledger. The first caller does it; it returns when the row is on its way.
+func (f *flight) settle() {
+	if !f.settling.CompareAndSwap(false, true) {
+		return
+	}
+	<-f.done
+	var checkpoint abi.Usage
+	if c := f.checkpoint.Load(); c != nil {
+		checkpoint = *c
+	}
+	u, reason := billed(f.result, f.call.Request.Stream, checkpoint)
+	f.settled = Settled{Usage: u, Reason: reason, Stop: f.result.Stop, Timing: Timing{
+		Admission: f.admitted.Sub(f.began), Queue: f.result.Queue, Prefill: f.result.Prefill, Decode: f.result.Decode}}
+	f.t.counters.ended(reason)
+	if f.holdSent.Load() {
+		<-f.holdDone
+	}
+	if !f.holdSent.Load() || f.holdRefused { // free, and the store never heard of it
+		f.settled.Usage = abi.Usage{}
+		f.landed(ledger.Commit{})
+		return
+	}
+	e := f.entry(account.Settlement)
+	e.Reason = reason
+	if f.holdErr != nil { // not one byte of output has left: free; the row closes what may be open
+		f.settled.Usage = abi.Usage{}
+	} else {
+		e.Usage = u
+		f.charge(&e)
+	}
+	f.settled.Charge = -e.Amount
+	f.commit(e)
+}
+
+// commit sends the settlement row. It is not refused; only a ledger that failed
+// or ended while it had the message in hand answers with an error.
+func (f *flight) commit(e account.Entry) {
+	done := func(c ledger.Commit) {
+		if c.Err != nil && f.t.ledger.Alive() {
+			f.t.background.Go(func() { f.commit(e) })
+			return
+		}
+		f.landed(c)
+	}
+	if err := f.t.ledger.Tell(ledger.Append{Entry: e, Done: done}); err != nil {
+		f.landed(ledger.Commit{Err: overloaded("tree.settle", err)})
+	}
+}
+
+// landed ends the flight: its settlement is durable, or there is none.
+func (f *flight) landed(c ledger.Commit) {
+	f.leave(f.result.Usage)
+	f.pay(-f.settled.Charge, c.Seq)
+	if c.Err != nil {
+		f.settleErr = c.Err
+	}
+	f.t.requests.remove(f)
+	close(f.settledCh)
+}
+
+// charge prices the usage of e. When billing fails the request is charged the
+// upper bound for its tokens, else its hold, provisionally: never free by accident.
+func (f *flight) charge(e *account.Entry) {
+	if e.Usage == (abi.Usage{}) {
+		return
+	}
+	c, err := f.price(e.Usage)
+	if err != nil {
+		f.t.log.Error("billing failed", "request", f.call.RequestID, "err", err)
+		f.t.counters.Provisional.Add(1)
+		c = Charge{Total: f.reservation.Hold, Provisional: true}
+		if upper, _, err := f.t.quote(e.Model, e.Usage.Input(), e.Usage.Output); err == nil {
+			c.Total = upper
+		}
+	}
+	e.Amount, e.Tier, e.ModuleDigest, e.InputHash, e.Provisional = -c.Total, c.Tier, c.ModuleDigest, c.InputHash, c.Provisional
+}
+
+// price asks Billing; its panic is an error like any other.
+func (f *flight) price(u abi.Usage) (c Charge, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("billing panicked: %v", r)
+		}
+	}()
+	c, err = f.t.deps.Billing.Charge(f.call.Request.Model, u)
+	if err == nil && c.Total < 0 {
+		err = fmt.Errorf("billing returned a negative charge of %d", c.Total)
+	}
+	return c, err
+}
+
+// quote asks Billing for the bounds of a charge.
+func (t *Tree) quote(model string, input, outputMax int64) (upper, minimum abi.Nano, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("billing panicked: %v", r)
+		}
+	}()
+	upper, minimum, err = t.deps.Billing.Quote(model, input, outputMax)
+	if err == nil && (minimum < 0 || upper < minimum) {
+		err = fmt.Errorf("billing quoted from %d to %d", minimum, upper)
+	}
+	return upper, minimum, err
+}

@@ -1,0 +1,133 @@
+package tree
+
+import (
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/ledger"
+	"corenode/wasm/abi"
+)
+
+// sweepLoop does the periodic work until the tree stops.
+func (t *Tree) sweepLoop() {
+	tick := time.NewTicker(t.cfg.SweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			t.sweepRequests(time.Now())
+			t.limits.Sweep()
+			t.sessions.Sweep()
+		case <-t.quit:
+			return
+		}
+	}
+}
+
+// sweepRequests writes checkpoints and takes care of requests whose owner did not.
+func (t *Tree) sweepRequests(now time.Time) {
+	for _, f := range t.requests.all() {
+		switch dutyOf(f, now, t.cfg.SettleGrace) {
+		case observe:
+			f.observe()
+		case settleIt:
+			t.counters.SelfSettled.Add(1)
+			f.selfSettle()
+		case cancelIt:
+			t.counters.Expired.Add(1)
+			f.expire()
+		case takePermit:
+			t.counters.Expired.Add(1)
+			f.release()
+		}
+	}
+}
+
+// expire ends a request that outlived its reservation: its job if it has one,
+// else the flight itself, which got stuck before a model took it.
+func (f *flight) expire() {
+	if f.phase.Load() == accepted {
+		f.cancel()
+		return
+	}
+	f.refuse(overloaded("tree.expire", nil), f.state)
+}
+
+// observe keeps what the request has used so far, in memory and, as far as the
+// ledger has room, as a row. Only the sweep calls it.
+func (f *flight) observe() {
+	u := f.job.Observed()
+	if last := f.checkpoint.Load(); last != nil && *last == u || u == (abi.Usage{}) {
+		return
+	}
+	f.checkpoint.Store(&u)
+	e := f.entry(account.Checkpoint)
+	e.Usage = u
+	_ = f.t.ledger.Send(ledger.Append{Entry: e}) // the next checkpoint covers one that found no room
+}
+
+// Counters only rise. They may be read at any time.
+type Counters struct {
+	Admitted    atomic.Uint64 // streams handed out
+	Abandoned   atomic.Uint64 // callers that waited too long for admission
+	SelfSettled atomic.Uint64 // streams that their owner did not settle
+	Expired     atomic.Uint64 // reservations taken back because they were too old
+	Provisional atomic.Uint64 // charges made without the billing module
+	refusals    []atomic.Uint64
+	reasons     map[account.Reason]*atomic.Uint64
+	failures    map[string]*atomic.Uint64
+}
+
+func (c *Counters) init() {
+	c.refusals = make([]atomic.Uint64, len(abi.Kinds()))
+	c.reasons = map[account.Reason]*atomic.Uint64{account.Finished: {}, account.Cancelled: {}, account.Failed: {}}
+	c.failures = map[string]*atomic.Uint64{}
+	for name := range policies {
+		c.failures[name] = &atomic.Uint64{}
+	}
+}
+
+func (c *Counters) refused(k abi.Kind) {
+	if int(k) < len(c.refusals) {
+		c.refusals[k].Add(1)
+	}
+}
+
+func (c *Counters) ended(r account.Reason) { c.reasons[r].Add(1) }
+
+func (c *Counters) failed(name string, _ any) {
+	if n := c.failures[name]; n != nil {
+		n.Add(1)
+	}
+}
+
+// Refused returns the refusals of a kind.
+func (c *Counters) Refused(k abi.Kind) uint64 {
+	if int(k) < len(c.refusals) {
+		return c.refusals[k].Load()
+	}
+	return 0
+}
+
+// Ended returns the streams that ended for a reason: account.Finished, Cancelled or Failed.
+func (c *Counters) Ended(r account.Reason) uint64 {
+	if n := c.reasons[r]; n != nil {
+		return n.Load()
+	}
+	return 0
+}
+
+// Failures returns the panics of an actor, by the names in Actors.
+func (c *Counters) Failures(actor string) uint64 {
+	if n := c.failures[actor]; n != nil {
+		return n.Load()
+	}
+	return 0
+}
+
+// Counters returns the counters of the tree.
+func (t *Tree) Counters() *Counters { return &t.counters }
+
+// DeadLetters counts messages that reached no actor.
+func (t *Tree) DeadLetters() uint64 { return t.sys.DeadLetters() }

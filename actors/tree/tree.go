@@ -1,0 +1,484 @@
+// Package tree is the actor tree of a node and the way in: it admits requests,
+// hands them to their model, bills them and gives back what they held.
+//
+// One request is one message through three actors (limiter, session, batcher)
+// and one answer on a channel. The answer is a Stream whose events come straight
+// from the step loop. Everything a request was given is written down in its flight,
+// registered before it asks and until it is settled, so that any actor may fail
+// at any point and nothing leaks.
+//
+// The tree, with the policies of policy.go:
+//
+//	node
+//	|- limits     one limiter per active account, spawned by its first request
+//	|- sessions   one session per live conversation, spawned by its first turn
+//	|- models     one batcher per model, each with a step loop beside it
+//	'- ledger     one
+package tree
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/actors/ledger"
+	"corenode/actors/limiter"
+	"corenode/actors/session"
+	"corenode/actors/system"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// Call is one prepared request of an account.
+type Call struct {
+	RequestID string // unique among the live requests
+	Account   account.Account
+	KeyID     string
+	Request   *engine.Request
+	SessionID string // X-Session-Id, or ""
+}
+
+// model is one batcher and the ids it answers to.
+type model struct {
+	unit     *batcher.Unit
+	ref      *system.Ref
+	pinBytes int64
+}
+
+// refusal says why a batcher did not take a message.
+func (m *model) refusal(err error) *abi.Error {
+	if errors.Is(err, system.ErrStopped) {
+		return &abi.Error{Kind: abi.Overloaded, Op: "tree.Generate", RetryAfter: 30 * time.Second, Msg: "the model is down", Err: err}
+	}
+	return overloaded("tree.Generate", err)
+}
+
+// Tree is a running actor tree. It is safe for concurrent use.
+type Tree struct {
+	cfg      Config
+	deps     Deps
+	log      *slog.Logger
+	sys      *system.System
+	limits   *system.Pool[string, limiter.Cell]
+	sessions *system.Pool[session.Key, session.Cell]
+	budget   *session.Budget
+	models   map[string]*model // by model id; not changed after Start
+	units    []*model          // each once
+	ledger   *system.Ref
+	journal  *ledger.Log
+	node     *system.Ref
+	branches []*system.Ref // limits, sessions, models
+	requests *requests
+	counters Counters
+	freeID   atomic.Uint64
+
+	draining   atomic.Bool
+	quit       chan struct{}  // ends the sweep
+	sweeper    sync.WaitGroup // the sweep
+	background sync.WaitGroup // settlements without an owner; at most one per request
+	stop       sync.Once
+}
+
+// Start builds the tree and its models and returns when it takes requests. The
+// caller must Stop it.
+func Start(cfg Config, deps Deps) (*Tree, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("tree config: %w", err)
+	}
+	t := &Tree{cfg: cfg, deps: deps, log: deps.Logger, models: map[string]*model{},
+		requests: newRequests(cfg.RequestsMax), quit: make(chan struct{}),
+		budget: session.NewBudget(cfg.AccountSessionsMax, cfg.AccountPinnedBytesMax)}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	t.counters.init()
+	t.sys = system.New(system.Config{Logger: t.log, Failed: t.counters.failed, Fatal: deps.Fatal})
+	if err := t.spawn(); err != nil {
+		t.Stop()
+		return nil, err
+	}
+	t.sweeper.Go(t.sweepLoop)
+	return t, nil
+}
+
+// spawn starts the actors, branch by branch, and waits for the models.
+func (t *Tree) spawn() error {
+	t.journal = ledger.NewLog(t.ledgerConfig(), t.deps.Store)
+	t.limits = system.NewPool(t.limitsSpec())
+	t.sessions = system.NewPool(t.sessionsSpec())
+	batchers, err := t.batcherSpecs()
+	if err != nil {
+		return err
+	}
+	var ready sync.WaitGroup
+	ready.Add(2) // the node's children and the models
+	branches := []system.Spec{
+		t.spec(ledgerActor, func() system.Actor { return ledger.New(t.journal) }),
+		t.limits.Spec(), t.sessions.Spec(),
+		t.spec(modelsActor, func() system.Actor {
+			return &system.Group{Specs: batchers, Spawned: func(refs []*system.Ref) {
+				for i, m := range t.units {
+					m.ref = refs[i]
+				}
+				ready.Done()
+			}}
+		}),
+	}
+	branches[0].MailboxMax = t.journalMailbox()
+	t.node, err = t.sys.Start(t.spec(nodeActor, func() system.Actor {
+		return &system.Group{Specs: branches, Spawned: func(refs []*system.Ref) {
+			t.ledger = refs[0]
+			t.limits.Bind(refs[1])
+			t.sessions.Bind(refs[2])
+			t.branches = refs[1:]
+			ready.Done()
+		}}
+	}))
+	if err != nil {
+		return fmt.Errorf("start actors: %w", err)
+	}
+	ready.Wait()
+	for _, m := range t.units {
+		if err := <-m.unit.First(); err != nil {
+			return fmt.Errorf("start model %s: %w", m.unit.Stats().Model, err)
+		}
+	}
+	return nil
+}
+
+// journalMailbox lets the ledger be told as much as it may queue: its own bound decides.
+func (t *Tree) journalMailbox() int { return max(t.cfg.MailboxMax, 2*t.cfg.RequestsMax) }
+
+func (t *Tree) spec(name string, make func() system.Actor) system.Spec {
+	return system.Spec{Name: name, New: make, Policy: policyOf(name), MailboxMax: t.cfg.MailboxMax}
+}
+
+func (t *Tree) ledgerConfig() ledger.Config {
+	c := t.cfg.Ledger
+	c.Hook = t.cfg.hook
+	return c
+}
+
+func (t *Tree) limitsSpec() system.PoolSpec[string, limiter.Cell] {
+	deps := limiter.Deps{Load: t.load, Live: t.requests.live, PendingMax: t.cfg.MailboxMax, Hook: t.cfg.hook}
+	return system.PoolSpec[string, limiter.Cell]{Name: limitsActor, Child: limiterActor,
+		Policy: policyOf(limitsActor), Children: policyOf(limiterActor),
+		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.LimitersMax, SweepMax: t.cfg.SweepMax,
+		Cell: func(string) *limiter.Cell { return &limiter.Cell{} },
+		New:  func(id string, c *limiter.Cell) system.Actor { return limiter.New(id, c, deps) }}
+}
+
+func (t *Tree) sessionsSpec() system.PoolSpec[session.Key, session.Cell] {
+	deps := session.Deps{Release: t.release, Budget: t.budget, IdleMax: t.cfg.SessionIdleMax, Hook: t.cfg.hook,
+		Evict: func(k session.Key) {
+			if ref := t.sessions.Live(k); ref != nil {
+				_ = ref.Tell(session.Evict{}) // one that stopped has given its pin back
+			}
+		}}
+	return system.PoolSpec[session.Key, session.Cell]{Name: sessionsActor, Child: sessionActor,
+		Policy: policyOf(sessionsActor), Children: policyOf(sessionActor),
+		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.SessionsMax, SweepMax: t.cfg.SweepMax,
+		Cell: func(session.Key) *session.Cell { return &session.Cell{} },
+		New:  func(k session.Key, c *session.Cell) system.Actor { return session.New(k, c, deps) }}
+}
+
+// batcherSpecs makes one unit per model and fills the map of ids.
+func (t *Tree) batcherSpecs() ([]system.Spec, error) {
+	var specs []system.Spec
+	for _, d := range t.deps.Models {
+		if len(d.IDs) == 0 {
+			return nil, errors.New("a model has no id")
+		}
+		m := &model{pinBytes: d.PinBytesPerToken, unit: batcher.NewUnit(batcher.Config{
+			Model: d.IDs[0], New: d.New, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
+		t.units = append(t.units, m)
+		for _, id := range d.IDs {
+			if t.models[id] != nil {
+				return nil, fmt.Errorf("model id %s is served twice", id)
+			}
+			t.models[id] = m
+		}
+		specs = append(specs, t.spec(batcherActor, func() system.Actor { return batcher.New(m.unit) }))
+	}
+	return specs, nil
+}
+
+// Generate admits a request and hands it to its model. It returns when the model
+// has queued it, or why it was not; the error is an *abi.Error. Every Stream that it
+// returns must be settled.
+func (t *Tree) Generate(c Call) (*Stream, limiter.State, error) {
+	f, err := t.newFlight(c)
+	if err == nil {
+		err = t.register(f)
+	}
+	if err != nil {
+		return nil, t.Limits(c.Account), t.refuse(err)
+	}
+	r := t.admit(f)
+	if r.err != nil {
+		return nil, t.stateOr(r.state, c.Account), t.refuse(r.err)
+	}
+	if err := f.hold(); err != nil {
+		f.cancel()
+		return nil, r.state, t.refuse(err)
+	}
+	t.counters.Admitted.Add(1)
+	return &Stream{Output: f.job.Output, f: f}, r.state, nil
+}
+
+// newFlight prices the request and prepares its job.
+func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
+	m := t.models[c.Request.Model]
+	if m == nil {
+		return nil, &abi.Error{Kind: abi.ModelNotFound, Op: "tree.Generate", Param: "model", Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
+	}
+	input, output := int64(len(c.Request.Prompt)), int64(c.Request.MaxTokens)
+	upper, minimum, err := t.quote(c.Request.Model, input, output)
+	if err != nil {
+		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
+	}
+	now := time.Now()
+	f := &flight{t: t, call: c, model: m, began: now, expires: now.Add(t.cfg.RequestExpiry),
+		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
+		key:   sessionKey(t.cfg.Secret, c),
+		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
+		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
+	f.job.ID, f.job.Account, f.job.Request, f.job.Pin = c.RequestID, c.Account.ID, c.Request, true
+	f.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
+	f.job.Finished = f.finished
+	return f, nil
+}
+
+// sessionKey names the conversation: by the client's id, or by its content.
+func sessionKey(secret []byte, c Call) (k session.Key) {
+	h := hmac.New(sha256.New, secret)
+	part := func(b []byte) { // the length before each part keeps them apart
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
+	}
+	part([]byte(c.Account.ID))
+	part([]byte(c.Request.Model))
+	if c.SessionID != "" {
+		part([]byte("id"))
+		part([]byte(c.SessionID))
+	} else {
+		part([]byte("content"))
+		part(c.Request.Conversation[:])
+	}
+	h.Sum(k[:0])
+	return k
+}
+
+// register takes a place among the live requests.
+func (t *Tree) register(f *flight) *abi.Error {
+	if t.draining.Load() {
+		return errDraining()
+	}
+	switch ok, full := t.requests.add(f); {
+	case full:
+		return overloaded("tree.register", errors.New("too many requests"))
+	case !ok:
+		return &abi.Error{Kind: abi.Internal, Op: "tree.register", Msg: "internal error: request id is in use"}
+	}
+	if t.draining.Load() { // Drain may have looked just before
+		t.requests.remove(f)
+		return errDraining()
+	}
+	return nil
+}
+
+func errDraining() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "tree.register", RetryAfter: 5 * time.Second,
+		Msg: "the node is shutting down; try again"}
+}
+
+// admit sends the flight on its way and waits for its one answer.
+func (t *Tree) admit(f *flight) reply {
+	m := limiter.Reserve{Ask: f.ask, Ticket: (*admission)(f)}
+	if err := t.limits.Send(f.call.Account.ID, m); err != nil {
+		t.requests.remove(f)
+		return reply{err: overloaded("tree.admit", err)}
+	}
+	timer := time.NewTimer(t.cfg.AdmissionTimeout)
+	defer timer.Stop()
+	select {
+	case r := <-f.reply:
+		return r
+	case <-timer.C:
+	}
+	if !f.phase.CompareAndSwap(waiting, abandoned) {
+		return <-f.reply // it was decided at the last moment
+	}
+	t.counters.Abandoned.Add(1)
+	return reply{err: overloaded("tree.admit", errors.New("admission timed out"))}
+}
+
+// refuse counts a refusal and returns it as a plain error.
+func (t *Tree) refuse(err *abi.Error) error {
+	t.counters.refused(err.Kind)
+	return err
+}
+
+// Enter admits a request that generates nothing: it takes a permit until release
+// is called, which may be called again.
+func (t *Tree) Enter(a account.Account) (release func(), st limiter.State, err error) {
+	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
+	f := &flight{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true},
+		expires: time.Now().Add(t.cfg.FreeExpiry), reply: make(chan reply, 1)}
+	if err := t.register(f); err != nil {
+		return nil, t.Limits(a), t.refuse(err)
+	}
+	r := t.admit(f)
+	if r.err != nil {
+		return nil, t.stateOr(r.state, a), t.refuse(r.err)
+	}
+	return f.release, r.state, nil
+}
+
+// release ends a request without a job.
+func (f *flight) release() {
+	f.leave(abi.Usage{})
+	f.t.requests.remove(f)
+}
+
+// Limits returns the state of an account without asking its limiter.
+func (t *Tree) Limits(a account.Account) limiter.State {
+	now := time.Now()
+	if c := t.limits.Cell(a.ID); c != nil {
+		if st, ok := c.State(now); ok {
+			return st
+		}
+	}
+	return limiter.NewSnapshot(a, now).State(now)
+}
+
+// stateOr fills in for a limiter that could not say its state.
+func (t *Tree) stateOr(st limiter.State, a account.Account) limiter.State {
+	if st == (limiter.State{}) {
+		return t.Limits(a)
+	}
+	return st
+}
+
+// AccountChanged makes the account's limiter, if it has one, read it again.
+func (t *Tree) AccountChanged(id string) {
+	if ref := t.limits.Live(id); ref != nil {
+		_ = ref.Tell(limiter.Changed{}) // one that stopped reads when it is made again
+	}
+}
+
+// load reads an account for its limiter: from the ledger in order with its
+// commits, then from the accounts.
+func (t *Tree) load(id string, done func(limiter.Loaded)) {
+	m := ledger.Read{AccountID: id, Done: func(b ledger.Balance) {
+		if b.Err != nil {
+			done(limiter.Loaded{Err: b.Err})
+			return
+		}
+		a, err := t.deps.Accounts.Account(id)
+		done(limiter.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Seq: b.Seq, Err: err})
+	}}
+	if err := t.ledger.Send(m); err != nil {
+		done(limiter.Loaded{Err: err})
+	}
+}
+
+// tellLimiter sends what a request gives back. If the limiter stops before it
+// reads the message, the message goes to the next one.
+func (t *Tree) tellLimiter(id string, make func(lost func()) limiter.Message) {
+	var send func()
+	send = func() { _ = t.limits.Tell(id, make(send)) } // fails only when the whole tree stops
+	send()
+}
+
+// release gives a pin back to its model.
+func (t *Tree) release(id string, p batcher.Pin) {
+	if m := t.models[id]; m != nil {
+		_ = m.ref.Tell(batcher.Release{Pin: p}) // a model that is down has no pins
+	}
+}
+
+// Drain refuses new requests and waits for the live ones. When ctx ends, it ends
+// those that are left with an Overloaded error event, and waits a little for them
+// to be settled. The error says how many were not.
+func (t *Tree) Drain(ctx context.Context) error {
+	t.draining.Store(true)
+	select {
+	case <-t.requests.whenEmpty():
+		return nil
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(t.cfg.AbortGrace)
+	defer grace.Stop()
+	again := time.NewTicker(100 * time.Millisecond) // a request may still be on its way to its model
+	defer again.Stop()
+	for {
+		for _, m := range t.units {
+			_ = m.ref.Tell(batcher.Abort{Err: errDraining()})
+		}
+		select {
+		case <-t.requests.whenEmpty():
+			return nil
+		case <-again.C:
+		case <-grace.C:
+			return fmt.Errorf("drain: %d requests left", t.requests.len())
+		}
+	}
+}
+
+// Stop ends everything and waits. Requests that live are ended with an error
+// event and settled if the ledger lets them be; call Drain before.
+func (t *Tree) Stop() {
+	t.stop.Do(func() {
+		t.draining.Store(true)
+		if t.node != nil && t.ledger != nil {
+			t.endRequests()
+		}
+		close(t.quit)
+		t.sweeper.Wait()
+		t.sys.Stop()
+		for _, m := range t.units {
+			m.unit.Wait()
+		}
+		t.background.Wait()
+	})
+}
+
+// endRequests aborts what lives and settles it, within SettleWait.
+func (t *Tree) endRequests() {
+	deadline := time.NewTimer(t.cfg.SettleWait)
+	defer deadline.Stop()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		for _, m := range t.units {
+			if m.ref != nil {
+				_ = m.ref.Tell(batcher.Abort{Err: errDraining()})
+			}
+		}
+		for _, f := range t.requests.all() {
+			if f.doneAt.Load() != 0 {
+				f.selfSettle()
+			}
+		}
+		select {
+		case <-t.requests.whenEmpty():
+			return
+		case <-again.C:
+		case <-deadline.C:
+			return
+		}
+	}
+}

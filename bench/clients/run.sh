@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs unmodified official clients of the messages protocol against a node that
+# this script starts: the TypeScript and Python SDKs and a coding agent. Needs
+# node, npm and python3 and their package registries; nothing is left behind.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+dir=$(mktemp -d)
+pid=
+cleanup() { [ -z "$pid" ] || { kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; } || true; rm -rf "$dir"; }
+trap cleanup EXIT
+
+"$root/bin/corenode" serve --listen 127.0.0.1:0 --data-dir "$dir/data" >"$dir/out" 2>"$dir/log" &
+pid=$!
+for _ in $(seq 300); do
+  url=$(grep -om1 'http://127[^ /"]*' "$dir/out" || true)
+  [ -n "$url" ] && [ -f "$dir/data/default.key" ] && break
+  kill -0 "$pid" || { cat "$dir/log"; exit 1; }
+  sleep 0.1
+done
+export BASE_URL=$url API_KEY
+API_KEY=$(cat "$dir/data/default.key")
+
+failed=0
+run() { # name, command...
+  local name=$1; shift
+  if "$@" >"$dir/result" 2>&1; then echo "ok    $name"; else
+    failed=$((failed + 1)); echo "FAIL  $name"; tail -40 "$dir/result"; tail -5 "$dir/log"; fi
+}
+
+cp "$here/package.json" "$here/messages.mjs" "$dir"
+(cd "$dir" && npm install --no-audit --no-fund --silent)
+run "TypeScript SDK" node "$dir/messages.mjs"
+
+python3 -m venv "$dir/venv"
+"$dir/venv/bin/pip" install -q --disable-pip-version-check -r "$here/requirements.txt"
+run "Python SDK" "$dir/venv/bin/python" "$here/messages.py"
+
+run "coding agent" "$here/agent.sh" "$dir"
+
+kill -TERM "$pid"; wait "$pid"; pid=
+echo "clients: $((3 - failed)) passed, $failed failed"
+exit "$failed"

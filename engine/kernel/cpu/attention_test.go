@@ -1,0 +1,138 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// attnCase is a model shape and the state of its sequences before the step.
+type attnCase struct {
+	heads, kvHeads, dim int
+	page                int
+	float32             bool
+	spans               [][2]int // position, length
+}
+
+// run fills the pages in chunks (as prefills would) and returns the output of
+// the last step. k, v and q are as long as all sequences together.
+func (c attnCase) run(t *testing.T, b kernel.Backend, seed uint64, chunk int) []float32 {
+	t.Helper()
+	pages := int32(0)
+	var step kernel.Step
+	for _, s := range c.spans {
+		table := []int32{}
+		for range (s[0] + s[1] + c.page - 1) / c.page {
+			table = append(table, pages)
+			pages++
+		}
+		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
+		step.Rows += s[1]
+	}
+	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages), KVFloat32: c.float32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	width := c.kvHeads * c.dim
+	for i, s := range c.spans {
+		k, v := normals(newRand(seed+uint64(i)), (s[0]+s[1])*width, 1), normals(newRand(seed+50+uint64(i)), (s[0]+s[1])*width, 1)
+		for at := 0; at < s[0]+s[1]; at += chunk {
+			n := min(chunk, s[0]+s[1]-at)
+			part := kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: at, Pages: step.Spans[i].Pages}}}
+			b.StoreKV(cache, 1, upload(b, k[at*width:(at+n)*width]), upload(b, v[at*width:(at+n)*width]), &part)
+		}
+	}
+	var q []float32
+	for i, s := range c.spans { // queries of a sequence do not depend on the others
+		q = append(q, normals(newRand(seed+100+uint64(i)), (s[0]+s[1])*c.heads*c.dim, 2)[s[0]*c.heads*c.dim:]...)
+	}
+	out := b.NewBuffer(step.Rows * c.heads * c.dim)
+	b.Attend(cache, 1, out, upload(b, q), &step, c.heads, float32(1/math.Sqrt(float64(c.dim))))
+	return download(b, out, step.Rows*c.heads*c.dim)
+}
+
+var attnCases = []attnCase{
+	{1, 1, 16, 16, true, [][2]int{{0, 1}}},
+	{4, 2, 64, 16, false, [][2]int{{0, 17}}},
+	{4, 2, 128, 32, false, [][2]int{{530, 3}, {0, 5}, {40, 1}}},
+	{8, 1, 64, 64, true, [][2]int{{1100, 2}}},
+	{12, 2, 256, 16, false, [][2]int{{31, 1}, {511, 2}}},
+	{6, 2, 24, 16, false, [][2]int{{10, 30}}}, // a head dimension that is padded
+	{2, 2, 32, 32, true, [][2]int{{600, 70}}}, // more rows than a query block, two ranges
+}
+
+func TestAttend(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		for i, c := range attnCases {
+			b := open(t, Options{Level: level, Threads: 2})
+			want := c.run(t, reference, uint64(i), 1<<20)
+			near(t, fmt.Sprintf("%+v", c), c.run(t, b, uint64(i), 1<<20), want, relative(want, 1e-5))
+		}
+	})
+}
+
+// TestAttendBits compares with one thread, pages of 16 and prefill in one piece.
+func TestAttendBits(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		one := open(t, Options{Level: level, Threads: 1})
+		for i, c := range attnCases {
+			c.page = 16
+			want := c.run(t, one, uint64(i), 1<<20)
+			for _, threads := range []int{1, 2, 5} {
+				b := open(t, Options{Level: level, Threads: threads})
+				for _, page := range []int{16, 32, 64} {
+					c.page = page
+					same(t, fmt.Sprintf("%+v, %d threads", c, threads), c.run(t, b, uint64(i), 7), want)
+				}
+			}
+		}
+	})
+}
+
+// TestAttendRowsAlone computes the rows of a prefill one by one.
+func TestAttendRowsAlone(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 2})
+		for _, group := range []int{1, 3, 4} {
+			c := attnCase{2 * group, 2, 64, 16, false, [][2]int{{500, 40}}}
+			all := c.run(t, b, 1, 1<<20)
+			row := c.heads * c.dim
+			for i := 0; i < 40; i += 3 {
+				c.spans = [][2]int{{500 + i, 1}}
+				same(t, fmt.Sprintf("group %d row %d", group, i), c.run(t, b, 1, 16), all[i*row:(i+1)*row])
+			}
+		}
+	})
+}
+
+// TestAttendIgnoresOldPages checks that what an earlier owner left in a page,
+// even infinities, does not leak into a row that cannot see it.
+func TestAttendIgnoresOldPages(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 1})
+		cache, err := b.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: 1, HeadDim: 16, PageTokens: 16, Pages: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := make([]float32, 16*16)
+		for i := range bad {
+			bad[i] = float32(math.Inf(1 - i%2*2))
+		}
+		store := func(x []float32) {
+			n := len(x) / 16
+			b.StoreKV(cache, 0, upload(b, x), upload(b, x), &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pages: []int32{0}}}})
+		}
+		store(bad)
+		x := normals(newRand(1), 5*16, 1)
+		store(x)
+		out := b.NewBuffer(16)
+		b.Attend(cache, 0, out, upload(b, x[:16]), &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 4, Pages: []int32{0}}}}, 1, 1)
+		for i, v := range download(b, out, 16) {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				t.Fatalf("value %d is %g", i, v)
+			}
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"corenode/engine/kernel"
+)
+
+// Options are the settings of a Backend.
+type Options struct {
+	// Threads is how many threads compute, the caller included. 0 is GOMAXPROCS.
+	Threads int
+	// Level is "avx512vnni", "avx2" or "portable". Empty is what the
+	// environment variable CORENODE_CPU_LEVEL says, else the best one this
+	// processor has.
+	Level string
+	// CacheDir is a folder for packed weights, made if needed. Empty packs in
+	// memory at each start.
+	CacheDir string
+	// CacheKey names the model's file in CacheDir: a digest of its content,
+	// letters and digits only. Empty is as an empty CacheDir.
+	CacheKey string
+	// Exact multiplies float32 activations with weights dequantized to float32,
+	// for reference outputs. It takes four bytes per weight and no cache.
+	Exact bool
+}
+
+// threadsMax bounds Options.Threads against typing errors.
+const threadsMax = 1024
+
+// Backend implements kernel.Backend. It owns its threads and all memory it
+// hands out; Close ends both.
+type Backend struct {
+	ops    *ops
+	pool   *pool
+	exact  bool
+	store  *store // nil without a cache on disk
+	caches []*cache
+
+	// Scratch of single operations, reused to keep steps free of allocation.
+	mm     matMulTask
+	attend attendTask
+	delta  deltaTask
+	expert expertScratch
+	quant  quantTask
+}
+
+var _ kernel.Backend = (*Backend)(nil)
+
+// New starts a backend.
+func New(o Options) (*Backend, error) {
+	level, err := pickLevel(o.Level)
+	if err != nil {
+		return nil, err
+	}
+	threads := o.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if threads < 1 || threads > threadsMax {
+		return nil, fmt.Errorf("cpu threads %d, want 1 to %d", o.Threads, threadsMax)
+	}
+	b := &Backend{ops: level, exact: o.Exact}
+	if o.CacheDir != "" && o.CacheKey != "" && !o.Exact {
+		if b.store, err = openStore(o.CacheDir, o.CacheKey); err != nil {
+			return nil, err
+		}
+	}
+	b.pool = newPool(threads)
+	b.init(threads)
+	return b, nil
+}
+
+// init points the tasks at their backend and makes the scratch of each thread.
+func (b *Backend) init(threads int) {
+	b.mm.b, b.attend.b, b.delta.b, b.quant.b = b, b, b, b
+	b.mm.tiles = make([][tileMax * panelRows]float32, threads)
+	b.attend.scratch = make([]attendScratch, threads)
+}
+
+// Name implements kernel.Backend.
+func (b *Backend) Name() string { return "cpu/" + b.ops.name }
+
+// Threads is how many threads compute.
+func (b *Backend) Threads() int { return b.pool.workers + 1 }
+
+// Close implements kernel.Backend: the threads end, the memory of caches and
+// mapped weights is given back. Nothing of the backend may be used after it.
+func (b *Backend) Close() {
+	b.pool.close()
+	for _, c := range b.caches {
+		c.free()
+	}
+	b.caches = nil
+	if b.store != nil {
+		b.store.close()
+	}
+}
+
+// Load implements kernel.Backend. The packed form comes from the cache on
+// disk when it is there.
+func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
+	s, err := checkSource(src)
+	if err != nil {
+		return nil, err
+	}
+	l := s.layout
+	if b.exact {
+		l = float32s
+	}
+	w := newWeight(src, l)
+	if b.store != nil {
+		if w.data = b.store.find(w); w.data != nil {
+			return w, nil
+		}
+		w.data = b.store.reserve(w)
+	}
+	if w.data == nil {
+		w.data = heapBytes(w.size())
+	}
+	b.packAll(w)
+	return w, nil
+}
+
+// packAll fills the panels of w on all threads.
+func (b *Backend) packAll(w *weight) {
+	packers := make([]*packer, b.Threads())
+	total := w.src.Experts * w.panels
+	grain := max((total+tasksMax-1)/tasksMax, 1)
+	b.pool.run((total+grain-1)/grain, taskFunc(func(worker, i int) {
+		if packers[worker] == nil {
+			packers[worker] = newPacker(w.src.Cols)
+		}
+		for p := i * grain; p < min((i+1)*grain, total); p++ {
+			packers[worker].pack(w, p/w.panels, p%w.panels)
+		}
+	}))
+}
+
+// Seal finishes the cache on disk after the last Load. Without it, or when it
+// fails, the next start packs again.
+func (b *Backend) Seal() error {
+	if b.store == nil {
+		return nil
+	}
+	return b.store.seal()
+}
+
+// buffer is float32 memory in the Go heap, aligned to 64 bytes.
+type buffer []float32
+
+// Len implements kernel.Buffer.
+func (b buffer) Len() int { return len(b) }
+
+// floats is the memory behind a Buffer of this backend, of which n are used.
+func floats(b kernel.Buffer, n int) []float32 { return b.(buffer)[:n] }
+
+// NewBuffer implements kernel.Backend.
+func (*Backend) NewBuffer(n int) kernel.Buffer { return buffer(asFloats(heapBytes(4 * n))) }
+
+// Upload implements kernel.Backend.
+func (*Backend) Upload(dst kernel.Buffer, off int, src []float32) {
+	copy(dst.(buffer)[off:off+len(src)], src)
+}
+
+// Download implements kernel.Backend; nothing is ever queued here.
+func (*Backend) Download(dst []float32, src kernel.Buffer, off int) {
+	copy(dst, src.(buffer)[off:off+len(dst)])
+}
+
+// Embed implements kernel.Backend. Rows come from the model file itself, so a
+// table that only Embed uses costs little memory.
+func (b *Backend) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
+	w := table.(*weight)
+	cols := w.src.Cols
+	out := floats(dst, len(ids)*cols)
+	tmp := newCodeRow(cols)
+	for i, id := range ids {
+		dequantize(out[i*cols:(i+1)*cols], w.src.Type, w.sourceRow(0, int(id)), tmp)
+	}
+}
+
+// GatherRows implements kernel.Backend.
+func (*Backend) GatherRows(dst, src kernel.Buffer, rows []int32, d int) {
+	out, in := floats(dst, len(rows)*d), src.(buffer)
+	for i, r := range rows {
+		copy(out[i*d:(i+1)*d], in[int(r)*d:(int(r)+1)*d])
+	}
+}
+
+// ptr is the address of the first value.
+func ptr(x []float32) *float32 { return unsafe.SliceData(x) }
+
+// bytePtr is the address of the first value, as of a byte.
+func bytePtr(x []float32) *byte { return (*byte)(unsafe.Pointer(unsafe.SliceData(x))) }
+
+// skip is the address n bytes on.
+func skip(p *byte, n int) *byte { return (*byte)(unsafe.Add(unsafe.Pointer(p), n)) }

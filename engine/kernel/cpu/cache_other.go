@@ -1,0 +1,16 @@
+//go:build !unix
+
+package cpu
+
+// store keeps nothing on systems without mmap: every start packs in memory.
+type store struct{}
+
+func openStore(_, key string) (*store, error) {
+	_, err := storeName(key)
+	return &store{}, err
+}
+
+func (*store) find(*weight) []byte    { return nil }
+func (*store) reserve(*weight) []byte { return nil }
+func (*store) seal() error            { return nil }
+func (*store) close()                 {}

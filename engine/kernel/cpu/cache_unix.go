@@ -1,0 +1,192 @@
+//go:build unix
+
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// store is the cache on disk of one model. It is either found (a finished file
+// is mapped read-only), or it makes one: each weight gets a piece of a
+// temporary file, is packed right into its mapping and used from there, and
+// seal gives the file its header and its name. Processes that race each make
+// their own; the last rename wins and all are the same.
+//
+// A store never makes loading fail: what cannot be cached is packed in memory.
+type store struct {
+	path    string
+	data    []byte // mapped finished file
+	entries map[string]entry
+	stale   bool // the finished file lacks a weight: seal removes it
+
+	file   *os.File // temporary, while making one
+	end    int64
+	made   []entry
+	pieces [][]byte // mapped parts of the temporary file
+}
+
+// openStore finds the finished file of a model or starts a new one.
+func openStore(dir, key string) (*store, error) {
+	name, err := storeName(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cpu weight cache: %w", err)
+	}
+	s := &store{path: filepath.Join(dir, name), end: headerSize}
+	if s.open() == nil {
+		return s, nil
+	}
+	if s.file, err = os.CreateTemp(dir, name+".*.tmp"); err != nil {
+		return nil, fmt.Errorf("cpu weight cache: %w", err)
+	}
+	return s, nil
+}
+
+// open maps the finished file and reads its index.
+func (s *store) open() error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(f, header); err != nil {
+		return err
+	}
+	off, n, crc, err := decodeHeader(header, info.Size())
+	if err != nil {
+		return err
+	}
+	index := make([]byte, n)
+	if _, err := f.ReadAt(index, off); err != nil {
+		return err
+	}
+	if crc32.ChecksumIEEE(index) != crc {
+		return errStore
+	}
+	if s.entries, err = decodeIndex(index, off); err != nil {
+		return err
+	}
+	s.data, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	return err
+}
+
+// find returns the packed form of w from a finished file, or nil.
+func (s *store) find(w *weight) []byte {
+	e, ok := s.entries[w.src.Name]
+	if s.data == nil || !ok || e != entryOf(w, e.off) {
+		s.stale = s.data != nil
+		return nil
+	}
+	return s.data[e.off : e.off+e.size : e.off+e.size]
+}
+
+// reserve returns zero memory in the temporary file for w, or nil when there
+// is none: the disk is full, or the name is taken.
+func (s *store) reserve(w *weight) []byte {
+	if s.file == nil || len(w.src.Name) > nameMax {
+		return nil
+	}
+	for _, e := range s.made {
+		if e.name == w.src.Name {
+			return nil
+		}
+	}
+	size := int64(w.size())
+	// Really allocated, not sparse: writing to a hole of a full disk is a bus error.
+	if err := allocate(s.file, s.end, size); err != nil {
+		s.abandon()
+		return nil
+	}
+	b, err := unix.Mmap(int(s.file.Fd()), s.end, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		s.abandon()
+		return nil
+	}
+	s.made = append(s.made, entryOf(w, s.end))
+	s.pieces = append(s.pieces, b)
+	s.end = (s.end + size + storeAlign - 1) / storeAlign * storeAlign
+	return b
+}
+
+// seal finishes a new file: weights, index and header reach the disk before
+// the name does.
+func (s *store) seal() error {
+	if s.stale { // mapped memory outlives the name
+		return os.Remove(s.path)
+	}
+	if s.file == nil {
+		return nil
+	}
+	err := s.finish()
+	if err == nil {
+		err = os.Rename(s.file.Name(), s.path)
+	}
+	if err != nil {
+		s.abandon()
+		return fmt.Errorf("cpu weight cache: %w", err)
+	}
+	s.file.Close()
+	s.file = nil
+	return syncDir(filepath.Dir(s.path))
+}
+
+// finish writes index and header and makes everything durable.
+func (s *store) finish() error {
+	index := encodeIndex(s.made)
+	if _, err := s.file.WriteAt(index, s.end); err != nil {
+		return err
+	}
+	if err := s.file.Truncate(s.end + int64(len(index))); err != nil {
+		return err
+	}
+	if err := s.file.Sync(); err != nil { // mapped pages are the file's pages
+		return err
+	}
+	if _, err := s.file.WriteAt(encodeHeader(index, s.end), 0); err != nil {
+		return err
+	}
+	return s.file.Sync()
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// abandon removes the temporary file. Weights that lie in it stay mapped.
+func (s *store) abandon() {
+	if s.file != nil {
+		os.Remove(s.file.Name())
+		s.file.Close()
+		s.file = nil
+	}
+}
+
+// close unmaps everything: no weight of this store may be used after it.
+func (s *store) close() {
+	s.abandon()
+	for _, b := range s.pieces {
+		unmapBytes(b)
+	}
+	if s.data != nil {
+		unmapBytes(s.data)
+	}
+	*s = store{}
+}

@@ -1,0 +1,52 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// runExperts computes n rows, optionally one by one.
+func runExperts(t *testing.T, b kernel.Backend, src [3]kernel.Source, x, logits []float32, n, top int) []float32 {
+	t.Helper()
+	out := b.NewBuffer(n * src[2].Rows)
+	b.Experts(out, upload(b, x), upload(b, logits), n, load(t, b, src[0]), load(t, b, src[1]), load(t, b, src[2]), top)
+	return download(b, out, n*src[2].Rows)
+}
+
+func TestExperts(t *testing.T) {
+	const experts, hidden, width, n, top = 11, 64, 96, 9, 3
+	cases := []struct {
+		name      string
+		types     [3]kernel.Type
+		tolerance float64
+	}{
+		{"float", [3]kernel.Type{kernel.F32, kernel.F16, kernel.BF16}, 1e-5},
+		{"exactly even", [3]kernel.Type{kernel.F32, kernel.F32, kernel.F32}, 1e-5},
+		{"quantized", [3]kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q8_0}, 0.03}, // the error of int8 activations
+		{"mixed", [3]kernel.Type{kernel.Q8_0, kernel.F16, kernel.F32}, 0.03},
+	}
+	forLevels(t, func(t *testing.T, level string) {
+		one, two := open(t, Options{Level: level, Threads: 1}), open(t, Options{Level: level, Threads: 2})
+		for _, c := range cases {
+			r := newRand(12)
+			src := [3]kernel.Source{
+				randomSource(r, c.types[0], experts, width, hidden),
+				randomSource(r, c.types[1], experts, width, hidden),
+				randomSource(r, c.types[2], experts, hidden, width),
+			}
+			x, logits := normals(r, n*hidden, 1), normals(r, n*experts, 2)
+			for i := range experts {
+				logits[i] = 0.5 // a tie: the lower experts win
+			}
+			got := runExperts(t, two, src, x, logits, n, top)
+			want := runExperts(t, reference, src, x, logits, n, top)
+			near(t, c.name, got, want, relative(want, c.tolerance))
+			for i := range n {
+				row := runExperts(t, one, src, x[i*hidden:(i+1)*hidden], logits[i*experts:(i+1)*experts], 1, top)
+				same(t, fmt.Sprintf("%s row %d", c.name, i), got[i*hidden:(i+1)*hidden], row)
+			}
+		}
+	})
+}

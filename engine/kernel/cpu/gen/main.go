@@ -1,0 +1,213 @@
+// Command gen writes the amd64 kernels of package cpu: kernels_<level>_amd64.s
+// and their Go declarations, for the levels avx512 and avx2. It is a module of
+// its own so that avo is no dependency of the product; the files it writes are
+// checked in, and a test compares them with what it writes.
+//
+//	go run . -out ..
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// gen emits the kernels of one level. avo's methods come with the Context.
+type gen struct {
+	*build.Context
+	level  string
+	wide   bool // 512-bit registers and EVEX encodings
+	consts map[string]operand.Mem
+	labels int
+}
+
+func main() {
+	out := flag.String("out", "..", "folder to write to")
+	flag.Parse()
+	for _, level := range []string{"avx512", "avx2"} {
+		g := &gen{Context: build.NewContext(), level: level, wide: level == "avx512", consts: map[string]operand.Mem{}}
+		g.constants()
+		g.matMuls()
+		g.attention()
+		g.delta()
+		g.vectors()
+		if err := g.write(*out); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// write compiles what was emitted and prints both files.
+func (g *gen) write(dir string) error {
+	f, err := g.Result()
+	if err != nil {
+		return err
+	}
+	if err := pass.Compile.Execute(f); err != nil {
+		return err
+	}
+	cfg := printer.Config{Name: "go run ./gen", Pkg: "cpu"}
+	base := filepath.Join(dir, "kernels_"+g.level+"_amd64")
+	for ext, p := range map[string]printer.Printer{".s": printer.NewGoAsm(cfg), ".go": printer.NewStubs(cfg)} {
+		b, err := p.Print(f)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(base+ext, b, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// function starts a kernel: its name gets the level's suffix.
+func (g *gen) function(name, signature, doc string) {
+	full := name + map[bool]string{true: "AVX512", false: "AVX2"}[g.wide]
+	g.Function(full)
+	g.Attributes(attr.NOSPLIT)
+	g.SignatureExpr(signature)
+	g.Doc(full+" "+doc, "")
+	g.Pragma("noescape")
+}
+
+// finish ends a kernel.
+func (g *gen) finish() {
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// arg loads a parameter into a register.
+func (g *gen) arg(name string) reg.GPVirtual {
+	r := g.GP64()
+	g.Load(g.Param(name), r)
+	return r
+}
+
+// lanes is the number of float32 in a register.
+func (g *gen) lanes() int {
+	if g.wide {
+		return 16
+	}
+	return 8
+}
+
+// vec is a fresh vector register.
+func (g *gen) vec() reg.VecVirtual {
+	if g.wide {
+		return g.ZMM()
+	}
+	return g.YMM()
+}
+
+func (g *gen) vecs(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = g.vec()
+	}
+	return v
+}
+
+// zero clears registers.
+func (g *gen) zero(v ...reg.VecVirtual) {
+	for _, r := range v {
+		if g.wide {
+			g.VPXORD(r, r, r)
+		} else {
+			g.VPXOR(r, r, r)
+		}
+	}
+}
+
+// loop runs body while count, a register, is above zero; body must not change
+// it. It is tested before the first round.
+func (g *gen) loop(count reg.GPVirtual, body func()) {
+	g.labels++
+	head, end := fmt.Sprintf("loop%d", g.labels), fmt.Sprintf("end%d", g.labels)
+	g.TESTQ(count, count)
+	g.JLE(operand.LabelRef(end))
+	g.Label(head)
+	body()
+	g.DECQ(count)
+	g.JNZ(operand.LabelRef(head))
+	g.Label(end)
+}
+
+// mem is base + displacement.
+func mem(base reg.Register, at int) operand.Mem { return operand.Mem{Base: base, Disp: at} }
+
+// constants defines the constants of the level, each as wide as a register.
+func (g *gen) constants() {
+	for _, c := range []struct {
+		name string
+		bits uint32
+	}{
+		{"one", 0x3f800000}, {"abs", 0x7fffffff}, {"sign", 0x80000000}, {"neginf", 0xff800000}, {"c127", 0x42fe0000},
+		{"topmin", 0x0da24260},                         // 1e-30
+		{"expmin", 0xc2aeac50}, {"expmax", 0x42b0c0a5}, // -87.33655, 88.37626
+		{"log2e", 0x3fb8aa3b}, {"ln2hi", 0x3f317200}, {"ln2lo", 0x35bfbe8e},
+		{"exp2", 0x3f000000}, {"exp3", 0x3e2aaaab}, {"exp4", 0x3d2aaaab}, {"exp5", 0x3c088889}, {"exp6", 0x3ab60b61}, {"exp7", 0x39500d01}, // 1/n!
+		{"bias", 127},
+		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"ones16", 0x00010001},
+	} {
+		words := make([]uint32, g.lanes())
+		for i := range words {
+			words[i] = c.bits
+		}
+		g.constant(c.name, words)
+	}
+	g.constant("order", []uint32{0, 4, 1, 5, 2, 6, 3, 7})
+}
+
+// constant defines one constant.
+func (g *gen) constant(name string, words []uint32) {
+	g.consts[name] = g.StaticGlobal(name + "_" + g.level)
+	g.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i, w := range words {
+		g.AddDatum(4*i, operand.U32(w))
+	}
+}
+
+// c is a constant as a memory operand of full width.
+func (g *gen) c(name string) operand.Mem {
+	m, ok := g.consts[name]
+	if !ok {
+		panic("no constant " + name)
+	}
+	return m
+}
+
+// fmaBroadcast is acc += v · the float at m in every lane.
+func (g *gen) fmaBroadcast(m operand.Mem, v, acc reg.VecVirtual) {
+	if g.wide {
+		g.VFMADD231PS_BCST(m, v, acc)
+		return
+	}
+	t := g.vec()
+	g.VBROADCASTSS(m, t)
+	g.VFMADD231PS(t, v, acc)
+}
+
+// vnni emits acc += Σ4 w(unsigned) · m(signed), m being four bytes in every
+// lane. avo's tables lack the instruction.
+func (g *gen) vnni(m operand.Mem, w, acc reg.VecVirtual) {
+	g.Instruction(&ir.Instruction{
+		Opcode:   "VPDPBUSD",
+		Suffixes: []string{"BCST"},
+		Operands: []operand.Op{m, w, acc},
+		Inputs:   []operand.Op{m, w, acc},
+		Outputs:  []operand.Op{acc},
+	})
+}
+
+// loadHalves widens lanes() float16 at m.
+func (g *gen) loadHalves(m operand.Mem, v reg.VecVirtual) { g.VCVTPH2PS(m, v) }

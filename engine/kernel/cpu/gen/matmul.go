@@ -1,0 +1,382 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets in a record of activations, as in package cpu.
+const (
+	recordSize = 128
+	atScale    = 64
+	atC128     = 72
+	atC8       = 80
+	atSum      = 88
+	atC32      = 96
+)
+
+// layout is a packed form of weights, as in package cpu.
+type layout struct {
+	name      string
+	group     int
+	offset    int // 128, 32, 8 or 0
+	mins      bool
+	nibbles   bool
+	stepBytes int
+	codesAt   int
+	// words is how many products of code and activation fit in 16 bits when
+	// added in pairs; 0 when codes use all 8 bits.
+	words int
+}
+
+var layouts = []layout{
+	{name: "Code8", group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
+	{name: "Code8h", group: 16, offset: 32, stepBytes: 2304, codesAt: 256, words: 2},
+	{name: "Code8m", group: 32, mins: true, stepBytes: 2304, codesAt: 256, words: 4},
+	{name: "Code4", group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128, words: 8},
+	{name: "Code4m", group: 32, mins: true, nibbles: true, stepBytes: 1280, codesAt: 256, words: 8},
+}
+
+const matMulSignature = "func(dst *float32, act *byte, actStride int, panel *byte, steps int)"
+
+// prefetchAhead is how far before their use weights are asked for.
+const prefetchAhead = 4096
+
+// matMuls emits the products of all layouts and tile heights.
+func (g *gen) matMuls() {
+	for _, rows := range []int{1, 2, 4, 6} {
+		for _, l := range layouts {
+			if g.wide {
+				g.codesWide(l, rows)
+			} else {
+				g.codesNarrow(l, rows)
+			}
+		}
+		for _, t := range []string{"Float32", "Float16", "BFloat16"} {
+			g.floats(t, rows)
+		}
+	}
+}
+
+// prefetch asks for the step that lies ahead of panel.
+func (g *gen) prefetch(panel reg.Register, bytes int) {
+	for at := 0; at < bytes; at += 64 {
+		g.PREFETCHT0(mem(panel, prefetchAhead+at))
+	}
+}
+
+// group is the range of column groups (of four columns) that share a scale.
+type group struct{ index, block, first, groups int }
+
+func (l layout) all() []group {
+	var out []group
+	for i := range 64 / l.group {
+		out = append(out, group{i, i * l.group / 32, i * l.group / 4, l.group / 4})
+	}
+	return out
+}
+
+// correction is the offset in a record of the integer that the sum starts at,
+// or -1 for zero.
+func (l layout) correction(p group) int {
+	switch l.offset {
+	case 128:
+		return atC128 + 4*p.block
+	case 32:
+		return atC32 + 4*p.index
+	case 8:
+		return atC8 + 4*p.block
+	}
+	return -1
+}
+
+// codesWide holds a tile of rows x 32 sums in registers.
+func (g *gen) codesWide(l layout, rows int) {
+	g.function(fmt.Sprintf("matMul%sRows%d", l.name, rows), matMulSignature,
+		fmt.Sprintf("multiplies %d rows of quantized activations with a %s panel.", rows, l.name))
+	dst, act, stride, panel, steps := g.arg("dst"), g.arg("act"), g.arg("actStride"), g.arg("panel"), g.arg("steps")
+	sums := g.vecs(2 * rows)
+	g.zero(sums...)
+	mask := reg.VecVirtual(nil)
+	if l.nibbles {
+		mask = g.vec()
+		g.VMOVDQU32(g.c("nibbles"), mask)
+	}
+	g.loop(steps, func() {
+		g.prefetch(panel, l.stepBytes)
+		for _, p := range l.all() {
+			dots := g.vecs(2 * rows)
+			g.startDots(l, p, act, dots, rows)
+			g.dotsWide(l, p, act, panel, dots, mask, rows)
+			g.scaleDots(l, p, act, panel, dots, sums, rows)
+		}
+		g.ADDQ(stride, act)
+		g.ADDQ(operand.I32(l.stepBytes), panel)
+	})
+	for i, s := range sums {
+		g.VMOVUPS(s, mem(dst, i*64))
+	}
+	g.finish()
+}
+
+// startDots sets the integer sums of a group to their correction.
+func (g *gen) startDots(l layout, p group, act reg.Register, dots []reg.VecVirtual, rows int) {
+	at := l.correction(p)
+	for r := range rows {
+		if at < 0 {
+			g.zero(dots[2*r], dots[2*r+1])
+			continue
+		}
+		g.VPBROADCASTD(mem(act, r*recordSize+at), dots[2*r])
+		g.VMOVDQA32(dots[2*r], dots[2*r+1])
+	}
+}
+
+// dotsWide adds the products of a group.
+func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.VecVirtual, mask reg.VecVirtual, rows int) {
+	add := func(w reg.VecVirtual, side, columns int) {
+		for r := range rows {
+			g.vnni(mem(act, r*recordSize+4*columns), w, dots[2*r+side])
+		}
+	}
+	if l.nibbles {
+		for j := range 4 {
+			for side := range 2 {
+				v, low := g.vec(), g.vec()
+				g.VMOVDQU32(mem(panel, l.codesAt+(p.block*4+j)*128+side*64), v)
+				g.VPANDD(v, mask, low)
+				add(low, side, p.first+j)
+				g.VPSRLW(operand.U8(4), v, v)
+				g.VPANDD(v, mask, v)
+				add(v, side, p.first+j+4)
+			}
+		}
+		return
+	}
+	for k := range p.groups {
+		w := g.vecs(2)
+		for side := range 2 {
+			g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*128+side*64), w[side])
+		}
+		for side := range 2 {
+			add(w[side], side, p.first+k)
+		}
+	}
+}
+
+// scaleDots adds a group's integer sums, times their scales, to the sums.
+func (g *gen) scaleDots(l layout, p group, act, panel reg.Register, dots, sums []reg.VecVirtual, rows int) {
+	for side := range 2 {
+		scale := g.vec()
+		g.loadHalves(mem(panel, p.index*64+side*32), scale)
+		for r := range rows {
+			t := g.vec()
+			g.VMULPS_BCST(mem(act, r*recordSize+atScale+4*p.block), scale, t)
+			g.VCVTDQ2PS(dots[2*r+side], dots[2*r+side])
+			g.VFMADD231PS(t, dots[2*r+side], sums[2*r+side])
+		}
+		if l.mins {
+			low := g.vec()
+			g.loadHalves(mem(panel, (64/l.group+p.index)*64+side*32), low)
+			for r := range rows {
+				g.VFNMADD231PS_BCST(mem(act, r*recordSize+atSum+4*p.block), low, sums[2*r+side])
+			}
+		}
+	}
+}
+
+// codesNarrow keeps the sums in dst, which stays in the nearest cache, and
+// computes eight outputs of all rows at a time: 16 registers are not enough for more.
+func (g *gen) codesNarrow(l layout, rows int) {
+	g.function(fmt.Sprintf("matMul%sRows%d", l.name, rows), matMulSignature,
+		fmt.Sprintf("multiplies %d rows of quantized activations with a %s panel.", rows, l.name))
+	dst, act, stride, panel, steps := g.arg("dst"), g.arg("act"), g.arg("actStride"), g.arg("panel"), g.arg("steps")
+	z := g.vec()
+	g.zero(z)
+	for i := range rows * 4 {
+		g.VMOVUPS(z, mem(dst, i*32))
+	}
+	ones := g.vec()
+	g.VMOVDQU(g.c("ones16"), ones)
+	extra := reg.VecVirtual(nil)
+	if l.nibbles {
+		extra = g.vec()
+		g.VMOVDQU(g.c("nibbles"), extra)
+	} else if l.words == 0 {
+		extra = g.vec()
+		g.VMOVDQU(g.c("bit7"), extra)
+	}
+	g.loop(steps, func() {
+		g.prefetch(panel, l.stepBytes)
+		for _, p := range l.all() {
+			// Quarters of a panel in a loop: q moves over panel and dst.
+			q, out, left := g.GP64(), g.GP64(), g.GP64()
+			g.MOVQ(panel, q)
+			g.MOVQ(dst, out)
+			g.MOVQ(operand.U32(4), left)
+			scale := g.GP64()
+			g.LEAQ(mem(panel, p.index*64), scale)
+			g.loop(left, func() {
+				g.quarter(l, p, act, q, scale, out, ones, extra, rows)
+				g.ADDQ(operand.I8(32), q)
+				g.ADDQ(operand.I8(32), out)
+				g.ADDQ(operand.I8(16), scale)
+			})
+		}
+		g.ADDQ(stride, act)
+		g.ADDQ(operand.I32(l.stepBytes), panel)
+	})
+	g.finish()
+}
+
+// quarter adds one group of eight outputs of all rows.
+func (g *gen) quarter(l layout, p group, act, q, scale, out reg.Register, ones, extra reg.VecVirtual, rows int) {
+	dots := g.vecs(rows)
+	for r := range rows {
+		// The signed form needs no correction: its codes are centred.
+		if at := l.correction(p); at >= 0 && l.words > 0 {
+			g.VPBROADCASTD(mem(act, r*recordSize+at), dots[r])
+		} else {
+			g.zero(dots[r])
+		}
+	}
+	if l.words == 0 {
+		g.signedDots(l, p, act, q, dots, ones, extra)
+	} else {
+		g.wordDots(l, p, act, q, dots, ones, extra)
+	}
+	s := g.vec()
+	g.loadHalves(mem(scale, 0), s)
+	for r := range rows {
+		t, sum := g.vec(), g.vec()
+		g.VBROADCASTSS(mem(act, r*recordSize+atScale+4*p.block), t)
+		g.VMULPS(s, t, t)
+		g.VMOVUPS(mem(out, r*128), sum)
+		g.VCVTDQ2PS(dots[r], dots[r])
+		g.VFMADD231PS(t, dots[r], sum)
+		if l.mins {
+			low := g.vec()
+			g.loadHalves(mem(scale, 64/l.group*64), low)
+			g.VBROADCASTSS(mem(act, r*recordSize+atSum+4*p.block), t)
+			g.VFNMADD231PS(t, low, sum)
+		}
+		g.VMOVUPS(sum, mem(out, r*128))
+	}
+}
+
+// signedDots multiplies |code| with the activation under the code's sign:
+// 128·127·2 fits in 16 bits, the unsigned code would not.
+func (g *gen) signedDots(l layout, p group, act, q reg.Register, dots []reg.VecVirtual, ones, bit7 reg.VecVirtual) {
+	for k := range p.groups {
+		w, size := g.vec(), g.vec()
+		g.VPXOR(mem(q, l.codesAt+(p.first+k)*128), bit7, w)
+		g.VPABSB(w, size)
+		for r, dot := range dots {
+			x := g.vec()
+			g.VPBROADCASTD(mem(act, r*recordSize+4*(p.first+k)), x)
+			g.VPSIGNB(w, x, x)
+			g.VPMADDUBSW(x, size, x)
+			g.VPMADDWD(x, ones, x)
+			g.VPADDD(x, dot, dot)
+		}
+	}
+}
+
+// wordDots adds l.words products in 16 bits before it widens them.
+func (g *gen) wordDots(l layout, p group, act, q reg.Register, dots []reg.VecVirtual, ones, mask reg.VecVirtual) {
+	code := func(k int) reg.VecVirtual {
+		w := g.vec()
+		if !l.nibbles {
+			g.VMOVDQU(mem(q, l.codesAt+(p.first+k)*128), w)
+			return w
+		}
+		g.VMOVDQU(mem(q, l.codesAt+(p.block*4+k%4)*128), w)
+		if k >= 4 {
+			g.VPSRLW(operand.U8(4), w, w)
+		}
+		g.VPAND(w, mask, w)
+		return w
+	}
+	// At most four rows at a time leave registers for their 16-bit sums.
+	for first := 0; first < len(dots); first += 3 {
+		part := dots[first:min(first+3, len(dots))]
+		for k := 0; k < p.groups; k += l.words {
+			words := make([]reg.VecVirtual, len(part))
+			for i := range l.words {
+				w := code(k + i)
+				for r := range part {
+					x := g.vec()
+					g.VPBROADCASTD(mem(act, (first+r)*recordSize+4*(p.first+k+i)), x)
+					g.VPMADDUBSW(x, w, x)
+					if i == 0 {
+						words[r] = x
+					} else {
+						g.VPADDW(x, words[r], words[r])
+					}
+				}
+			}
+			for r, dot := range part {
+				g.VPMADDWD(words[r], ones, words[r])
+				g.VPADDD(words[r], dot, dot)
+			}
+		}
+	}
+}
+
+// floats emits a product with a panel of floats. Narrow registers hold at most
+// two rows of 32 outputs: more rows go in passes over the panel.
+func (g *gen) floats(name string, rows int) {
+	g.function(fmt.Sprintf("matMul%sRows%d", name, rows), matMulSignature,
+		fmt.Sprintf("multiplies %d rows of float32 activations with a panel of %s.", rows, name))
+	dst, act, stride, panel, steps := g.arg("dst"), g.arg("act"), g.arg("actStride"), g.arg("panel"), g.arg("steps")
+	per := rows
+	if !g.wide {
+		per = min(rows, 2)
+	}
+	for first := 0; first < rows; first += per {
+		a, p, left := g.GP64(), g.GP64(), g.GP64()
+		g.MOVQ(act, a)
+		g.MOVQ(panel, p)
+		g.MOVQ(steps, left)
+		parts := 32 / g.lanes()
+		sums := g.vecs(per * parts)
+		g.zero(sums...)
+		size := 2
+		if name == "Float32" {
+			size = 4
+		}
+		g.loop(left, func() {
+			if first == 0 {
+				g.prefetch(p, 32*size)
+			}
+			for i := range parts {
+				w := g.vec()
+				g.loadFloats(name, mem(p, i*g.lanes()*size), w)
+				for r := range per {
+					g.fmaBroadcast(mem(a, (first+r)*4), w, sums[r*parts+i])
+				}
+			}
+			g.ADDQ(stride, a)
+			g.ADDQ(operand.I32(32*size), p)
+		})
+		for i, s := range sums {
+			g.VMOVUPS(s, mem(dst, first*128+i*g.lanes()*4))
+		}
+	}
+	g.finish()
+}
+
+// loadFloats widens lanes() weights.
+func (g *gen) loadFloats(name string, m operand.Mem, v reg.VecVirtual) {
+	switch name {
+	case "Float32":
+		g.VMOVUPS(m, v)
+	case "Float16":
+		g.loadHalves(m, v)
+	default:
+		g.VPMOVZXWD(m, v)
+		g.VPSLLD(operand.U8(16), v, v)
+	}
+}

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// vectors emits the element-wise kernels; n is a multiple of 16, 0 included.
+func (g *gen) vectors() {
+	g.softmax()
+	g.sumSquares()
+	g.quantize()
+	g.toHalf()
+	g.scaleMul()
+	g.add()
+	g.addScaled()
+	g.silu()
+	g.siluMul()
+	g.sigmoidMul()
+	g.rotate()
+}
+
+// rounds is n as a number of registers.
+func (g *gen) rounds() reg.GPVirtual {
+	n := g.arg("n")
+	shift := uint8(3)
+	if g.wide {
+		shift = 4
+	}
+	g.SHRQ(operand.U8(shift), n)
+	return n
+}
+
+// elements runs body for every register full of elements; the named pointers
+// move on.
+func (g *gen) elements(names []string, body func(p []reg.Register)) {
+	var p []reg.Register
+	var moves []reg.GPVirtual
+	for _, name := range names {
+		r := g.arg(name)
+		p, moves = append(p, r), append(moves, r)
+	}
+	g.loop(g.rounds(), func() {
+		body(p)
+		for _, r := range moves {
+			g.ADDQ(operand.I8(int8(4*g.lanes())), r)
+		}
+	})
+}
+
+func (g *gen) load(m operand.Mem) reg.VecVirtual {
+	v := g.vec()
+	g.VMOVUPS(m, v)
+	return v
+}
+
+// and is bitwise v = v & m.
+func (g *gen) and(m operand.Op, v reg.VecVirtual) {
+	if g.wide {
+		g.VPANDD(m, v, v)
+	} else {
+		g.VPAND(m, v, v)
+	}
+}
+
+// xor is bitwise v = v ^ m.
+func (g *gen) xor(m operand.Op, v reg.VecVirtual) {
+	if g.wide {
+		g.VPXORD(m, v, v)
+	} else {
+		g.VPXOR(m, v, v)
+	}
+}
+
+// exp replaces x by e^x: 0 below -87.3, constant above 88.4. The error is
+// under two units in the last place: x = n·ln2 + r, and seven terms of e^r.
+func (g *gen) exp(x reg.VecVirtual) {
+	n, p := g.vec(), g.vec()
+	var keep reg.Virtual
+	if g.wide {
+		k := g.K()
+		g.VCMPPS(operand.U8(13), g.c("expmin"), x, k) // x >= min
+		keep = k
+	} else {
+		v := g.vec()
+		g.VCMPPS(operand.U8(13), g.c("expmin"), x, v)
+		keep = v
+	}
+	g.VMINPS(g.c("expmax"), x, x)
+	g.VMAXPS(g.c("expmin"), x, x)
+	g.VMULPS(g.c("log2e"), x, n)
+	if g.wide {
+		g.VRNDSCALEPS(operand.U8(8), n, n)
+	} else {
+		g.VROUNDPS(operand.U8(8), n, n)
+	}
+	g.VFNMADD231PS(g.c("ln2hi"), n, x)
+	g.VFNMADD231PS(g.c("ln2lo"), n, x)
+	g.VMOVUPS(g.c("exp7"), p)
+	for _, c := range []string{"exp6", "exp5", "exp4", "exp3", "exp2", "one", "one"} {
+		g.VFMADD213PS(g.c(c), x, p)
+	}
+	g.VCVTPS2DQ(n, n)
+	g.VPADDD(g.c("bias"), n, n)
+	g.VPSLLD(operand.U8(23), n, n) // 2^n as a float
+	if g.wide {
+		g.VMULPS_Z(n, p, keep, x)
+	} else {
+		g.VMULPS(n, p, x)
+		g.VANDPS(keep, x, x)
+	}
+}
+
+// sigmoid replaces x by 1/(1+e^-x).
+func (g *gen) sigmoid(x reg.VecVirtual) {
+	g.xor(g.c("sign"), x)
+	g.exp(x)
+	g.VADDPS(g.c("one"), x, x)
+	one := g.load(g.c("one"))
+	g.VDIVPS(x, one, x)
+}
+
+// fold reduces a register to one lane of an XMM register by op, halving.
+func (g *gen) fold(v reg.VecVirtual, op func(a, b, to operand.Op)) reg.VecVirtual {
+	if g.wide {
+		high := g.YMM()
+		g.VEXTRACTF64X4(operand.U8(1), v, high)
+		low := v.AsY()
+		op(high, low, low)
+	}
+	high, x := g.XMM(), g.XMM()
+	g.VEXTRACTF128(operand.U8(1), v.AsY(), high)
+	op(high, v.AsX(), x)
+	t := g.XMM()
+	g.VPSHUFD(operand.U8(0x0e), x, t)
+	op(t, x, x)
+	g.VPSHUFD(operand.U8(0x01), x, t)
+	op(t, x, x)
+	return x
+}
+
+func (g *gen) addPS(a, b, to operand.Op) { g.VADDPS(a, b, to) }
+func (g *gen) maxPS(a, b, to operand.Op) { g.VMAXPS(a, b, to) }
+
+func (g *gen) softmax() {
+	g.function("softmax", "func(p *float32, n int, stat *[2]float32)",
+		"turns p into exp(p - max p); stat is the maximum and the sum.")
+	top := g.load(g.c("neginf"))
+	g.elements([]string{"p"}, func(p []reg.Register) { g.VMAXPS(mem(p[0], 0), top, top) })
+	most := g.fold(top, g.maxPS)
+	stat := g.arg("stat")
+	g.VMOVSS(most, mem(stat, 0))
+	all, sum := g.vec(), g.vec()
+	g.VBROADCASTSS(most, all)
+	g.zero(sum)
+	g.elements([]string{"p"}, func(p []reg.Register) {
+		x := g.load(mem(p[0], 0))
+		g.VSUBPS(all, x, x)
+		g.exp(x)
+		g.VMOVUPS(x, mem(p[0], 0))
+		g.VADDPS(x, sum, sum)
+	})
+	g.VMOVSS(g.fold(sum, g.addPS), mem(stat, 4))
+	g.finish()
+}
+
+func (g *gen) sumSquares() {
+	g.function("sumSquares", "func(x *float32, n int) float32", "is Σx².")
+	sum := g.vec()
+	g.zero(sum)
+	g.elements([]string{"x"}, func(p []reg.Register) {
+		x := g.load(mem(p[0], 0))
+		g.VFMADD231PS(x, x, sum)
+	})
+	g.Store(g.fold(sum, g.addPS), g.ReturnIndex(0))
+	g.finish()
+}
+
+func (g *gen) scaleMul() {
+	g.function("scaleMul", "func(dst, x, w *float32, scale float32, n int)", "writes x·scale·w.")
+	scale := g.scalar("scale")
+	g.elements([]string{"dst", "x", "w"}, func(p []reg.Register) {
+		v := g.vec()
+		g.VMULPS(mem(p[1], 0), scale, v)
+		g.VMULPS(mem(p[2], 0), v, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) add() {
+	g.function("add", "func(x, y *float32, n int)", "adds y to x.")
+	g.elements([]string{"x", "y"}, func(p []reg.Register) {
+		v := g.load(mem(p[0], 0))
+		g.VADDPS(mem(p[1], 0), v, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) addScaled() {
+	g.function("addScaled", "func(x, y *float32, scale float32, n int)", "adds scale·y to x.")
+	scale := g.scalar("scale")
+	g.elements([]string{"x", "y"}, func(p []reg.Register) {
+		v := g.load(mem(p[0], 0))
+		g.VFMADD231PS(mem(p[1], 0), scale, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) silu() {
+	g.function("silu", "func(x *float32, n int)", "replaces x by x·sigmoid(x).")
+	g.elements([]string{"x"}, func(p []reg.Register) {
+		v := g.load(mem(p[0], 0))
+		g.sigmoid(v)
+		g.VMULPS(mem(p[0], 0), v, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) siluMul() {
+	g.function("siluMul", "func(dst, gate, up *float32, n int)", "writes silu(gate)·up.")
+	g.elements([]string{"dst", "gate", "up"}, func(p []reg.Register) {
+		v := g.load(mem(p[1], 0))
+		g.sigmoid(v)
+		g.VMULPS(mem(p[1], 0), v, v)
+		g.VMULPS(mem(p[2], 0), v, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) sigmoidMul() {
+	g.function("sigmoidMul", "func(x, gate *float32, n int)", "multiplies x by sigmoid(gate).")
+	g.elements([]string{"x", "gate"}, func(p []reg.Register) {
+		v := g.load(mem(p[1], 0))
+		g.sigmoid(v)
+		g.VMULPS(mem(p[0], 0), v, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) rotate() {
+	g.function("rotate", "func(a, b, cos, sin *float32, n int)", "turns the pairs (a, b).")
+	g.elements([]string{"a", "b", "cos", "sin"}, func(p []reg.Register) {
+		a, b := g.load(mem(p[0], 0)), g.load(mem(p[1], 0))
+		cos, sin := g.load(mem(p[2], 0)), g.load(mem(p[3], 0))
+		u, v := g.vec(), g.vec()
+		g.VMULPS(cos, a, u)
+		g.VFNMADD231PS(sin, b, u)
+		g.VMULPS(sin, a, v)
+		g.VFMADD231PS(cos, b, v)
+		g.VMOVUPS(u, mem(p[0], 0))
+		g.VMOVUPS(v, mem(p[1], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) toHalf() {
+	g.function("toHalf", "func(dst *uint16, x *float32, n int)", "rounds to float16, ties to even.")
+	dst, x := g.arg("dst"), g.arg("x")
+	g.loop(g.rounds(), func() {
+		v := g.load(mem(x, 0))
+		g.VCVTPS2PH(operand.U8(0), v, mem(dst, 0))
+		g.ADDQ(operand.I8(int8(4*g.lanes())), x)
+		g.ADDQ(operand.I8(int8(2*g.lanes())), dst)
+	})
+	g.finish()
+}
+
+// quantize emits the quantized form of a row, two blocks of 32 per record. The
+// second half of the last record stays zero when blocks is odd.
+func (g *gen) quantize() {
+	g.function("quantize", "func(dst *byte, stride int, x *float32, blocks int)",
+		"writes blocks of 32 values as records of activations.")
+	dst, stride, x, blocks := g.arg("dst"), g.arg("stride"), g.arg("x"), g.arg("blocks")
+	z := g.YMM()
+	g.VPXOR(z, z, z)
+	g.labels++
+	head, end := operand.LabelRef("record"), operand.LabelRef("finished")
+	g.Label("record")
+	g.TESTQ(blocks, blocks)
+	g.JLE(end)
+	for at := 0; at < recordSize; at += 32 {
+		g.VMOVDQU(z, mem(dst, at))
+	}
+	g.quantizeBlock(dst, x, 0)
+	g.DECQ(blocks)
+	g.JZ(end)
+	g.quantizeBlock(dst, x, 1)
+	g.ADDQ(operand.I32(256), x)
+	g.ADDQ(stride, dst)
+	g.DECQ(blocks)
+	g.JMP(head)
+	g.Label("finished")
+	g.finish()
+}
+
+// quantizeBlock writes one block into half of a record. Both levels use 256-bit
+// registers: four hold the block, and the sums of its two halves fall out.
+func (g *gen) quantizeBlock(dst, x reg.Register, block int) {
+	v := make([]reg.VecVirtual, 4)
+	top := g.YMM()
+	g.VMOVUPS(g.c("topmin"), top)
+	for i := range v {
+		v[i] = g.YMM()
+		size := g.YMM()
+		g.VMOVUPS(mem(x, block*128+i*32), v[i])
+		g.VANDPS(g.c("abs"), v[i], size)
+		g.VMAXPS(size, top, top)
+	}
+	high, most, t := g.XMM(), g.XMM(), g.XMM()
+	g.VEXTRACTF128(operand.U8(1), top, high)
+	g.VMAXPS(high, top.AsX(), most)
+	g.VPSHUFD(operand.U8(0x0e), most, t)
+	g.VMAXPS(t, most, most)
+	g.VPSHUFD(operand.U8(0x01), most, t)
+	g.VMAXPS(t, most, most)
+	d, inv, c127 := g.XMM(), g.XMM(), g.XMM()
+	g.VMOVSS(g.c("c127"), c127)
+	g.VDIVSS(c127, most, d)
+	g.VDIVSS(most, c127, inv)
+	g.VMOVSS(d, mem(dst, atScale+4*block))
+	factor := g.YMM()
+	g.VBROADCASTSS(inv, factor)
+	for i := range v {
+		g.VMULPS(factor, v[i], v[i])
+		g.VCVTPS2DQ(v[i], v[i])
+	}
+	g.blockSums(dst, block, v, d)
+	// Packing works within 128-bit lanes: it leaves groups of four codes in the
+	// order 0 2 4 6 1 3 5 7.
+	g.VPACKSSDW(v[1], v[0], v[0])
+	g.VPACKSSDW(v[3], v[2], v[2])
+	g.VPACKSSWB(v[2], v[0], v[0])
+	order, codes := g.YMM(), g.YMM()
+	g.VMOVDQU(g.c("order"), order)
+	g.VPERMD(v[0], order, codes)
+	g.VMOVDQU(codes, mem(dst, block*32))
+}
+
+// blockSums writes the sums of the codes in the forms that kernels start from.
+func (g *gen) blockSums(dst reg.Register, block int, v []reg.VecVirtual, d reg.VecVirtual) {
+	first, second := g.YMM(), g.YMM()
+	g.VPADDD(v[1], v[0], first)
+	g.VPADDD(v[3], v[2], second)
+	g.VPHADDD(second, first, first) // lanes: f f s s | f f s s
+	high, sums, all, t := g.XMM(), g.XMM(), g.XMM(), g.XMM()
+	g.VEXTRACTI128(operand.U8(1), first, high)
+	g.VPADDD(high, first.AsX(), sums)
+	g.VPHADDD(sums, sums, sums) // f s f s
+	g.VPHADDD(sums, sums, all)  // the sum of both in every lane
+	g.VPXOR(t, t, t)
+	g.VPSUBD(sums, t, sums)
+	g.VPSLLD(operand.U8(5), sums, sums)
+	g.VMOVQ(sums, mem(dst, atC32+8*block))
+	g.VCVTDQ2PS(all, high)
+	g.VMULSS(d, high, high)
+	g.VMOVSS(high, mem(dst, atSum+4*block))
+	g.VPSUBD(all, t, all)
+	g.VPSLLD(operand.U8(3), all, t)
+	g.VMOVD(t, mem(dst, atC8+4*block))
+	g.VPSLLD(operand.U8(7), all, t)
+	g.VMOVD(t, mem(dst, atC128+4*block))
+}

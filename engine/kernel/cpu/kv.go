@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"fmt"
+
+	"corenode/engine/kernel"
+)
+
+// cache implements kernel.Cache. Pages and state slots are taken when first
+// written; only the step loop touches the tables.
+type cache struct {
+	cfg    kernel.CacheConfig
+	dim    int // HeadDim rounded up to kvTile
+	elem   int // bytes of a K or V element
+	pages  []block
+	slots  []slot
+	used   int64
+	layout stateLayout
+}
+
+// slot is the recurrent state of one sequence.
+type slot struct {
+	mem  block
+	conv []float32 // [LinearLayers][ConvKernel-1][ConvDim]
+	s    []float32 // [LinearLayers][VHeads][cols/16][StateDim][16]
+}
+
+// stateLayout holds sizes of a slot, in float32 values per layer.
+type stateLayout struct{ conv, s int }
+
+// NewCache implements kernel.Backend.
+func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
+	sizes := []int{c.Layers, c.KVHeads, c.HeadDim, c.Pages, c.LinearLayers, c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim}
+	for _, n := range sizes {
+		if n < 0 {
+			return nil, fmt.Errorf("new cache: negative size in %+v", c)
+		}
+	}
+	if c.HeadDim > headDimMax {
+		return nil, fmt.Errorf("new cache: head dimension %d, at most %d", c.HeadDim, headDimMax)
+	}
+	if c.Layers > 0 && (c.PageTokens < kvTile || c.PageTokens%kvTile != 0) {
+		return nil, fmt.Errorf("new cache: %d positions per page, want a multiple of %d", c.PageTokens, kvTile)
+	}
+	if c.LinearLayers > 0 && c.ConvKernel < 1 {
+		return nil, fmt.Errorf("new cache: convolution of %d taps", c.ConvKernel)
+	}
+	k := &cache{cfg: c, dim: roundUp(c.HeadDim, kvTile), elem: 2, pages: make([]block, c.Pages), slots: make([]slot, c.StateSlots)}
+	if c.KVFloat32 {
+		k.elem = 4
+	}
+	k.layout.conv = (c.ConvKernel - 1) * c.ConvDim
+	k.layout.s = c.VHeads * c.StateDim * roundUp(c.StateDim, kvTile)
+	b.caches = append(b.caches, k)
+	return k, nil
+}
+
+// free gives all memory back.
+func (c *cache) free() {
+	for i := range c.pages {
+		c.pages[i].free()
+	}
+	for i := range c.slots {
+		c.slots[i].mem.free()
+	}
+	c.pages, c.slots, c.used = nil, nil, 0
+}
+
+// tileBytes is the size of the K or the V half of a tile.
+func (c *cache) tileBytes() int { return c.dim * kvTile * c.elem }
+
+// page returns the memory of a page, which exists from its first use on.
+func (c *cache) page(id int32) []byte {
+	p := &c.pages[id]
+	if p.b == nil {
+		tiles := c.cfg.Layers * c.cfg.KVHeads * (c.cfg.PageTokens / kvTile)
+		*p = newBlock(2 * tiles * c.tileBytes())
+		c.used += int64(len(p.b))
+	}
+	return p.b
+}
+
+// tile is K and V of the 16 positions around pos, of one layer and KV head.
+func (c *cache) tile(layer, head int, pages []int32, pos int) []byte {
+	size := c.cfg.PageTokens
+	per := size / kvTile
+	n := 2 * c.tileBytes()
+	at := ((layer*c.cfg.KVHeads+head)*per + pos%size/kvTile) * n
+	return c.page(pages[pos/size])[at : at+n : at+n]
+}
+
+// state returns a slot, zeroed when it is new.
+func (c *cache) state(id int32) *slot {
+	s := &c.slots[id]
+	if s.mem.b == nil {
+		conv, m := roundUp(c.cfg.LinearLayers*c.layout.conv, 16), c.cfg.LinearLayers*c.layout.s
+		s.mem = newBlock(4*(conv+m) + 64)
+		f := s.mem.floats()
+		s.conv, s.s = f[:c.cfg.LinearLayers*c.layout.conv], f[conv:conv+m]
+		c.used += int64(len(s.mem.b))
+	}
+	return s
+}
+
+// ResetState implements kernel.Cache.
+func (c *cache) ResetState(id int32) { clear(c.state(id).mem.b) }
+
+// CopyState implements kernel.Cache.
+func (c *cache) CopyState(dst, src int32) { copy(c.state(dst).mem.b, c.state(src).mem.b) }
+
+// ReleaseState implements kernel.Cache.
+func (c *cache) ReleaseState(id int32) {
+	s := &c.slots[id]
+	c.used -= int64(len(s.mem.b))
+	s.mem.free()
+	*s = slot{}
+}
+
+// BytesUsed implements kernel.Cache.
+func (c *cache) BytesUsed() int64 { return c.used }
+
+// storeParallel is the number of rows from which K and V are stored on all threads.
+const storeParallel = 8
+
+// StoreKV implements kernel.Backend.
+func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
+	c := kc.(*cache)
+	heads, d := c.cfg.KVHeads, c.cfg.HeadDim
+	ks, vs := floats(k, step.Rows*heads*d), floats(v, step.Rows*heads*d)
+	for _, s := range step.Spans {
+		for pos := s.Pos; pos < s.Pos+s.Len; pos += c.cfg.PageTokens - pos%c.cfg.PageTokens {
+			c.page(s.Pages[pos/c.cfg.PageTokens]) // threads must find pages, not make them
+		}
+		store := func(_, h int) {
+			for i := range s.Len {
+				at := ((s.Row+i)*heads + h) * d
+				c.put(b.ops, c.tile(layer, h, s.Pages, s.Pos+i), (s.Pos+i)%kvTile, ks[at:at+d], vs[at:at+d])
+			}
+		}
+		if s.Len < storeParallel {
+			for h := range heads {
+				store(0, h)
+			}
+			continue
+		}
+		b.pool.run(heads, taskFunc(store))
+	}
+}
+
+// put writes one head's k and v of one position into its tile.
+func (c *cache) put(o *ops, tile []byte, lane int, k, v []float32) {
+	if c.cfg.KVFloat32 {
+		scatter(asFloats(tile), c.dim, lane, k, v)
+		return
+	}
+	var kh, vh [headDimMax]uint16
+	half := func(dst *[headDimMax]uint16, x []float32) []uint16 {
+		body := len(x) &^ 15
+		o.toHalf(&dst[0], ptr(x), body)
+		for i := body; i < len(x); i++ {
+			dst[i] = floatToHalf(x[i])
+		}
+		return dst[:len(x)]
+	}
+	scatter(asHalves(tile), c.dim, lane, half(&kh, k), half(&vh, v))
+}
+
+// headDimMax bounds the buffers of put.
+const headDimMax = 1024
+
+// scatter writes k down one column of K [d][16], v into the chunks of V [d/16][16][16].
+func scatter[T float32 | uint16](tile []T, dim, lane int, k, v []T) {
+	for i, x := range k {
+		tile[i*kvTile+lane] = x
+	}
+	values := tile[dim*kvTile:]
+	for i := 0; i < len(v); i += kvTile {
+		copy(values[i*kvTile+lane*kvTile:][:kvTile], v[i:min(i+kvTile, len(v))])
+	}
+}

@@ -1,0 +1,99 @@
+package cpu
+
+import (
+	"fmt"
+
+	"corenode/engine/kernel"
+)
+
+const (
+	panelRows  = 32 // output rows of a panel
+	stepCols   = 64 // input columns of a step of a quantized panel
+	blockCols  = 32 // input columns that share an activation scale
+	recordSize = 128
+)
+
+// layout is a packed form of weights; doc.go draws them.
+type layout uint8
+
+const (
+	code8 layout = iota
+	code8h
+	code8m
+	code4
+	code4m
+	float32s
+	float16s
+	bfloat16s
+	layouts // their number
+)
+
+// shape says how a layout lies in memory. For float layouts only stepBytes
+// means anything, and a step is one column.
+type shape struct {
+	name      string
+	quantized bool
+	group     int // columns that share a scale
+	offset    int // subtracted from codes
+	mins      bool
+	nibbles   bool
+	stepBytes int
+	codesAt   int // offset of the codes in a step
+}
+
+var shapes = [layouts]shape{
+	code8:     {name: "code8", quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
+	code8h:    {name: "code8h", quantized: true, group: 16, offset: 32, stepBytes: 2304, codesAt: 256},
+	code8m:    {name: "code8m", quantized: true, group: 32, mins: true, stepBytes: 2304, codesAt: 256},
+	code4:     {name: "code4", quantized: true, group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128},
+	code4m:    {name: "code4m", quantized: true, group: 32, mins: true, nibbles: true, stepBytes: 1280, codesAt: 256},
+	float32s:  {name: "float32", stepBytes: 128},
+	float16s:  {name: "float16", stepBytes: 64},
+	bfloat16s: {name: "bfloat16", stepBytes: 64},
+}
+
+// source says how a type lies in a model file and what it is packed into.
+type source struct {
+	layout layout
+	values int // per block
+	bytes  int // per block
+}
+
+var sources = map[kernel.Type]source{
+	kernel.F32:  {float32s, 1, 4},
+	kernel.F16:  {float16s, 1, 2},
+	kernel.BF16: {bfloat16s, 1, 2},
+	kernel.Q8_0: {code8, 32, 34},
+	kernel.Q4_0: {code4, 32, 18},
+	kernel.Q4_K: {code4m, 256, 144},
+	kernel.Q5_K: {code8m, 256, 176},
+	kernel.Q6_K: {code8h, 256, 210},
+}
+
+// checkSource verifies that the data of src has exactly the size of its shape.
+func checkSource(src kernel.Source) (source, error) {
+	s, ok := sources[src.Type]
+	switch {
+	case !ok:
+		return s, fmt.Errorf("load %s: type %d is not supported", src.Name, src.Type)
+	case src.Experts < 1 || src.Rows < 1 || src.Cols < 1 || src.Cols%s.values != 0:
+		return s, fmt.Errorf("load %s: shape %d x %d x %d in blocks of %d", src.Name, src.Experts, src.Rows, src.Cols, s.values)
+	}
+	// The division keeps the product from overflowing on hostile shapes.
+	row := src.Cols / s.values * s.bytes
+	if len(src.Data)%row != 0 || len(src.Data)/row/src.Rows != src.Experts || len(src.Data)/row%src.Rows != 0 {
+		return s, fmt.Errorf("load %s: %d bytes of data for %d x %d rows of %d bytes", src.Name, len(src.Data), src.Experts, src.Rows, row)
+	}
+	return s, nil
+}
+
+// steps is how many steps a panel of a matrix with cols columns has.
+func (l layout) steps(cols int) int {
+	if shapes[l].quantized {
+		return (cols + stepCols - 1) / stepCols
+	}
+	return cols
+}
+
+// panelBytes is the size of one panel.
+func (l layout) panelBytes(cols int) int { return l.steps(cols) * shapes[l].stepBytes }

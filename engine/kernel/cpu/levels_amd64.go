@@ -1,0 +1,4 @@
+package cpu
+
+// archLevels is empty: only portable Go runs here.
+func archLevels() []*ops { return nil }

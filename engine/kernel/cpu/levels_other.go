@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package cpu
+
+// archLevels is empty: only portable Go runs here.
+func archLevels() []*ops { return nil }

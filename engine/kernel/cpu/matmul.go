@@ -1,0 +1,193 @@
+package cpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"corenode/engine/kernel"
+)
+
+// matJob is one product: n rows of activations with one expert's matrix.
+type matJob struct {
+	w      *weight
+	expert int
+	dst    []float32 // n rows of w.Rows() values
+	act    *byte
+	n      int
+	first  int // number of the job's first unit of panels
+}
+
+// matMulTask is a list of products whose panels are claimed in units of grain.
+type matMulTask struct {
+	b     *Backend
+	jobs  []matJob
+	grain int
+	tiles [][tileMax * panelRows]float32 // one per thread
+
+	codes  []float32 // activations as records
+	floats []float32 // activations as float tiles
+}
+
+// tileHeight is the height of the tile that starts at row of n, and its place in tileRows.
+func tileHeight(left int) (rows, index int) {
+	for i, r := range tileRows {
+		if left <= r {
+			return r, i
+		}
+	}
+	return tileMax, len(tileRows) - 1
+}
+
+// actRow is how many bytes one row takes in a tile.
+func actRow(quantized bool, cols int) int {
+	if quantized {
+		return roundUp(cols, stepCols) / stepCols * recordSize
+	}
+	return cols * 4
+}
+
+// actSize is how many bytes n rows take.
+func actSize(quantized bool, n, cols int) int {
+	tail, _ := tileHeight(n % tileMax)
+	if n%tileMax == 0 {
+		tail = 0
+	}
+	return (n/tileMax*tileMax + tail) * actRow(quantized, cols)
+}
+
+// MatMul implements kernel.Backend.
+func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kernel.Weight) {
+	t := &b.mm
+	cols := ws[0].Cols()
+	in := floats(x, n*cols)
+	var quantized, float bool
+	for _, w := range ws {
+		q := shapes[w.(*weight).layout].quantized
+		quantized, float = quantized || q, float || !q
+	}
+	if quantized {
+		t.codes = grow(t.codes, actSize(true, n, cols)/4)
+		b.tileRows(true, bytePtr(t.codes), in, n, cols)
+	}
+	if float {
+		t.floats = grow(t.floats, actSize(false, n, cols)/4)
+		b.tileRows(false, bytePtr(t.floats), in, n, cols)
+	}
+	t.jobs = t.jobs[:0]
+	for i, kw := range ws {
+		w := kw.(*weight)
+		if w.src.Cols != cols || w.src.Experts != 1 {
+			panic(fmt.Sprintf("matmul of %s: %d x %d x %d with rows of %d", w.src.Name, w.src.Experts, w.src.Rows, w.src.Cols, cols))
+		}
+		act := bytePtr(t.floats)
+		if shapes[w.layout].quantized {
+			act = bytePtr(t.codes)
+		}
+		t.jobs = append(t.jobs, matJob{w: w, dst: floats(dst[i], n*w.src.Rows), act: act, n: n})
+	}
+	t.run()
+}
+
+// run computes all jobs.
+func (t *matMulTask) run() {
+	total := 0
+	for _, j := range t.jobs {
+		total += j.w.panels
+	}
+	// Few units keep threads on long runs of memory, many share the work evenly.
+	t.grain = min(max(total/(8*t.b.Threads()), 1), 16)
+	units := 0
+	for i := range t.jobs {
+		t.jobs[i].first = units
+		units += (t.jobs[i].w.panels + t.grain - 1) / t.grain
+	}
+	t.b.pool.run(units, t)
+	clear(t.jobs) // no weight outlives its last use through this list
+}
+
+// do computes one unit of panels.
+func (t *matMulTask) do(worker, unit int) {
+	low, high := 0, len(t.jobs)
+	for high-low > 1 { // the last job that starts at or before unit
+		if mid := (low + high) / 2; t.jobs[mid].first <= unit {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	j := &t.jobs[low]
+	p := (unit - j.first) * t.grain
+	for end := min(p+t.grain, j.w.panels); p < end; p++ {
+		j.panel(&t.b.ops.matMul[j.w.layout], &t.tiles[worker], p)
+	}
+}
+
+// panel computes the 32 outputs of panel p for all rows.
+func (j *matJob) panel(kernels *[len(tileRows)]matMulFunc, tile *[tileMax * panelRows]float32, p int) {
+	l, cols, width := j.w.layout, j.w.src.Cols, j.w.src.Rows
+	steps, quantized := l.steps(cols), shapes[j.w.layout].quantized
+	rowBytes, record := actRow(quantized, cols), 4
+	if quantized {
+		record = recordSize
+	}
+	panel := unsafe.SliceData(j.w.panel(j.expert, p))
+	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
+	for row := 0; row < j.n; row += tileMax {
+		height, index := tileHeight(j.n - row)
+		kernels[index](&tile[0], skip(j.act, row*rowBytes), height*record, panel, steps)
+		for r := range min(height, j.n-row) {
+			copy(j.dst[(row+r)*width+at:(row+r)*width+at+lanes], tile[r*panelRows:])
+		}
+	}
+}
+
+// quantTask brings rows into tiles; unit i is tile i.
+type quantTask struct {
+	b         *Backend
+	quantized bool
+	dst       *byte
+	x         []float32
+	index     []int32 // which row of x each row is; nil is all in order
+	n, cols   int
+}
+
+// quantParallel is the number of values from which tiles are made on all threads.
+const quantParallel = 16 << 10
+
+// tileRows writes n rows as tiles to dst.
+func (b *Backend) tileRows(quantized bool, dst *byte, x []float32, n, cols int) {
+	b.quant = quantTask{b: b, quantized: quantized, dst: dst, x: x, n: n, cols: cols}
+	tiles := (n + tileMax - 1) / tileMax
+	if n*cols < quantParallel {
+		for i := range tiles {
+			b.quant.do(0, i)
+		}
+		return
+	}
+	b.pool.run(tiles, &b.quant)
+}
+
+// do fills tile i. Padding rows are zero.
+func (t *quantTask) do(_, i int) {
+	first := i * tileMax
+	height, _ := tileHeight(t.n - first)
+	dst := skip(t.dst, first*actRow(t.quantized, t.cols))
+	if first+height > t.n {
+		clear(unsafe.Slice(dst, height*actRow(t.quantized, t.cols)))
+	}
+	for r := range min(height, t.n-first) {
+		row := first + r
+		if t.index != nil {
+			row = int(t.index[row])
+		}
+		x := t.x[row*t.cols : (row+1)*t.cols]
+		if t.quantized {
+			t.b.ops.quantize(skip(dst, r*recordSize), height*recordSize, ptr(x), t.cols/blockCols)
+			continue
+		}
+		out := unsafe.Slice((*float32)(unsafe.Pointer(dst)), height*t.cols)
+		for k, v := range x {
+			out[k*height+r] = v
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// matMulTolerance bounds the error of one output against exact arithmetic on
+// the same activations: a rounding per block or column, and for K-quants the
+// scales and minima that were rounded to float16.
+func matMulTolerance(t kernel.Type, row []float32, codes *codeRow, x []float32) float64 {
+	var size, parts float64
+	s := shapes[sources[t].layout]
+	for k, v := range row {
+		size += math.Abs(float64(v) * float64(x[k]))
+		if s.quantized {
+			g := k / s.group
+			part := math.Abs(float64(codes.scale[g])) * math.Abs(float64(int(codes.code[k])-s.offset))
+			if s.mins {
+				part += math.Abs(float64(codes.min[g]))
+			}
+			parts += part * math.Abs(float64(x[k]))
+		}
+	}
+	tol := float64(len(row)+8) * (1.0 / (1 << 24)) * (size + parts)
+	if s.mins || s.group == 16 {
+		tol += parts / (1 << 11)
+	}
+	return tol + 1e-30
+}
+
+// checkMatMul compares one product with the reference.
+func checkMatMul(t *testing.T, b *Backend, src kernel.Source, x []float32, n int) {
+	t.Helper()
+	w := load(t, b, src)
+	out := b.NewBuffer(n * src.Rows)
+	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, []kernel.Weight{w})
+	seen := x
+	if shapes[sources[src.Type].layout].quantized && !b.exact {
+		seen = roundActivations(x)
+	}
+	want := reference.NewBuffer(n * src.Rows)
+	reference.MatMul([]kernel.Buffer{want}, upload(reference, seen), n, []kernel.Weight{load(t, reference, src)})
+	rows := make([][]float32, src.Rows)
+	codes := make([]*codeRow, src.Rows)
+	for r := range rows {
+		rows[r], codes[r] = make([]float32, src.Cols), newCodeRow(src.Cols)
+		dequantize(rows[r], src.Type, w.(*weight).sourceRow(0, r), codes[r])
+	}
+	near(t, fmt.Sprintf("%s x %d rows", src.Name, n), download(b, out, n*src.Rows), download(reference, want, n*src.Rows), func(i int) float64 {
+		r := i % src.Rows
+		return matMulTolerance(src.Type, rows[r], codes[r], seen[i/src.Rows*src.Cols:][:src.Cols])
+	})
+}
+
+func TestMatMul(t *testing.T) {
+	shapesOf := func(typ kernel.Type) [][2]int {
+		if n := sources[typ].values; n > 1 {
+			return [][2]int{{1, n}, {31, 3 * n}, {33, 2 * n}, {64, 5 * n}}
+		}
+		return [][2]int{{1, 1}, {31, 63}, {32, 64}, {33, 65}, {65, 17}}
+	}
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 2})
+		r := newRand(3)
+		for _, typ := range allTypes {
+			for _, s := range shapesOf(typ) {
+				src := randomSource(r, typ, 1, s[0], s[1])
+				for _, n := range []int{1, 2, 3, 5, 6, 7, 13} {
+					checkMatMul(t, b, src, normals(r, n*s[1], 1), n)
+				}
+			}
+		}
+	})
+}
+
+// TestMatMulExtremes drives the integer kernels to the ends of their range:
+// all codes and all activations extreme, of both signs.
+func TestMatMulExtremes(t *testing.T) {
+	const cols, rows, n = 512, 32, 2
+	fills := []byte{0x00, 0x80, 0x7f, 0xff, 0x88, 0x77, 0x0f, 0xf0}
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 1})
+		r := newRand(4)
+		for _, typ := range allTypes[3:] {
+			for _, fill := range fills {
+				src := randomSource(r, typ, 1, rows, cols)
+				for i := range src.Data {
+					src.Data[i] = fill
+				}
+				for at := 0; at < len(src.Data); at += sources[typ].bytes {
+					fixBlock(r, typ, src.Data[at:at+sources[typ].bytes])
+				}
+				x := make([]float32, n*cols)
+				for i := range x {
+					x[i] = 1 - 2*float32(i/7%2*(i/cols)) // all 1, then runs of both signs
+				}
+				checkMatMul(t, b, src, x, n)
+			}
+		}
+	})
+}
+
+func TestMatMulZeroAndTiny(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 1})
+		r := newRand(5)
+		for _, typ := range allTypes {
+			src := randomSource(r, typ, 1, 40, 256)
+			checkMatMul(t, b, src, make([]float32, 256), 1)
+			checkMatMul(t, b, src, normals(r, 3*256, 1e-20), 3)
+			checkMatMul(t, b, src, normals(r, 256, 1e10), 1)
+		}
+	})
+}
+
+func TestExactDoesNotQuantize(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 2, Exact: true})
+		r := newRand(6)
+		for _, typ := range allTypes {
+			checkMatMul(t, b, randomSource(r, typ, 1, 48, 512), normals(r, 2*512, 1), 2)
+		}
+	})
+}
+
+// TestMatMulBatch is the promise of the package: a row's outputs do not depend
+// on the rows beside it, nor on threads or the other weights of the call.
+func TestMatMulBatch(t *testing.T) {
+	const cols, n = 768, 29
+	forLevels(t, func(t *testing.T, level string) {
+		one, two := open(t, Options{Level: level, Threads: 1}), open(t, Options{Level: level, Threads: 3})
+		r := newRand(7)
+		for _, typ := range allTypes {
+			src, other := randomSource(r, typ, 1, 70, cols), randomSource(r, kernel.F32, 1, 5, cols)
+			x := normals(r, n*cols, 1)
+			w := load(t, one, src)
+			var single []float32
+			for i := range n {
+				out := one.NewBuffer(src.Rows)
+				one.MatMul([]kernel.Buffer{out}, upload(one, x[i*cols:(i+1)*cols]), 1, []kernel.Weight{w})
+				single = append(single, download(one, out, src.Rows)...)
+			}
+			for k := 1; k <= n; k += 1 + k/8 {
+				out, extra := two.NewBuffer(k*src.Rows), two.NewBuffer(k*other.Rows)
+				two.MatMul([]kernel.Buffer{out, extra}, upload(two, x), k, []kernel.Weight{load(t, two, src), load(t, two, other)})
+				same(t, fmt.Sprintf("type %d, %d rows", typ, k), download(two, out, k*src.Rows), single[:k*src.Rows])
+			}
+		}
+	})
+}
+
+func TestQuantizeBytesEqual(t *testing.T) {
+	r := newRand(8)
+	for _, l := range levels() {
+		for _, blocks := range []int{1, 2, 3, 4, 7, 32} {
+			for _, sigma := range []float64{0, 1, 1e-30, 1e30} {
+				x := normals(r, blocks*blockCols, sigma)
+				size := roundUp(blocks, 2) / 2 * recordSize
+				got, want := heapBytes(2*size), heapBytes(2*size)
+				l.quantize(&got[0], 2*recordSize, ptr(x), blocks)
+				quantizeGo(&want[0], 2*recordSize, ptr(x), blocks)
+				if string(got) != string(want) {
+					t.Fatalf("%s: %d blocks of sigma %g differ from quantizeGo", l.name, blocks, sigma)
+				}
+			}
+		}
+	}
+}
+
+func TestEmbedMatchesFile(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	r := newRand(9)
+	for _, typ := range allTypes {
+		src := randomSource(r, typ, 1, 9, 512)
+		ids := []int32{8, 0, 3, 3}
+		got, want := b.NewBuffer(4*512), reference.NewBuffer(4*512)
+		b.Embed(got, load(t, b, src), ids)
+		reference.Embed(want, load(t, reference, src), ids)
+		w := download(reference, want, 4*512)
+		near(t, fmt.Sprintf("type %d", typ), download(b, got, 4*512), w, func(i int) float64 {
+			return 1e-6 * (math.Abs(float64(w[i])) + 0.5) // d·c - m cancels
+		})
+	}
+}
+
+func TestLoadRefusesWrongShapes(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	cases := []kernel.Source{
+		{Name: "type", Type: 3, Experts: 1, Rows: 1, Cols: 32, Data: make([]byte, 20)},
+		{Name: "no rows", Type: kernel.F32, Experts: 1, Rows: 0, Cols: 1},
+		{Name: "part of a block", Type: kernel.Q8_0, Experts: 1, Rows: 1, Cols: 33, Data: make([]byte, 34)},
+		{Name: "short", Type: kernel.Q8_0, Experts: 1, Rows: 2, Cols: 32, Data: make([]byte, 34)},
+		{Name: "long", Type: kernel.F16, Experts: 2, Rows: 2, Cols: 2, Data: make([]byte, 18)},
+		{Name: "huge", Type: kernel.F32, Experts: 1 << 40, Rows: 1 << 40, Cols: 4, Data: make([]byte, 16)},
+	}
+	for _, c := range cases {
+		if _, err := b.Load(c); err == nil {
+			t.Errorf("%s: no error", c.Name)
+		}
+	}
+}

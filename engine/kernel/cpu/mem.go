@@ -1,0 +1,66 @@
+package cpu
+
+import "unsafe"
+
+// mapMin is the size from which memory is mapped instead of allocated: below
+// it the rounding to whole operating system pages would dominate.
+const mapMin = 64 << 10
+
+// block is 64-byte aligned memory that is given back when freed, not when
+// collected. The zero block is empty.
+type block struct {
+	b      []byte
+	mapped bool
+}
+
+// newBlock returns n zero bytes.
+func newBlock(n int) block {
+	if n >= mapMin {
+		return block{mapBytes(n), true}
+	}
+	return block{heapBytes(n), false}
+}
+
+// free gives the memory back and empties the block.
+func (b *block) free() {
+	if b.mapped {
+		unmapBytes(b.b)
+	}
+	*b = block{}
+}
+
+// floats is the block as float32 values.
+func (b *block) floats() []float32 { return asFloats(b.b) }
+
+// heapBytes is n zero bytes in the Go heap, aligned to 64.
+func heapBytes(n int) []byte {
+	b := make([]byte, n+64)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
+	return b[skip : skip+n : skip+n]
+}
+
+// asFloats reinterprets bytes that are aligned to 4.
+func asFloats(b []byte) []float32 {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4)
+}
+
+// asHalves reinterprets bytes that are aligned to 2.
+func asHalves(b []byte) []uint16 {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), len(b)/2)
+}
+
+// grow returns s with at least n elements, aligned to 64; the old content is lost.
+func grow(s []float32, n int) []float32 {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return asFloats(heapBytes(4 * n))
+}
+
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

@@ -1,0 +1,26 @@
+//go:build unix
+
+package cpu
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapBytes returns n zero bytes of their own, outside the Go heap: page
+// aligned, and really given back by unmapBytes.
+func mapBytes(n int) []byte {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(fmt.Sprintf("map %d bytes: %v", n, err))
+	}
+	return b
+}
+
+// unmapBytes gives back what mapBytes returned.
+func unmapBytes(b []byte) {
+	if err := unix.Munmap(b); err != nil {
+		panic(fmt.Sprintf("unmap %d bytes: %v", len(b), err))
+	}
+}

@@ -1,0 +1,124 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+
+	"corenode/engine/kernel"
+)
+
+// weight is a packed matrix, or a stack of them.
+type weight struct {
+	src    kernel.Source // Data stays valid while the backend lives
+	layout layout
+	panels int    // per expert
+	data   []byte // experts x panels x layout.panelBytes, aligned to 64
+}
+
+// Rows implements kernel.Weight.
+func (w *weight) Rows() int { return w.src.Rows }
+
+// Cols implements kernel.Weight.
+func (w *weight) Cols() int { return w.src.Cols }
+
+// Experts implements kernel.Weight.
+func (w *weight) Experts() int { return w.src.Experts }
+
+// newWeight is the weight of src in the given layout, without its data.
+func newWeight(src kernel.Source, l layout) *weight {
+	return &weight{src: src, layout: l, panels: (src.Rows + panelRows - 1) / panelRows}
+}
+
+// size is how many bytes the packed form takes.
+func (w *weight) size() int {
+	return w.src.Experts * w.panels * w.layout.panelBytes(w.src.Cols)
+}
+
+// panel is panel p of an expert.
+func (w *weight) panel(expert, p int) []byte {
+	n := w.layout.panelBytes(w.src.Cols)
+	at := (expert*w.panels + p) * n
+	return w.data[at : at+n : at+n]
+}
+
+// sourceRow is the bytes of a row in the model file.
+func (w *weight) sourceRow(expert, row int) []byte {
+	s := sources[w.src.Type]
+	n := w.src.Cols / s.values * s.bytes
+	at := (expert*w.src.Rows + row) * n
+	return w.src.Data[at : at+n : at+n]
+}
+
+// packer is the scratch memory of one thread that packs.
+type packer struct {
+	codes  *codeRow
+	values []float32
+}
+
+func newPacker(cols int) *packer {
+	return &packer{newCodeRow(cols), make([]float32, cols)}
+}
+
+// pack fills panel p of an expert, which is zero before.
+func (k *packer) pack(w *weight, expert, p int) {
+	dst := w.panel(expert, p)
+	for lane := range min(panelRows, w.src.Rows-p*panelRows) {
+		row := w.sourceRow(expert, p*panelRows+lane)
+		switch {
+		case shapes[w.layout].quantized:
+			k.codes.unpack(w.src.Type, row)
+			k.codes.pack(dst, lane, shapes[w.layout])
+		case w.layout == float32s:
+			dequantize(k.values, w.src.Type, row, k.codes)
+			for i, v := range k.values {
+				binary.LittleEndian.PutUint32(dst[(i*panelRows+lane)*4:], math.Float32bits(v))
+			}
+		default: // the 16-bit types are only moved
+			for i := range len(row) / 2 {
+				copy(dst[(i*panelRows+lane)*2:], row[2*i:2*i+2])
+			}
+		}
+	}
+}
+
+// pack writes the row into one lane of a panel.
+func (r *codeRow) pack(dst []byte, lane int, s shape) {
+	steps := len(dst) / s.stepBytes
+	groups := stepCols / s.group
+	for step := range steps {
+		d := dst[step*s.stepBytes : (step+1)*s.stepBytes]
+		for g := range groups {
+			i := step*groups + g
+			if i*s.group >= len(r.code) {
+				break
+			}
+			binary.LittleEndian.PutUint16(d[(g*panelRows+lane)*2:], floatToHalf(r.scale[i]))
+			if s.mins {
+				binary.LittleEndian.PutUint16(d[((groups+g)*panelRows+lane)*2:], floatToHalf(r.min[i]))
+			}
+		}
+		code := r.code[step*stepCols : min((step+1)*stepCols, len(r.code))]
+		if s.nibbles {
+			packNibbles(d[s.codesAt:], lane, code)
+		} else {
+			packBytes(d[s.codesAt:], lane, code)
+		}
+	}
+}
+
+func packBytes(dst []byte, lane int, code []uint8) {
+	for g := range len(code) / 4 {
+		copy(dst[g*128+lane*4:][:4], code[g*4:])
+	}
+}
+
+// packNibbles joins column groups j and j+4 of each block of 32.
+func packNibbles(dst []byte, lane int, code []uint8) {
+	for b := range len(code) / blockCols {
+		for j := range 4 {
+			low := binary.LittleEndian.Uint32(code[b*32+j*4:])
+			high := binary.LittleEndian.Uint32(code[b*32+16+j*4:])
+			binary.LittleEndian.PutUint32(dst[(b*4+j)*128+lane*4:], low|high<<4)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+)
+
+// portable is the level in plain Go. It does the same integer arithmetic as
+// the others and sums in the same block order.
+func portable() *ops {
+	o := &ops{
+		name:       "portable",
+		quantize:   quantizeGo,
+		softmax:    softmaxGo,
+		delta:      deltaGo,
+		sumSquares: sumSquaresGo,
+		scaleMul:   scaleMulGo,
+		add:        addGo,
+		addScaled:  addScaledGo,
+		silu:       siluGo,
+		siluMul:    siluMulGo,
+		sigmoidMul: sigmoidMulGo,
+		rotate:     rotateGo,
+		toHalf:     toHalfGo,
+	}
+	for i, rows := range tileRows {
+		for l := range layouts {
+			o.matMul[l][i] = portableMatMul(l, rows)
+		}
+	}
+	for i, queries := range queryRows {
+		o.scores[0][i], o.values[0][i] = portableAttention(queries, loadHalf)
+		o.scores[1][i], o.values[1][i] = portableAttention(queries, loadFloat)
+	}
+	return o
+}
+
+// portableMatMul is the kernel of one layout and tile height.
+func portableMatMul(l layout, rows int) matMulFunc {
+	s := shapes[l]
+	return func(dst *float32, act *byte, actStride int, panel *byte, steps int) {
+		out := unsafe.Slice(dst, rows*panelRows)
+		clear(out)
+		for step := range steps {
+			w := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(panel), step*s.stepBytes)), s.stepBytes)
+			a := unsafe.Add(unsafe.Pointer(act), step*actStride)
+			if s.quantized {
+				quantizedStep(out, unsafe.Slice((*byte)(a), rows*recordSize), w, s)
+			} else {
+				floatStep(out, unsafe.Slice((*float32)(a), rows), w, l)
+			}
+		}
+	}
+}
+
+// floatStep adds one column of a float panel.
+func floatStep(out, x []float32, w []byte, l layout) {
+	var col [panelRows]float32
+	for lane := range col {
+		switch l {
+		case float32s:
+			col[lane] = math.Float32frombits(binary.LittleEndian.Uint32(w[4*lane:]))
+		case float16s:
+			col[lane] = half(w[2*lane:])
+		default:
+			col[lane] = bfloatToFloat(binary.LittleEndian.Uint16(w[2*lane:]))
+		}
+	}
+	for r, v := range x {
+		for lane, c := range col {
+			out[r*panelRows+lane] += v * c
+		}
+	}
+}
+
+// quantizedStep adds one step of a quantized panel.
+func quantizedStep(out []float32, act, w []byte, s shape) {
+	groups := stepCols / s.group
+	var code [stepCols]uint8
+	for lane := range panelRows {
+		unpackLane(&code, w[s.codesAt:], lane, s.nibbles)
+		for r := range len(act) / recordSize {
+			rec := act[r*recordSize : (r+1)*recordSize]
+			sum := &out[r*panelRows+lane]
+			for g := range groups {
+				var dot int32
+				for k := g * s.group; k < (g+1)*s.group; k++ {
+					dot += (int32(code[k]) - int32(s.offset)) * int32(int8(rec[k]))
+				}
+				b := g * s.group / blockCols
+				scale := half(w[(g*panelRows+lane)*2:]) * recordFloat(rec, recordScale+4*b)
+				*sum += scale * float32(dot)
+				if s.mins {
+					*sum -= half(w[((groups+g)*panelRows+lane)*2:]) * recordFloat(rec, recordSum+4*b)
+				}
+			}
+		}
+	}
+}
+
+// unpackLane collects the codes of one row of a step.
+func unpackLane(code *[stepCols]uint8, codes []byte, lane int, nibbles bool) {
+	for k := range code {
+		if !nibbles {
+			code[k] = codes[k/4*128+lane*4+k%4]
+			continue
+		}
+		block, group := k/blockCols, k%blockCols/4
+		code[k] = codes[(block*4+group%4)*128+lane*4+k%4] >> (group / 4 * 4) & 15
+	}
+}
+
+// Offsets in a record of quantized activations.
+const (
+	recordScale = 64  // 2 x float32 d
+	recordC128  = 72  // 2 x int32 -128·Σ
+	recordC8    = 80  // 2 x int32 -8·Σ
+	recordSum   = 88  // 2 x float32 d·Σ
+	recordC32   = 96  // 4 x int32 -32·Σ of half blocks
+	recordPad   = 112 // zero
+)
+
+func recordFloat(rec []byte, at int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(rec[at:]))
+}
+
+func putFloat(rec []byte, at int, v float32) {
+	binary.LittleEndian.PutUint32(rec[at:], math.Float32bits(v))
+}
+
+func putInt(rec []byte, at int, v int32) { binary.LittleEndian.PutUint32(rec[at:], uint32(v)) }
+
+// quantizeGo defines the quantized form of activations; every level gives the same bytes.
+func quantizeGo(dst *byte, stride int, x *float32, blocks int) {
+	in := unsafe.Slice(x, blocks*blockCols)
+	for b := range roundUp(blocks, 2) {
+		rec := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(dst), b/2*stride)), recordSize)
+		if b%2 == 0 {
+			clear(rec)
+		}
+		if b < blocks {
+			quantizeBlock(rec, b%2, in[b*blockCols:(b+1)*blockCols])
+		}
+	}
+}
+
+// topMin stands in for the largest value of a block of smaller ones, so that
+// its inverse is finite.
+const topMin = 1e-30
+
+// quantizeBlock writes one block of 32 values into half of a record.
+func quantizeBlock(rec []byte, b int, x []float32) {
+	top := float32(topMin)
+	for _, v := range x {
+		top = max(top, float32(math.Abs(float64(v))))
+	}
+	d, inv := top/127, 127/top
+	var sums [2]int32
+	for i, v := range x {
+		q := int32(max(-127, min(127, math.RoundToEven(float64(v*inv)))))
+		rec[b*blockCols+i] = byte(int8(q))
+		sums[i/16] += q
+	}
+	sum := sums[0] + sums[1]
+	putFloat(rec, recordScale+4*b, d)
+	putInt(rec, recordC128+4*b, -128*sum)
+	putInt(rec, recordC8+4*b, -8*sum)
+	putFloat(rec, recordSum+4*b, d*float32(sum))
+	putInt(rec, recordC32+8*b, -32*sums[0])
+	putInt(rec, recordC32+8*b+4, -32*sums[1])
+}
+
+// loadHalf and loadFloat read element i of a tile.
+func loadHalf(p unsafe.Pointer, i int) float32 {
+	return halfToFloat(*(*uint16)(unsafe.Add(p, 2*i)))
+}
+
+func loadFloat(p unsafe.Pointer, i int) float32 { return *(*float32)(unsafe.Add(p, 4*i)) }
+
+// portableAttention is the pair of attention kernels for one query tile height.
+func portableAttention(queries int, load func(unsafe.Pointer, int) float32) (scoresFunc, valuesFunc) {
+	scores := func(dst, q *float32, tiles **byte, count, d int) {
+		out, in := unsafe.Slice(dst, queries*rangeSize), unsafe.Slice(q, queries*d)
+		for t, tile := range unsafe.Slice(tiles, count) {
+			var sum [queryMax][kvTile]float32
+			for i := range d {
+				for lane := range kvTile {
+					k := load(unsafe.Pointer(tile), i*kvTile+lane)
+					for m := range queries {
+						sum[m][lane] += in[i*queries+m] * k
+					}
+				}
+			}
+			for m := range queries {
+				copy(out[m*rangeSize+t*kvTile:], sum[m][:])
+			}
+		}
+	}
+	values := func(dst, p *float32, tiles **byte, count, d, at int) {
+		out, in := unsafe.Slice(dst, queries*d), unsafe.Slice(p, queries*rangeSize)
+		clear(out)
+		list := unsafe.Slice(tiles, (count+kvTile-1)/kvTile)
+		for pos := range count {
+			v := unsafe.Add(unsafe.Pointer(list[pos/kvTile]), at)
+			for i := range d {
+				x := load(v, (i/kvTile*kvTile+pos%kvTile)*kvTile+i%kvTile)
+				for m := range queries {
+					out[m*d+i] += in[m*rangeSize+pos] * x
+				}
+			}
+		}
+	}
+	return scores, values
+}
+
+func softmaxGo(p *float32, n int, stat *[2]float32) {
+	v := unsafe.Slice(p, n)
+	top := float32(math.Inf(-1))
+	for _, x := range v {
+		top = max(top, x)
+	}
+	var sums [16]float32
+	for i, x := range v {
+		v[i] = exp32(x - top)
+		sums[i%16] += v[i]
+	}
+	stat[0], stat[1] = top, addLanes(&sums)
+}
+
+// addLanes folds 16 partial sums in halves, as the vector kernels do.
+func addLanes(s *[16]float32) float32 {
+	for w := 8; w > 0; w /= 2 {
+		for i := range w {
+			s[i] += s[i+w]
+		}
+	}
+	return s[0]
+}
+
+func deltaGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32) {
+	s, ks, qs := unsafe.Slice(state, dk*16), unsafe.Slice(k, dk), unsafe.Slice(q, dk)
+	vs, o := unsafe.Slice(v, 16), unsafe.Slice(out, 16)
+	for j := range 16 {
+		var read float32
+		for i, x := range ks {
+			read += x * s[i*16+j]
+		}
+		change := beta * (vs[j] - decay*read)
+		var sum float32
+		for i, x := range ks {
+			s[i*16+j] = decay*s[i*16+j] + x*change
+			sum += qs[i] * s[i*16+j]
+		}
+		o[j] = sum
+	}
+}
+
+func sumSquaresGo(x *float32, n int) float32 {
+	var sums [16]float32
+	for i, v := range unsafe.Slice(x, n) {
+		sums[i%16] += v * v
+	}
+	return addLanes(&sums)
+}
+
+func scaleMulGo(dst, x, w *float32, scale float32, n int) {
+	out, in, weights := unsafe.Slice(dst, n), unsafe.Slice(x, n), unsafe.Slice(w, n)
+	for i, v := range in {
+		out[i] = v * scale * weights[i]
+	}
+}
+
+func addGo(x, y *float32, n int) {
+	out := unsafe.Slice(x, n)
+	for i, v := range unsafe.Slice(y, n) {
+		out[i] += v
+	}
+}
+
+func addScaledGo(x, y *float32, scale float32, n int) {
+	out := unsafe.Slice(x, n)
+	for i, v := range unsafe.Slice(y, n) {
+		out[i] += scale * v
+	}
+}
+
+func siluGo(x *float32, n int) {
+	v := unsafe.Slice(x, n)
+	for i, g := range v {
+		v[i] = g * sigmoid32(g)
+	}
+}
+
+func siluMulGo(dst, gate, up *float32, n int) {
+	out, g, u := unsafe.Slice(dst, n), unsafe.Slice(gate, n), unsafe.Slice(up, n)
+	for i, v := range g {
+		out[i] = v * sigmoid32(v) * u[i]
+	}
+}
+
+func sigmoidMulGo(x, gate *float32, n int) {
+	v := unsafe.Slice(x, n)
+	for i, g := range unsafe.Slice(gate, n) {
+		v[i] *= sigmoid32(g)
+	}
+}
+
+func rotateGo(a, b, cos, sin *float32, n int) {
+	u, v := unsafe.Slice(a, n), unsafe.Slice(b, n)
+	c, s := unsafe.Slice(cos, n), unsafe.Slice(sin, n)
+	for i := range u {
+		u[i], v[i] = u[i]*c[i]-v[i]*s[i], u[i]*s[i]+v[i]*c[i]
+	}
+}
+
+func toHalfGo(dst *uint16, x *float32, n int) {
+	out := unsafe.Slice(dst, n)
+	for i, v := range unsafe.Slice(x, n) {
+		out[i] = floatToHalf(v)
+	}
+}
+
+func sigmoid32(x float32) float32 { return 1 / (1 + exp32(-x)) }
+
+// exp32 is e^x: 0 below -87.3, infinite above 88.7.
+func exp32(x float32) float32 {
+	if x < expMin {
+		return 0
+	}
+	return float32(math.Exp(float64(x)))
+}
+
+// expMin is where e^x leaves the normal numbers.
+const expMin = -87.33654

@@ -1,0 +1,158 @@
+package kv
+
+import "fmt"
+
+// StateOp is work on state slots for the backend. Ops must be done in the
+// order in which they were handed out: a slot may be read by one op and given
+// a new owner by the next.
+type StateOp struct {
+	Dst int32
+	// Src is copied to Dst; NoState says that Dst becomes the state before any token.
+	Src int32
+}
+
+// StatesAvailable is the number of slots that TakeState could hand out now:
+// all but those that tables own and snapshots that tables will start from.
+func (p *Pool) StatesAvailable() int { return len(p.freeStates) + p.snapshots - p.heldSnapshots }
+
+// TakeState gives an open table a slot, evicting snapshots if it must, and
+// returns the op that fills it: a copy of the snapshot that Open found, or a
+// reset. The hold on that snapshot ends with it.
+func (p *Pool) TakeState(t *Table) (StateOp, error) {
+	if !t.IsOpen() || t.State != NoState {
+		panic("kv: TakeState of a table that is closed or has a state")
+	}
+	for len(p.freeStates) == 0 {
+		if p.unguarded.len > 0 {
+			p.evictSnapshot()
+		} else if !p.breakPin(p.unguards) {
+			return StateOp{}, ErrNoState
+		}
+	}
+	t.State = p.popState()
+	op := StateOp{Dst: t.State, Src: NoState}
+	if t.held != none {
+		op.Src = p.pages[t.held].snapshot
+		p.unhold(t)
+	}
+	return op, nil
+}
+
+// GiveState takes the slot of a table back; without one it does nothing.
+func (p *Pool) GiveState(t *Table) {
+	if t.State == NoState {
+		return
+	}
+	p.freeStates = append(p.freeStates, t.State)
+	t.State = NoState
+}
+
+// Snapshot keeps the state of a table after exactly n computed tokens, a
+// multiple of PageTokens, and indexes the pages up to there. ok says that op
+// must be done, after the step that computed token n-1 and before the next.
+// Nothing is to be done if there is a snapshot at n already, or none can be
+// had without breaking a pin: snapshots are an optimisation, pins a promise.
+func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
+	if n <= 0 || n%p.config.PageTokens != 0 || t.State == NoState {
+		panic(fmt.Sprintf("kv: snapshot at %d of a table with state %d", n, t.State))
+	}
+	p.Index(t, tokens, n)
+	id := t.Pages[n/p.config.PageTokens-1]
+	if p.pages[id].snapshot != none {
+		p.touch(id)
+		return StateOp{}, false
+	}
+	if p.snapshots >= p.config.SnapshotsMax || len(p.freeStates) == 0 {
+		if p.unguarded.len == 0 || p.config.SnapshotsMax == 0 {
+			p.count.SnapshotsSkipped++
+			return StateOp{}, false
+		}
+		p.evictSnapshot()
+	}
+	slot := p.popState()
+	p.pages[id].snapshot = slot
+	p.snapshots++
+	p.unguarded.pushFront(id)
+	p.count.SnapshotsTaken++
+	return StateOp{Dst: slot, Src: t.State}, true
+}
+
+// DropSnapshot forgets the snapshot at n of a table's path, unless someone
+// else could be after it: another table on the page, a hold or a pin.
+func (p *Pool) DropSnapshot(t *Table, n int) {
+	at := n/p.config.PageTokens - 1
+	if at < 0 || at >= t.indexed {
+		return
+	}
+	id := t.Pages[at]
+	if n := &p.pages[id]; n.snapshot != none && n.refs == 1 && n.children <= 1 && p.unguarded.has(id) {
+		p.forget(id)
+	}
+}
+
+func (p *Pool) popState() int32 {
+	slot := p.freeStates[len(p.freeStates)-1]
+	p.freeStates = p.freeStates[:len(p.freeStates)-1]
+	return slot
+}
+
+// evictSnapshot frees the unguarded snapshot used longest ago, and the pages
+// that only it made reachable. An inner page stays for the snapshots below.
+func (p *Pool) evictSnapshot() {
+	id := p.unguarded.tail
+	p.count.SnapshotsEvicted++
+	p.forget(id)
+	if n := &p.pages[id]; n.refs == 0 && n.pins == 0 && p.dead(n) {
+		p.drop(id)
+	}
+}
+
+// forget frees the slot of an unguarded snapshot; the page stays.
+func (p *Pool) forget(id int32) {
+	n := &p.pages[id]
+	p.unguarded.remove(id)
+	p.freeStates = append(p.freeStates, n.snapshot)
+	n.snapshot = none
+	p.snapshots--
+}
+
+// touch makes an unguarded snapshot the newest.
+func (p *Pool) touch(id int32) {
+	if p.unguarded.has(id) {
+		p.unguarded.remove(id)
+		p.unguarded.pushFront(id)
+	}
+}
+
+// hold keeps the snapshot at the end of a table's pages until TakeState.
+func (p *Pool) hold(t *Table) {
+	t.held = t.Pages[len(t.Pages)-1]
+	n := &p.pages[t.held]
+	if n.snapHolds+n.snapPins == 0 {
+		p.unguarded.remove(t.held)
+	}
+	if n.snapHolds == 0 {
+		p.heldSnapshots++
+	}
+	n.snapHolds++
+}
+
+func (p *Pool) unhold(t *Table) {
+	if t.held == none {
+		return
+	}
+	n := &p.pages[t.held]
+	n.snapHolds--
+	if n.snapHolds == 0 {
+		p.heldSnapshots--
+	}
+	p.unguard(t.held)
+	t.held = none
+}
+
+// unguard lets a snapshot that nobody holds or protects any more be evicted.
+func (p *Pool) unguard(id int32) {
+	if n := &p.pages[id]; n.snapHolds+n.snapPins == 0 {
+		p.unguarded.pushFront(id)
+	}
+}

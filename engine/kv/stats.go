@@ -1,0 +1,42 @@
+package kv
+
+// Stats is what a Pool holds now and has done since New.
+type Stats struct {
+	PagesFree   int // in no use
+	PagesOwned  int // held by at least one table
+	PagesCached int // held by none, findable; includes the pinned among them
+	PagesPinned int // distinct pages that pins keep, idle or not
+	StatesFree  int
+	Snapshots   int
+	Guarded     int // snapshots that pins protect
+	Handles     int // pins that stand
+	Namespaces  int
+	Tables      int // open ones
+
+	Lookups          int64 // calls of Open with tokens
+	Hits             int64 // of them, with at least one page
+	HitTokens        int64
+	PagesEvicted     int64 // cached pages that were reused
+	SnapshotsTaken   int64
+	SnapshotsEvicted int64
+	SnapshotsSkipped int64 // not taken, all others being guarded
+	Pins             int64
+	PinsDisplaced    int64 // ended by their namespace's limit
+	PinsBroken       int64 // ended because running sequences needed the memory
+	StaleHandles     int64 // released twice, or after their pin had ended
+}
+
+// Stats returns the numbers; it looks at no page.
+func (p *Pool) Stats() Stats {
+	s := p.count
+	s.PagesFree = len(p.free)
+	s.PagesCached = p.idle.len + p.idlePinned
+	s.PagesOwned = p.config.Pages - s.PagesFree - s.PagesCached
+	s.StatesFree = len(p.freeStates)
+	s.Snapshots = p.snapshots
+	s.Handles = p.byAge.len
+	s.Namespaces = len(p.spaces)
+	s.Tables = len(p.tables)
+	s.PagesPinned, s.Guarded = p.pinned, p.guarded
+	return s
+}

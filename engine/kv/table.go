@@ -1,0 +1,168 @@
+package kv
+
+import "fmt"
+
+// Table is the memory of one sequence: its page table and its state slot. The
+// zero Table is closed. A table belongs to the pool between Open and Close.
+type Table struct {
+	// Pages covers the positions of the sequence in order. Read only, and
+	// valid until the next call with this table.
+	Pages []int32
+	// State is the slot of the sequence's recurrent state, or NoState.
+	State int32
+
+	space   *space
+	indexed int   // leading pages that are in the tree; the rest is private
+	held    int32 // page whose snapshot the sequence will start from, or none
+	slot    int   // place in Pool.tables
+}
+
+// IsOpen says whether the table is between Open and Close.
+func (t *Table) IsOpen() bool { return t.space != nil }
+
+// Open starts a sequence in a namespace with the longest cached prefix of
+// tokens that leaves at least one token to compute, and keeps that prefix from
+// eviction. cached is its length, a multiple of PageTokens. branch is 0 or a
+// larger multiple up to which pages match while a snapshot is missing: earlier
+// sequences went separate ways there, so a snapshot at it is worth taking.
+// With tokens nil nothing is looked up.
+func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch int) {
+	if t.IsOpen() {
+		panic("kv: Open of an open table")
+	}
+	s := p.openSpace(namespace)
+	*t = Table{Pages: t.Pages[:0], State: NoState, space: s, held: none, slot: len(p.tables)}
+	p.tables = append(p.tables, t)
+	s.tables++
+	if tokens == nil {
+		return 0, 0
+	}
+	p.count.Lookups++
+	matched := p.match(t, tokens)
+	if p.hybrid {
+		branch = len(t.Pages)
+		t.Pages = t.Pages[:matched]
+	}
+	for _, id := range t.Pages {
+		p.retain(id)
+	}
+	t.indexed = matched
+	if matched == 0 {
+		return 0, branch * p.config.PageTokens
+	}
+	p.count.Hits++
+	p.count.HitTokens += int64(matched * p.config.PageTokens)
+	if p.hybrid {
+		p.hold(t)
+	}
+	if branch == matched {
+		branch = 0
+	}
+	return matched * p.config.PageTokens, branch * p.config.PageTokens
+}
+
+// match collects the matching pages in t and returns how many of them can be
+// used: all, or up to the last snapshot.
+func (p *Pool) match(t *Table, tokens []int32) int {
+	size, usable := p.config.PageTokens, 0
+	parent, hash := none, p.root(t.space)
+	for end := size; end < len(tokens); end += size {
+		part := tokens[end-size : end]
+		hash = hashTokens(hash, part)
+		id := p.find(t.space, parent, hash, part)
+		if id == none {
+			break
+		}
+		t.Pages = append(t.Pages, id)
+		if !p.hybrid || p.pages[id].snapshot != none {
+			usable = len(t.Pages)
+		}
+		parent = id
+	}
+	return usable
+}
+
+// Grow extends the table to cover n positions, evicting what is cached if it
+// must, or takes nothing and returns ErrNoPages.
+func (p *Pool) Grow(t *Table, n int) error {
+	if !t.IsOpen() {
+		panic("kv: Grow of a closed table")
+	}
+	need := p.PagesFor(n) - len(t.Pages)
+	if need <= 0 {
+		return nil
+	}
+	if need > p.PagesAvailable() {
+		return ErrNoPages
+	}
+	for range need {
+		id := p.takePage()
+		p.pages[id].refs = 1
+		t.Pages = append(t.Pages, id)
+	}
+	return nil
+}
+
+// Index makes the full pages of tokens[:n] findable. tokens are the sequence's
+// from position 0 on, and [0, n) must be computed and paid for. Where the tree
+// has an equal page already, the table takes that one and frees its own: two
+// sequences that computed the same prompt side by side share it from here on.
+func (p *Pool) Index(t *Table, tokens []int32, n int) {
+	size := p.config.PageTokens
+	for t.indexed < n/size {
+		at, parent := t.indexed, none
+		if at > 0 {
+			parent = t.Pages[at-1]
+		}
+		part := tokens[at*size : (at+1)*size]
+		hash := hashTokens(p.hashAt(t.space, parent), part)
+		own := t.Pages[at]
+		if equal := p.find(t.space, parent, hash, part); equal != none {
+			p.retain(equal)
+			t.Pages[at] = equal
+			p.freePrivate(own)
+		} else {
+			p.link(t.space, own, parent, hash, part)
+		}
+		t.indexed++
+	}
+}
+
+func (p *Pool) freePrivate(id int32) {
+	n := &p.pages[id]
+	if n.refs != 1 || n.space != nil {
+		panic(fmt.Sprintf("kv: page %d is not private: %+v", id, *n))
+	}
+	n.refs = 0
+	p.free = append(p.free, id)
+}
+
+// Close gives back all that the table holds. Pages in the tree stay cached.
+// Closing a closed table does nothing.
+func (p *Pool) Close(t *Table) {
+	if !t.IsOpen() {
+		return
+	}
+	p.unhold(t)
+	p.GiveState(t)
+	for i := len(t.Pages) - 1; i >= 0; i-- {
+		id := t.Pages[i]
+		if i >= t.indexed {
+			p.freePrivate(id)
+			continue
+		}
+		n := &p.pages[id]
+		n.refs--
+		if n.refs == 0 {
+			p.settle(id)
+		}
+	}
+	last := p.tables[len(p.tables)-1]
+	p.tables[t.slot], last.slot = last, t.slot
+	p.tables[len(p.tables)-1] = nil
+	p.tables = p.tables[:len(p.tables)-1]
+	s := t.space
+	s.tables--
+	p.closeSpace(s)
+	*t = Table{Pages: t.Pages[:0], State: NoState, held: none}
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"fmt"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kv"
+	"corenode/engine/model"
+)
+
+// contextsMax bounds the page pool by what the model could ever use: this many
+// whole context windows. A small model would otherwise spend its bytes on
+// books for pages that nobody fills.
+const contextsMax = 4
+
+// snapshotsPerSequence is how many state slots beside the running one each
+// slot of the batch gets at most; beyond it memory buys nothing.
+const snapshotsPerSequence = 8
+
+// memory is the size of what outlives a step, in pages and slots.
+type memory struct {
+	pages     int
+	pageBytes int64
+	states    int
+	snapshots int
+	state     int64 // bytes of one slot
+}
+
+// sizeMemory divides the configured bytes into pages and state slots.
+func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
+	s := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.Float32)}
+	s.pages = int(min(o.Cache.Bytes/s.pageBytes, int64(contextsMax*context/o.Cache.PageTokens)))
+	if s.pages < 1 {
+		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes", o.Cache.Bytes, s.pageBytes)
+	}
+	if !m.HasState() {
+		return s, nil
+	}
+	s.state = m.BytesPerState()
+	s.states = int(min(o.Cache.StateBytes/s.state, int64((1+snapshotsPerSequence)*o.Batch.SequencesMax)))
+	if s.states < 2 {
+		return s, fmt.Errorf("state memory of %d bytes holds fewer than two states of %d bytes", o.Cache.StateBytes, s.state)
+	}
+	s.snapshots = max(s.states-o.Batch.SequencesMax, s.states/2)
+	return s, nil
+}
+
+func (s memory) poolConfig(o Options, seed uint64) kv.Config {
+	return kv.Config{
+		Pages: s.pages, PageTokens: o.Cache.PageTokens, PageBytes: s.pageBytes,
+		States: s.states, SnapshotsMax: min(s.snapshots, max(0, s.states-1)), StateBytes: s.state, Seed: seed,
+	}
+}
+
+// newCache takes the books' sizes to the backend.
+func (e *Engine) newCache(s memory) (kernel.Cache, error) {
+	m, ok := e.forwarder.(*model.Model)
+	if !ok {
+		return nil, nil // Instant has no memory
+	}
+	return e.backend.NewCache(m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.Float32))
+}

@@ -1,0 +1,269 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"corenode/engine/modelfile"
+)
+
+// Bounds of hyperparameters. They are far above every published model and low
+// enough that no product of a few of them overflows an int; what really limits
+// memory is that each size is also the shape of a tensor in the file.
+const (
+	layersMax  = 1024
+	hiddenMax  = 1 << 17
+	headsMax   = 1024
+	headDimMax = 1024
+	ffMax      = 1 << 20
+	expertsMax = 4096
+	vocabMax   = 1 << 22
+	contextMax = 1 << 30
+	tapsMax    = 16
+)
+
+// Config is the shape of a model as its file describes it.
+type Config struct {
+	Arch    string
+	Layers  int // transformer blocks; multi-token-prediction blocks are not counted
+	Hidden  int
+	Vocab   int // rows of the embedding table
+	Heads   int
+	KVHeads int
+	HeadDim int
+	FF      int // inner width of the dense FFN; 0 for mixtures of experts
+	Eps     float32
+
+	RopeDim   int       // leading values of a head that are rotated
+	RopeBase  float64   // frequency base
+	RopeScale float64   // positions are divided by it: 1, or the factor of linear scaling
+	Neox      bool      // pairs are (i, i+RopeDim/2), else (2i, 2i+1)
+	InvFreq   []float64 // RopeDim/2 angles per position, everything above applied
+
+	Experts     int // 0 for a dense FFN
+	ExpertsUsed int
+	ExpertFF    int
+	SharedFF    int // inner width of the shared expert; 0 without
+
+	// Linear tells for each layer whether it is Gated DeltaNet; otherwise it
+	// is full attention. Invariant: len Layers, at least one is false.
+	Linear       []bool
+	LinearKHeads int // the five below are 0 without linear layers
+	LinearVHeads int
+	LinearDim    int // dk = dv
+	ConvKernel   int
+	ConvDim      int // 2*LinearKHeads*LinearDim + LinearVHeads*LinearDim
+
+	ContextLength int // as the file says; nothing here depends on it
+}
+
+// FullLayers is the number of layers with a KV cache.
+func (c Config) FullLayers() int { return c.Layers - c.LinearLayers() }
+
+// LinearLayers is the number of layers with a recurrent state.
+func (c Config) LinearLayers() int {
+	n := 0
+	for _, linear := range c.Linear {
+		if linear {
+			n++
+		}
+	}
+	return n
+}
+
+// arch is what the name of an architecture decides.
+type arch struct {
+	neox     bool
+	qkNorm   bool // per-head norms of q and k
+	bias     bool // q, k and v have biases; otherwise they may
+	hybrid   bool // DeltaNet layers, gated attention, the second norm's other name
+	moe      bool
+	ffnNorm  string
+	sharedFF bool
+}
+
+// archs is the closed set of architectures this package computes.
+var archs = map[string]arch{
+	"llama":     {ffnNorm: "ffn_norm.weight"},
+	"qwen2":     {ffnNorm: "ffn_norm.weight", neox: true, bias: true},
+	"qwen3":     {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true},
+	"qwen3moe":  {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, moe: true},
+	"qwen35":    {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true},
+	"qwen35moe": {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true, moe: true, sharedFF: true},
+}
+
+// ReadConfig reads and validates the hyperparameters of f. All bad values are
+// reported at once, each with its key, value and bound.
+func ReadConfig(f *modelfile.File) (Config, error) {
+	a, ok := archs[f.Architecture()]
+	if !ok {
+		return Config{}, fmt.Errorf("architecture %q is not one of %q", f.Architecture(), archNames())
+	}
+	k := &keys{f: f, arch: f.Architecture()}
+	c := Config{Arch: k.arch, Neox: a.neox}
+	blocks := k.int("block_count", required, 1, layersMax)
+	c.Layers = blocks - k.int("nextn_predict_layers", 0, 0, max(blocks-1, 0))
+	c.ContextLength = k.int("context_length", required, 1, contextMax)
+	c.Eps = float32(k.float("attention.layer_norm_rms_epsilon", required, 1e-12, 1))
+	k.attention(&c)
+	c.Linear = make([]bool, max(c.Layers, 0))
+	if a.hybrid {
+		k.linear(&c)
+	}
+	k.ffn(&c, a)
+	k.rope(&c)
+	c.Vocab = k.vocab(c.Hidden)
+	if err := errors.Join(k.errs...); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+func archNames() []string {
+	var names []string
+	for name := range archs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// attention reads the shape of full attention.
+func (k *keys) attention(c *Config) {
+	c.Hidden = k.int("embedding_length", required, 1, hiddenMax)
+	c.Heads = k.perLayer("attention.head_count", required, headsMax)
+	c.KVHeads = k.perLayer("attention.head_count_kv", c.Heads, headsMax)
+	dim := required
+	if c.Heads > 0 && c.Hidden%c.Heads == 0 {
+		dim = c.Hidden / c.Heads
+	}
+	c.HeadDim = k.int("attention.key_length", dim, 2, headDimMax)
+	if v := k.int("attention.value_length", c.HeadDim, 1, headDimMax); v != c.HeadDim {
+		k.fail("attention.value_length is %d, want the key length %d", v, c.HeadDim)
+	}
+	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
+		k.fail("attention.head_count is %d, want a multiple of head_count_kv %d", c.Heads, c.KVHeads)
+	}
+}
+
+// linear reads the shape of Gated DeltaNet layers and where they are.
+func (k *keys) linear(c *Config) {
+	c.ConvKernel = k.int("ssm.conv_kernel", required, 2, tapsMax)
+	c.LinearDim = k.int("ssm.state_size", required, 1, headDimMax)
+	c.LinearKHeads = k.int("ssm.group_count", required, 1, headsMax)
+	c.LinearVHeads = k.int("ssm.time_step_rank", required, 1, headsMax)
+	inner := c.LinearVHeads * c.LinearDim
+	if n := k.int("ssm.inner_size", required, 1, headsMax*headDimMax); n != inner {
+		k.fail("ssm.inner_size is %d, want time_step_rank x state_size = %d", n, inner)
+	}
+	if c.LinearKHeads > 0 && c.LinearVHeads%c.LinearKHeads != 0 {
+		k.fail("ssm.time_step_rank is %d, want a multiple of group_count %d", c.LinearVHeads, c.LinearKHeads)
+	}
+	c.ConvDim = 2*c.LinearKHeads*c.LinearDim + inner
+	if kinds := k.kinds(c.Layers); kinds != nil {
+		c.Linear = kinds
+	} else {
+		every := k.int("full_attention_interval", 4, 1, layersMax)
+		for i := range c.Linear {
+			c.Linear[i] = (i+1)%max(every, 1) != 0
+		}
+	}
+	if c.FullLayers() == 0 {
+		k.fail("full_attention_interval or attention.recurrent_layers leave no full-attention layer among %d", c.Layers)
+	}
+	if c.LinearLayers() == 0 { // nothing of it is allocated or loaded
+		c.ConvKernel, c.LinearDim, c.LinearKHeads, c.LinearVHeads, c.ConvDim = 0, 0, 0, 0, 0
+	}
+}
+
+// ffn reads the shape of the FFN.
+func (k *keys) ffn(c *Config, a arch) {
+	if !a.moe {
+		c.FF = k.int("feed_forward_length", required, 1, ffMax)
+		if n := k.int("expert_count", 0, 0, expertsMax); n != 0 {
+			k.fail("expert_count is %d, but architecture %s has no experts here", n, k.arch)
+		}
+		return
+	}
+	c.Experts = k.int("expert_count", required, 1, expertsMax)
+	c.ExpertsUsed = k.int("expert_used_count", required, 1, max(c.Experts, 1))
+	c.ExpertFF = k.int("expert_feed_forward_length", required, 1, ffMax)
+	if a.sharedFF {
+		c.SharedFF = k.int("expert_shared_feed_forward_length", c.ExpertFF, 1, ffMax)
+	}
+}
+
+// rope reads the position encoding. Scaling types other than linear change
+// the frequencies in ways that are not implemented: an error, not a guess.
+func (k *keys) rope(c *Config) {
+	c.RopeDim = k.int("rope.dimension_count", c.HeadDim, 2, headDimMax)
+	if c.RopeDim%2 != 0 || c.RopeDim > c.HeadDim {
+		k.fail("rope.dimension_count is %d, want an even number of at most the head dimension %d", c.RopeDim, c.HeadDim)
+	}
+	c.RopeBase = k.float("rope.freq_base", 10000, 1, 1e15)
+	c.RopeScale = 1
+	switch kind := k.string("rope.scaling.type", "linear"); kind {
+	case "none":
+	case "linear":
+		old := k.float("rope.scale_linear", 1, 0, 1e6) // the key of old files
+		c.RopeScale = k.float("rope.scaling.factor", old, 0, 1e6)
+		if c.RopeScale == 0 { // converters write 0 for "not scaled"
+			c.RopeScale = 1
+		}
+	default:
+		k.fail("rope.scaling.type is %q, want none or linear", kind)
+	}
+	if len(k.errs) > 0 {
+		return
+	}
+	c.InvFreq = make([]float64, c.RopeDim/2)
+	factors := k.ropeFactors(len(c.InvFreq))
+	for i := range c.InvFreq {
+		c.InvFreq[i] = math.Pow(c.RopeBase, -2*float64(i)/float64(c.RopeDim)) / c.RopeScale / factors[i]
+	}
+}
+
+// ropeFactors reads rope_freqs.weight, by which some files divide each
+// frequency; ones without it.
+func (k *keys) ropeFactors(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = 1
+	}
+	t, ok := k.f.Tensor(ropeFactorsName)
+	if !ok {
+		return out
+	}
+	values, err := floats(t, n)
+	if err != nil {
+		k.errs = append(k.errs, err)
+		return out
+	}
+	for i, v := range values {
+		if !(v > 0) || math.IsInf(float64(v), 1) {
+			k.errs = append(k.errs, fmt.Errorf("tensor %s: value %d is %g, want a positive number", t.Name, i, v))
+			return out
+		}
+		out[i] = float64(v)
+	}
+	return out
+}
+
+// vocab is the number of embedding rows; the metadata's count is optional.
+func (k *keys) vocab(hidden int) int {
+	t, ok := k.f.Tensor("token_embd.weight")
+	if !ok {
+		k.errs = append(k.errs, fmt.Errorf("tensor token_embd.weight is missing"))
+		return 0
+	}
+	if len(t.Shape) != 2 || t.Shape[0] != hidden || t.Shape[1] < 1 || t.Shape[1] > vocabMax {
+		k.errs = append(k.errs, fmt.Errorf("tensor token_embd.weight: shape %v, want [%d 1..%d]", t.Shape, hidden, vocabMax))
+		return 0
+	}
+	if n := k.int("vocab_size", t.Shape[1], 1, vocabMax); n != t.Shape[1] {
+		k.fail("vocab_size is %d, but token_embd.weight has %d rows", n, t.Shape[1])
+	}
+	return t.Shape[1]
+}

@@ -1,0 +1,168 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/ref"
+	"corenode/engine/modelfile"
+)
+
+// TestForwardRefuses: a step that does not fit is an error before anything runs.
+func TestForwardRefuses(t *testing.T) {
+	m := loadOn(t, openParity(t, "tiny-qwen3-f16"), ref.New())
+	cache := newCache(t, m, 16, 1, 1, true)
+	span := func(row, n, pos int) kernel.Span { return kernel.Span{Row: row, Len: n, Pos: pos, Pages: []int32{0}} }
+	cases := []struct {
+		name   string
+		step   kernel.Step
+		tokens []int32
+		rows   []int32
+		width  int
+		want   string
+	}{
+		{"no rows", kernel.Step{}, nil, nil, 512, "0 rows"},
+		{"too many rows", kernel.Step{Rows: RowsMax + 1, Spans: []kernel.Span{span(0, RowsMax+1, 0)}}, make([]int32, RowsMax+1), nil, 512, "8193 rows"},
+		{"too few tokens", kernel.Step{Rows: 2, Spans: []kernel.Span{span(0, 2, 0)}}, []int32{1}, nil, 512, "1 tokens"},
+		{"gap", kernel.Step{Rows: 2, Spans: []kernel.Span{span(1, 1, 0)}}, []int32{1, 2}, nil, 512, "want row 0"},
+		{"not covered", kernel.Step{Rows: 2, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1, 2}, nil, 512, "cover 1 of 2"},
+		{"empty span", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 0, 0), span(0, 1, 0)}}, []int32{1}, nil, 512, "length 0"},
+		{"negative position", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, -1)}}, []int32{1}, nil, 512, "position -1"},
+		{"negative token", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{-1}, nil, 512, "token 0 is -1"},
+		{"token beyond", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{512}, nil, 512, "want 0 to 511"},
+		{"row of logits", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1}, []int32{1}, 512, "row 1 of 1"},
+		{"width of logits", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1}, []int32{0}, 511, "511 values"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			logits := make([][]float32, len(c.rows))
+			for i := range logits {
+				logits[i] = make([]float32, c.width)
+			}
+			err := m.Forward(&c.step, c.tokens, cache, c.rows, logits)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+	if cache.BytesUsed() != 0 {
+		t.Errorf("refused steps took %d bytes", cache.BytesUsed())
+	}
+}
+
+// TestHeadPieces: more rows of logits than the head takes at a time, in a step larger
+// than the first buffers, match the same rows one by one.
+func TestHeadPieces(t *testing.T) {
+	m := loadOn(t, openParity(t, "tiny-qwen35moe-f16"), ref.New())
+	tokens := someTokens(m, headRowsMax+9, 3)
+	want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, true), 0, 16).feed(t, tokens)
+	for _, r := range []int32{0, headRowsMax - 1, headRowsMax, headRowsMax + 8} {
+		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, true), 0, 16)
+		got := rows(m, 1)
+		step := &kernel.Step{Rows: len(tokens), Spans: []kernel.Span{s.span(0, len(tokens))}}
+		if err := m.Forward(step, tokens, s.cache, []int32{r}, got); err != nil {
+			t.Fatal(err)
+		}
+		sameBits(t, "row alone", got, want[r:r+1])
+	}
+}
+
+func TestDistribute(t *testing.T) {
+	d := Distribute([]float32{1, 3, float32(math.Inf(-1)), 3, 2}, 3)
+	var ids []int32
+	for _, c := range d.Top {
+		ids = append(ids, c.ID)
+	}
+	if !slices.Equal(ids, []int32{1, 3, 4}) {
+		t.Errorf("top ids %v, want 1 3 4", ids)
+	}
+	lse := math.Log(2*math.Exp(3) + math.Exp(2) + math.Exp(1))
+	if math.Abs(d.LSE-lse) > 1e-12 || math.Abs(d.Top[2].LogSoftmax-(2-lse)) > 1e-12 {
+		t.Errorf("lse %g and log-softmax %g, want %g and %g", d.LSE, d.Top[2].LogSoftmax, lse, 2-lse)
+	}
+}
+
+// TestTraceJSON: the form is that of the recordings.
+func TestTraceJSON(t *testing.T) {
+	m := loadOn(t, openParity(t, "tiny-qwen3-f16"), ref.New())
+	tr, err := RunTrace(m, newCache(t, m, 32, 2, 1, true), 32, []int32{1, 2}, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back recording
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if len(back.Positions) != 2 || len(back.Positions[0].Top) != 2 || len(back.Greedy) != 1 || back.GreedyTokens[0] != tr.GreedyTokens[0] ||
+		back.Positions[1].LSE != tr.Positions[1].LSE || back.Greedy[0].Top[1] != tr.Greedy[0].Top[1] {
+		t.Errorf("%s does not read back as %+v", b, tr)
+	}
+	if _, err := RunTrace(m, newCache(t, m, 32, 2, 1, true), 32, nil, 2, 1); err == nil {
+		t.Error("a trace of no tokens was made")
+	}
+}
+
+// BenchmarkForward measures a model file on the first maker's fastest backend:
+// decode of one and of eight sequences, and prefill of 512 tokens.
+func BenchmarkForward(b *testing.B) {
+	path := os.Getenv("CORENODE_BENCH_GGUF")
+	if path == "" {
+		b.Skip("CORENODE_BENCH_GGUF does not name a model file")
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	m, err := Load(f, benchBackend(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	b.Run("decode batch 1", func(b *testing.B) { benchDecode(b, m, 1) })
+	b.Run("decode batch 8", func(b *testing.B) { benchDecode(b, m, 8) })
+	b.Run("prefill 512", func(b *testing.B) {
+		for b.Loop() {
+			benchSteps(b, m, 1, 512, 1)
+		}
+		b.ReportMetric(512*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+	})
+}
+
+// benchDecode times steps of one token for each of n sequences, from position 0 to 31 and again.
+func benchDecode(b *testing.B, m *Model, n int) {
+	for b.Loop() {
+		benchSteps(b, m, n, 1, 32)
+	}
+	b.ReportMetric(32*float64(n)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// benchSteps runs steps of n sequences by length tokens; the last row of each has logits.
+func benchSteps(b *testing.B, m *Model, n, length, steps int) {
+	cache, err := m.b.NewCache(m.CacheConfig(64, n*8, n, false))
+	if err != nil {
+		b.Fatal(err)
+	}
+	logits := rows(m, n)
+	for s := range steps {
+		step := &kernel.Step{Rows: n * length}
+		var last []int32
+		for i := range n {
+			pages := rowsFrom(i*8, 8)
+			step.Spans = append(step.Spans, kernel.Span{Row: i * length, Len: length, Pos: s * length, Pages: pages, State: int32(i)})
+			last = append(last, int32((i+1)*length-1))
+		}
+		if err := m.Forward(step, someTokens(m, step.Rows, uint64(s)), cache, last, logits); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+// Package model is the forward pass: it reads what a model file says about its
+// architecture, brings every tensor to a kernel.Backend and calls the
+// backend's operations in order. It owns no arithmetic.
+//
+// One pass computes a kernel.Step: rows of many sequences, prefill and decode
+// mixed. Each layer is a mixer (full attention over KV pages, or Gated
+// DeltaNet over a recurrent state) and an FFN (dense, or experts), both with
+// a norm before and a residual connection around. The output head runs only
+// for the rows whose logits were asked for.
+//
+// Life of a Model: Load (all weights on the backend) -> Forward, any number
+// of times, from one goroutine at a time -> Close. KV pages and states live in
+// a kernel.Cache that the caller makes from CacheConfig; the caller also
+// decides which page and which slot belongs to whom.
+package model
+
+import (
+	"fmt"
+	"sync"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
+)
+
+// Model is a loaded model. Not safe for concurrent use, except Config and the sizes.
+type Model struct {
+	cfg    Config
+	b      kernel.Backend
+	embed  kernel.Weight
+	head   kernel.Weight // embed when the file has no output tensor
+	norm   kernel.Buffer
+	layers []layer
+	act    activations
+	close  sync.Once
+}
+
+// layer is one transformer block. Exactly one of attention and delta is set, and
+// exactly one of dense and moe.
+type layer struct {
+	index     int // among the layers of its kind: where its KV or state lies
+	norm      kernel.Buffer
+	attention *attention
+	delta     *deltaNet
+	out       kernel.Weight // from the mixer back to the hidden width
+	outBias   kernel.Buffer // nil without
+	ffnNorm   kernel.Buffer
+	dense     *dense
+	moe       *moe
+}
+
+// attention is full attention. In gated models q computes q and gate of each head.
+type attention struct {
+	q, k, v             kernel.Weight
+	qBias, kBias, vBias kernel.Buffer // nil without
+	qNorm, kNorm        kernel.Buffer // nil without
+	gated               bool
+}
+
+// deltaNet is linear attention.
+type deltaNet struct {
+	qkv, z, beta, alpha kernel.Weight
+	small               kernel.DeltaWeights
+}
+
+// dense is a SwiGLU FFN.
+type dense struct{ gate, up, down kernel.Weight }
+
+// moe is a mixture of experts. shared is nil without a shared expert, whose
+// weight in the sum is sigmoid(sharedGate · x).
+type moe struct {
+	router         kernel.Weight
+	gate, up, down kernel.Weight
+	shared         *dense
+	sharedGate     kernel.Weight
+}
+
+// sealer is a backend that wants to know when the last weight is loaded.
+type sealer interface{ Seal() error }
+
+// Load brings the model to b, which then belongs to the model: Close closes
+// it. After an error b is still the caller's. The file must stay open until Close.
+func Load(f *modelfile.File, b kernel.Backend) (*Model, error) {
+	cfg, err := ReadConfig(f)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %w", err)
+	}
+	m := &Model{cfg: cfg, b: b}
+	t := &tensors{f: f, b: b, used: map[string]bool{}}
+	m.loadEnds(t)
+	full, linear := 0, 0
+	for i := 0; i < cfg.Layers && len(t.errs) == 0; i++ {
+		l := t.layer(cfg, i)
+		if cfg.Linear[i] {
+			l.index, linear = linear, linear+1
+		} else {
+			l.index, full = full, full+1
+		}
+		m.layers = append(m.layers, l)
+	}
+	if err := t.err(cfg.Layers); err != nil {
+		return nil, fmt.Errorf("load model: %w", err)
+	}
+	if s, ok := b.(sealer); ok {
+		if err := s.Seal(); err != nil {
+			return nil, fmt.Errorf("load model: %w", err)
+		}
+	}
+	m.grow(rowsAtStart)
+	return m, nil
+}
+
+// loadEnds loads what stands before the first and after the last layer.
+func (m *Model) loadEnds(t *tensors) {
+	m.embed = t.matrix("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
+	m.head = m.embed
+	if t.has("output.weight") {
+		m.head = t.matrix("output.weight", m.cfg.Vocab, m.cfg.Hidden)
+	}
+	m.norm = t.vector("output_norm.weight", m.cfg.Hidden)
+}
+
+// layer loads block i.
+func (t *tensors) layer(c Config, i int) layer {
+	a, p := archs[c.Arch], fmt.Sprintf("blk.%d.", i)
+	l := layer{norm: t.vector(p+"attn_norm.weight", c.Hidden)}
+	if c.Linear[i] {
+		l.delta = t.deltaNet(c, p)
+		l.out = t.matrix(p+"ssm_out.weight", c.Hidden, c.LinearVHeads*c.LinearDim)
+	} else {
+		l.attention = t.attention(c, a, p)
+		l.out = t.matrix(p+"attn_output.weight", c.Hidden, c.Heads*c.HeadDim)
+		l.outBias = t.optional(p+"attn_output.bias", c.Hidden)
+	}
+	l.ffnNorm = t.vector(p+a.ffnNorm, c.Hidden)
+	if a.moe {
+		l.moe = t.moe(c, p)
+	} else {
+		l.dense = t.dense(p, "", c.Hidden, c.FF)
+	}
+	return l
+}
+
+func (t *tensors) attention(c Config, arch arch, p string) *attention {
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	a := &attention{gated: arch.hybrid}
+	rows := q
+	if a.gated {
+		rows = 2 * q
+	}
+	if t.has(p + "attn_qkv.weight") {
+		parts := t.split(p+"attn_qkv.weight", c.Hidden, rows, kv, kv)
+		a.q, a.k, a.v = parts[0], parts[1], parts[2]
+	} else {
+		a.q = t.matrix(p+"attn_q.weight", rows, c.Hidden)
+		a.k = t.matrix(p+"attn_k.weight", kv, c.Hidden)
+		a.v = t.matrix(p+"attn_v.weight", kv, c.Hidden)
+	}
+	vector := t.optional
+	if arch.bias {
+		vector = func(name string, n int) kernel.Buffer { return t.vector(name, n) }
+	}
+	a.qBias, a.kBias, a.vBias = vector(p+"attn_q.bias", rows), vector(p+"attn_k.bias", kv), vector(p+"attn_v.bias", kv)
+	if arch.qkNorm {
+		a.qNorm, a.kNorm = t.vector(p+"attn_q_norm.weight", c.HeadDim), t.vector(p+"attn_k_norm.weight", c.HeadDim)
+	}
+	return a
+}
+
+func (t *tensors) deltaNet(c Config, p string) *deltaNet {
+	return &deltaNet{
+		qkv:   t.matrix(p+"attn_qkv.weight", c.ConvDim, c.Hidden),
+		z:     t.matrix(p+"attn_gate.weight", c.LinearVHeads*c.LinearDim, c.Hidden),
+		beta:  t.matrix(p+"ssm_beta.weight", c.LinearVHeads, c.Hidden),
+		alpha: t.matrix(p+"ssm_alpha.weight", c.LinearVHeads, c.Hidden),
+		small: kernel.DeltaWeights{
+			Conv:   t.vector(p+"ssm_conv1d.weight", c.ConvKernel, c.ConvDim),
+			A:      t.vector(p+"ssm_a", c.LinearVHeads),
+			DtBias: t.vector(p+"ssm_dt.bias", c.LinearVHeads),
+			Norm:   t.vector(p+"ssm_norm.weight", c.LinearDim),
+		},
+	}
+}
+
+// dense loads a SwiGLU FFN; suffix tells a layer's several apart.
+func (t *tensors) dense(p, suffix string, hidden, ff int) *dense {
+	return &dense{
+		gate: t.matrix(p+"ffn_gate"+suffix+".weight", ff, hidden),
+		up:   t.matrix(p+"ffn_up"+suffix+".weight", ff, hidden),
+		down: t.matrix(p+"ffn_down"+suffix+".weight", hidden, ff),
+	}
+}
+
+func (t *tensors) moe(c Config, p string) *moe {
+	if fused := p + "ffn_gate_up_exps.weight"; t.has(fused) {
+		t.errs = append(t.errs, fmt.Errorf("tensor %s: experts with gate and up in one tensor are not supported, convert the file with separate ffn_gate_exps and ffn_up_exps", fused))
+	}
+	m := &moe{
+		router: t.matrix(p+"ffn_gate_inp.weight", c.Experts, c.Hidden),
+		gate:   t.experts(p+"ffn_gate_exps.weight", c.Experts, c.ExpertFF, c.Hidden),
+		up:     t.experts(p+"ffn_up_exps.weight", c.Experts, c.ExpertFF, c.Hidden),
+		down:   t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF),
+	}
+	if c.SharedFF > 0 {
+		m.shared = t.dense(p, "_shexp", c.Hidden, c.SharedFF)
+		m.sharedGate = t.matrix(p+"ffn_gate_inp_shexp.weight", 1, c.Hidden)
+	}
+	return m
+}
+
+// Config returns what ReadConfig found.
+func (m *Model) Config() Config { return m.cfg }
+
+// HasState says that sequences carry a recurrent state beside their pages.
+func (m *Model) HasState() bool { return m.cfg.LinearLayers() > 0 }
+
+// CacheConfig is the cache shape for this model: pages of pageTokens positions
+// and, for models with state, stateSlots slots.
+func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kvFloat32 bool) kernel.CacheConfig {
+	c := kernel.CacheConfig{
+		Layers: m.cfg.FullLayers(), KVHeads: m.cfg.KVHeads, HeadDim: m.cfg.HeadDim,
+		PageTokens: pageTokens, Pages: pages, KVFloat32: kvFloat32,
+	}
+	if m.HasState() {
+		c.LinearLayers, c.StateSlots = m.cfg.LinearLayers(), stateSlots
+		c.ConvDim, c.ConvKernel = m.cfg.ConvDim, m.cfg.ConvKernel
+		c.VHeads, c.StateDim = m.cfg.LinearVHeads, m.cfg.LinearDim
+	}
+	return c
+}
+
+// BytesPerPage is the memory of one page of K and V, all layers.
+func (m *Model) BytesPerPage(pageTokens int, kvFloat32 bool) int64 {
+	size := int64(2)
+	if kvFloat32 {
+		size = 4
+	}
+	return size * 2 * int64(pageTokens) * int64(m.cfg.FullLayers()) * int64(m.cfg.KVHeads) * int64(m.cfg.HeadDim)
+}
+
+// BytesPerState is the memory of one state slot, all layers; 0 without state.
+func (m *Model) BytesPerState() int64 {
+	if !m.HasState() {
+		return 0
+	}
+	recurrent := int64(m.cfg.LinearVHeads) * int64(m.cfg.LinearDim) * int64(m.cfg.LinearDim)
+	conv := int64(m.cfg.ConvKernel-1) * int64(m.cfg.ConvDim)
+	return 4 * int64(m.cfg.LinearLayers()) * (recurrent + conv)
+}
+
+// Close closes the backend the model was loaded on. A second Close does nothing.
+func (m *Model) Close() { m.close.Do(m.b.Close) }

@@ -1,0 +1,169 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
+)
+
+const ropeFactorsName = "rope_freqs.weight"
+
+// matrixTypes are the storage types a backend loads.
+var matrixTypes = []kernel.Type{
+	kernel.F32, kernel.F16, kernel.BF16, kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K,
+}
+
+// tensors takes a file's tensors to a backend. Every tensor is checked before
+// it is used: it is there, its type is known, its shape is the one the
+// hyperparameters ask for. After an error the getters return nil and do nothing.
+type tensors struct {
+	f    *modelfile.File
+	b    kernel.Backend
+	used map[string]bool
+	errs []error
+}
+
+func (t *tensors) has(name string) bool {
+	_, ok := t.f.Tensor(name)
+	return ok
+}
+
+// find returns a tensor of the wanted shape (contiguous dimension first), or nil.
+func (t *tensors) find(name string, shape ...int) *modelfile.Tensor {
+	if len(t.errs) > 0 {
+		return nil
+	}
+	x, ok := t.f.Tensor(name)
+	if !ok {
+		t.errs = append(t.errs, fmt.Errorf("tensor %s is missing, want shape %v", name, shape))
+		return nil
+	}
+	if err := checkTensor(x, shape...); err != nil {
+		t.errs = append(t.errs, err)
+		return nil
+	}
+	t.used[name] = true
+	return x
+}
+
+// checkTensor reports a type or a shape other than the wanted one. Dimensions
+// of 1 at the end do not matter: [n] and [n 1] are the same values.
+func checkTensor(x *modelfile.Tensor, shape ...int) error {
+	if !slices.Contains(matrixTypes, x.Type) {
+		return fmt.Errorf("tensor %s: type %d is not one of %d", x.Name, x.Type, matrixTypes)
+	}
+	if !slices.Equal(trimOnes(x.Shape), trimOnes(shape)) {
+		return fmt.Errorf("tensor %s: shape %v, want %v", x.Name, x.Shape, shape)
+	}
+	return nil
+}
+
+func trimOnes(shape []int) []int {
+	for len(shape) > 1 && shape[len(shape)-1] == 1 {
+		shape = shape[:len(shape)-1]
+	}
+	return shape
+}
+
+// floats reads a small tensor as float32 values after checking its shape.
+func floats(x *modelfile.Tensor, shape ...int) ([]float32, error) {
+	if err := checkTensor(x, shape...); err != nil {
+		return nil, err
+	}
+	return x.Floats()
+}
+
+// matrix loads a weight of rows outputs by cols inputs.
+func (t *tensors) matrix(name string, rows, cols int) kernel.Weight {
+	return t.load(t.find(name, cols, rows), 1, rows, cols)
+}
+
+// experts loads a stack of matrices.
+func (t *tensors) experts(name string, experts, rows, cols int) kernel.Weight {
+	return t.load(t.find(name, cols, rows, experts), experts, rows, cols)
+}
+
+func (t *tensors) load(x *modelfile.Tensor, experts, rows, cols int) kernel.Weight {
+	if x == nil {
+		return nil
+	}
+	w, err := t.b.Load(kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols, Data: x.Data})
+	if err != nil {
+		t.errs = append(t.errs, fmt.Errorf("tensor %s: %w", x.Name, err))
+		return nil
+	}
+	return w
+}
+
+// split loads a fused tensor as several matrices, one for each run of rows.
+func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
+	total := 0
+	for _, n := range rows {
+		total += n
+	}
+	out := make([]kernel.Weight, len(rows))
+	x := t.find(name, cols, total)
+	if x == nil {
+		return out
+	}
+	rowBytes, at := len(x.Data)/total, 0
+	for i, n := range rows {
+		part := *x
+		part.Name = name + "[" + strconv.Itoa(i) + "]" // names of weights are unique
+		part.Data = x.Data[at*rowBytes : (at+n)*rowBytes]
+		out[i] = t.load(&part, 1, n, cols)
+		at += n
+	}
+	return out
+}
+
+// vector loads values as float32, of the given shape.
+func (t *tensors) vector(name string, shape ...int) kernel.Buffer {
+	x := t.find(name, shape...)
+	if x == nil {
+		return nil
+	}
+	values, err := x.Floats()
+	if err != nil {
+		t.errs = append(t.errs, err)
+		return nil
+	}
+	buffer := t.b.NewBuffer(len(values))
+	t.b.Upload(buffer, 0, values)
+	return buffer
+}
+
+// optional loads a vector that a file may leave out; then it is nil.
+func (t *tensors) optional(name string, n int) kernel.Buffer {
+	if !t.has(name) {
+		return nil
+	}
+	return t.vector(name, n)
+}
+
+// err reports what went wrong, and otherwise a tensor that nothing used: a
+// model with more parts than this code computes would give wrong answers.
+func (t *tensors) err(layers int) error {
+	if len(t.errs) > 0 {
+		return errors.Join(t.errs...)
+	}
+	for _, x := range t.f.Tensors() {
+		if !t.used[x.Name] && x.Name != ropeFactorsName && !beyond(x.Name, layers) {
+			return fmt.Errorf("tensor %s of shape %v is not part of architecture %s", x.Name, x.Shape, t.f.Architecture())
+		}
+	}
+	return nil
+}
+
+// beyond tells the tensors of the prediction blocks after the last layer.
+func beyond(name string, layers int) bool {
+	rest, ok := strings.CutPrefix(name, "blk.")
+	number, _, dot := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(number)
+	return ok && dot && err == nil && n >= layers
+}

@@ -1,0 +1,339 @@
+package modelfile
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"corenode/engine/kernel"
+)
+
+const (
+	magic            = "GGUF"
+	alignmentDefault = 32
+	alignmentMax     = 1 << 20
+	dimensionsMax    = 4
+	nameBytesMax     = 1 << 16 // of a key or tensor name
+	keysMax          = 1 << 16 // hundreds are usual; bounds what a huge hostile file may cost
+	tensorsMax       = 1 << 18 // a model with every expert apart has tens of thousands
+	arrayDepthMax    = 4       // arrays in arrays
+	keyBytesMin      = 8 + 4 + 1
+	tensorBytesMin   = 8 + 4 + 8 + 4 + 8
+)
+
+// reader walks the header. Every take checks what is left first.
+type reader struct {
+	data []byte
+	at   int
+}
+
+func (r *reader) left() uint64 { return uint64(len(r.data) - r.at) }
+
+// failAt makes the error of this package.
+func failAt(at int, format string, args ...any) error {
+	return &FormatError{Offset: int64(at), What: fmt.Sprintf(format, args...)}
+}
+
+// take returns the next n bytes, which alias the file.
+func (r *reader) take(n uint64, what string) ([]byte, error) {
+	if n > r.left() {
+		return nil, failAt(r.at, "%s needs %d bytes, the file has %d left", what, n, r.left())
+	}
+	b := r.data[r.at : r.at+int(n) : r.at+int(n)]
+	r.at += int(n)
+	return b, nil
+}
+
+func (r *reader) u32(what string) (uint32, error) {
+	b, err := r.take(4, what)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint32(b), nil
+}
+
+func (r *reader) u64(what string) (uint64, error) {
+	b, err := r.take(8, what)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+// str returns the bytes of a length-prefixed string.
+func (r *reader) str(what string) ([]byte, error) {
+	n, err := r.u64("length of " + what)
+	if err != nil {
+		return nil, err
+	}
+	return r.take(n, what)
+}
+
+// name returns a copied, non-empty string of bounded length.
+func (r *reader) name(what string) (string, error) {
+	at := r.at
+	b, err := r.str(what)
+	switch {
+	case err != nil:
+		return "", err
+	case len(b) == 0:
+		return "", failAt(at, "%s is empty", what)
+	case len(b) >= nameBytesMax:
+		return "", failAt(at, "%s has %d bytes, want less than %d", what, len(b), nameBytesMax)
+	}
+	return string(b), nil
+}
+
+// parse reads everything but the tensor data itself.
+func parse(name string, data []byte) (*File, error) {
+	r := &reader{data: data}
+	tensors, keys, err := parseHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{name: name, data: data, keyAt: map[string]int{}, byName: map[string]*Tensor{}}
+	if err := f.parseKeys(r, keys); err != nil {
+		return nil, err
+	}
+	if n, err := f.Uint("split.count"); err == nil && n > 1 {
+		return nil, fmt.Errorf("it is one of %d parts of a split model, which are not supported: merge them into one file", n)
+	}
+	alignment, err := f.alignment()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.parseDirectory(r, tensors); err != nil {
+		return nil, err
+	}
+	if err := f.placeTensors(r.at, alignment); err != nil {
+		return nil, err
+	}
+	return newFile(f), nil
+}
+
+func parseHeader(r *reader) (tensors, keys uint64, err error) {
+	head, err := r.take(4, "magic number")
+	if err != nil {
+		return 0, 0, err
+	}
+	if string(head) != magic {
+		return 0, 0, failAt(0, "it starts with %q, a GGUF file with %q", head, magic)
+	}
+	version, err := r.u32("version")
+	if err != nil {
+		return 0, 0, err
+	}
+	if version != 2 && version != 3 {
+		if v := bits.ReverseBytes32(version); v == 2 || v == 3 {
+			return 0, 0, failAt(4, "the file is big-endian, only little-endian files can be read")
+		}
+		return 0, 0, failAt(4, "GGUF version %d, want 2 or 3", version)
+	}
+	if tensors, err = r.count("number of tensors", tensorBytesMin); err != nil {
+		return 0, 0, err
+	}
+	if keys, err = r.count("number of metadata keys", keyBytesMin); err != nil {
+		return 0, 0, err
+	}
+	if tensors > tensorsMax || keys > keysMax {
+		return 0, 0, failAt(8, "%d tensors and %d metadata keys, want at most %d and %d", tensors, keys, tensorsMax, keysMax)
+	}
+	return tensors, keys, nil
+}
+
+// count reads a number of things that take at least each bytes of the file.
+func (r *reader) count(what string, each uint64) (uint64, error) {
+	at := r.at
+	n, err := r.u64(what)
+	if err != nil {
+		return 0, err
+	}
+	if n > r.left()/each {
+		return 0, failAt(at, "%s is %d, more than %d bytes can hold", what, n, r.left())
+	}
+	return n, nil
+}
+
+func (f *File) parseKeys(r *reader, n uint64) error {
+	for i := range n {
+		at := r.at
+		key, err := r.name(fmt.Sprintf("metadata key %d", i))
+		if err != nil {
+			return err
+		}
+		if _, dup := f.keyAt[key]; dup {
+			return failAt(at, "metadata key %q appears twice", key)
+		}
+		v, err := parseValue(r, key)
+		if err != nil {
+			return err
+		}
+		f.keyAt[key] = len(f.keys)
+		f.keys = append(f.keys, v)
+	}
+	return nil
+}
+
+// alignment is general.alignment, a power of two.
+func (f *File) alignment() (uint64, error) {
+	if !f.Has("general.alignment") {
+		return alignmentDefault, nil
+	}
+	n, err := f.Uint("general.alignment")
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 || n > alignmentMax || n&(n-1) != 0 {
+		return 0, fmt.Errorf("general.alignment is %d, want a power of two up to %d", n, alignmentMax)
+	}
+	return n, nil
+}
+
+// parseDirectory reads the tensor infos; Offset is left relative to the data
+// section until placeTensors knows where that is.
+func (f *File) parseDirectory(r *reader, n uint64) error {
+	for i := range n {
+		at := r.at
+		name, err := r.name(fmt.Sprintf("name of tensor %d", i))
+		if err != nil {
+			return err
+		}
+		if _, dup := f.byName[name]; dup {
+			return failAt(at, "tensor %q appears twice", name)
+		}
+		t := &Tensor{Name: name}
+		if err := t.parseInfo(r); err != nil {
+			return err
+		}
+		f.byName[name] = t
+		f.tensors = append(f.tensors, t)
+	}
+	return nil
+}
+
+func (t *Tensor) parseInfo(r *reader) error {
+	what := "tensor " + t.Name
+	at := r.at
+	dims, err := r.u32(what)
+	if err != nil {
+		return err
+	}
+	if dims < 1 || dims > dimensionsMax {
+		return failAt(at, "%s has %d dimensions, want 1 to %d", what, dims, dimensionsMax)
+	}
+	if err := t.parseShape(r, int(dims)); err != nil {
+		return err
+	}
+	at = r.at
+	typ, err := r.u32(what)
+	if err != nil {
+		return err
+	}
+	t.Type = kernel.Type(typ)
+	name, block, _, ok := TypeInfo(t.Type)
+	if !ok {
+		return failAt(at, "%s has the unknown type %d", what, typ)
+	}
+	if t.Shape[0]%block != 0 {
+		return failAt(at, "%s has rows of %d values, not a multiple of the %s block of %d", what, t.Shape[0], name, block)
+	}
+	at = r.at
+	offset, err := r.u64(what)
+	if err != nil {
+		return err
+	}
+	if offset > uint64(len(r.data)) {
+		return failAt(at, "%s has offset %d in a file of %d bytes", what, offset, len(r.data))
+	}
+	t.Offset = int64(offset)
+	return nil
+}
+
+// parseShape reads the dimensions. Their product must stay below what any type
+// could store in the file (no type takes less than one bit per value).
+func (t *Tensor) parseShape(r *reader, dims int) error {
+	limit := min(uint64(len(r.data))*8, math.MaxInt)
+	product := uint64(1)
+	t.Shape = make([]int, dims)
+	for i := range t.Shape {
+		at := r.at
+		n, err := r.u64("tensor " + t.Name)
+		if err != nil {
+			return err
+		}
+		hi, lo := bits.Mul64(product, n)
+		if n == 0 || hi != 0 || lo > limit {
+			return failAt(at, "tensor %s has dimension %d of %d values, which cannot fit a file of %d bytes", t.Name, i, n, len(r.data))
+		}
+		product = lo
+		t.Shape[i] = int(n)
+	}
+	return nil
+}
+
+// placeTensors turns relative offsets into data, checking alignment, bounds
+// and that no two tensors share a byte.
+func (f *File) placeTensors(directoryEnd int, alignment uint64) error {
+	body := (uint64(directoryEnd) + alignment - 1) &^ (alignment - 1)
+	size := uint64(len(f.data))
+	if len(f.tensors) == 0 { // a vocabulary alone need not be padded
+		body = min(body, size)
+	}
+	if body > size {
+		return failAt(directoryEnd, "the data section would start at %d, after the end of the file (%d)", body, size)
+	}
+	f.body = int(body)
+	for _, t := range f.tensors {
+		if err := f.place(t, body, alignment); err != nil {
+			return err
+		}
+	}
+	sorted := slices.SortedFunc(slices.Values(f.tensors), func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i := 1; i < len(sorted); i++ {
+		a, b := sorted[i-1], sorted[i]
+		if a.Offset+int64(len(a.Data)) > b.Offset {
+			return failAt(int(b.Offset), "tensor %s overlaps tensor %s", b.Name, a.Name)
+		}
+	}
+	return nil
+}
+
+func (f *File) place(t *Tensor, body, alignment uint64) error {
+	_, block, blockBytes, _ := TypeInfo(t.Type)
+	length := uint64(t.Elements()/block) * uint64(blockBytes) // at most 8 times 8 times the file size
+	start := body + uint64(t.Offset)
+	if uint64(t.Offset)%alignment != 0 {
+		return failAt(int(start), "tensor %s has offset %d, not a multiple of the alignment %d", t.Name, t.Offset, alignment)
+	}
+	if size := uint64(len(f.data)); start > size || length > size-start {
+		return failAt(int(start), "tensor %s (%s, shape %v) needs %d bytes there, the file has %d bytes in all",
+			t.Name, typeName(t.Type), t.Shape, length, size)
+	}
+	t.Offset = int64(start)
+	t.Data = f.data[start : start+length : start+length]
+	return nil
+}
+
+// typeName is the name of a tensor type, known or not.
+func typeName(t kernel.Type) string {
+	if name, _, _, ok := TypeInfo(t); ok {
+		return name
+	}
+	return fmt.Sprintf("type %d", t)
+}
+
+// quoteShort quotes a string for display, cut to max runes.
+func quoteShort(s string, max int) string {
+	n := 0
+	for i := range s {
+		if n == max {
+			return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:i], "\uFFFD"))
+		}
+		n++
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"corenode/engine/instant"
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
+	"corenode/engine/model"
+	"corenode/engine/modelfile"
+	"corenode/engine/sample"
+	"corenode/engine/template"
+	"corenode/engine/tokenizer"
+)
+
+// Kind names what computes a model's forward pass.
+type Kind string
+
+const (
+	// CPU is the project's own kernels.
+	CPU Kind = "cpu"
+	// Instant computes nothing: its next token is a hash of the position. It
+	// measures the node without a model, and serves nobody.
+	Instant Kind = "instant"
+)
+
+// Options say how to serve one model. Zero values mean what their comment says.
+type Options struct {
+	Info
+	Kind Kind
+	// Path is the GGUF file; Data holds it instead when the model is embedded.
+	Path string
+	Data []byte
+	// Template replaces the file's chat template when not empty.
+	Template string
+	Defaults sample.Params // for what a request leaves out
+	Cache    CacheOptions
+	Batch    BatchOptions
+	Threads  int    // 0 = all processors
+	PackDir  string // folder for repacked weights, "" = none
+	Observer Observer
+}
+
+// CacheOptions size the memory that outlives a step.
+type CacheOptions struct {
+	PageTokens  int   // positions per page: 16, 32 or 64
+	Bytes       int64 // KV pages, prefix cache included
+	StateBytes  int64 // recurrent states, snapshots included
+	Float32     bool  // K and V in float32 instead of float16
+	PinBytesMax int64 // most bytes an account's sessions pin
+}
+
+// BatchOptions bound the steps and the queue.
+type BatchOptions struct {
+	StepTokensMax  int
+	SequencesMax   int
+	ChunkTokens    int // prefill piece while others decode, a multiple of 64
+	QueueMax       int
+	QueueTokensMax int64
+	QueueTimeout   time.Duration
+	PauseAfter     time.Duration // a reader that stalls this long loses its pages
+	CancelAfter    time.Duration // and this long, its request
+}
+
+// Engine is one loaded model.
+type Engine struct {
+	info      Info
+	options   Options
+	file      *modelfile.File
+	tokenizer *tokenizer.Tokenizer
+	template  *template.Template
+	defaults  sample.Params
+	turn      int32 // id of the token that starts a turn, -1 without one
+	forwarder forwarder
+	backend   kernel.Backend // nil for Instant
+	vocab     int            // width of the logits
+	memory    memory
+	stats     atomic.Pointer[Stats]
+}
+
+// Open loads a model. The error names the file and what is wrong with it.
+func Open(o Options) (*Engine, error) {
+	e, err := open(o)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", o.ID, err)
+	}
+	return e, nil
+}
+
+func open(o Options) (*Engine, error) {
+	file, err := openFile(o)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{info: o.Info, options: o, file: file, defaults: o.Defaults}
+	if err := e.loadText(o); err != nil {
+		file.Close()
+		return nil, err
+	}
+	if err := e.loadModel(o); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func openFile(o Options) (*modelfile.File, error) {
+	if o.Data != nil {
+		return modelfile.OpenBytes("embedded:"+o.ID, o.Data)
+	}
+	return modelfile.Open(o.Path)
+}
+
+// loadText loads what turns text into tokens and back.
+func (e *Engine) loadText(o Options) (err error) {
+	if e.tokenizer, err = tokenizer.FromFile(e.file); err != nil {
+		return fmt.Errorf("load tokenizer: %w", err)
+	}
+	source := o.Template
+	if source == "" {
+		if source, err = e.file.String("tokenizer.chat_template"); err != nil {
+			return fmt.Errorf("%w; name a template file in the config", err)
+		}
+	}
+	if e.template, err = template.New(source); err != nil {
+		return fmt.Errorf("load chat template: %w", err)
+	}
+	e.turn = -1
+	if id, ok := e.tokenizer.ID("<|im_start|>"); ok && slices.Contains(e.tokenizer.Specials(), "<|im_start|>") {
+		e.turn = id
+	}
+	return nil
+}
+
+func (e *Engine) loadModel(o Options) error {
+	config, err := model.ReadConfig(e.file)
+	if err != nil {
+		return err
+	}
+	if e.info.ContextLength == 0 {
+		e.info.ContextLength = config.ContextLength
+	}
+	if e.info.OutputMax == 0 || e.info.OutputMax > e.info.ContextLength {
+		e.info.OutputMax = e.info.ContextLength
+	}
+	if config.Vocab < e.tokenizer.Size() {
+		return fmt.Errorf("the tokenizer has %d entries, the model %d rows", e.tokenizer.Size(), config.Vocab)
+	}
+	e.vocab = config.Vocab
+	if o.Kind == Instant {
+		e.forwarder = instant.New(e.tokenizer, config.Vocab)
+		e.memory = memory{pages: contextsMax * e.info.ContextLength / o.Cache.PageTokens, pageBytes: 1}
+		return nil
+	}
+	backend, err := cpu.New(cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest()})
+	if err != nil {
+		return err
+	}
+	m, err := model.Load(e.file, backend)
+	if err != nil {
+		backend.Close()
+		return err
+	}
+	e.backend, e.forwarder = backend, m
+	if e.memory, err = sizeMemory(o, m, e.info.ContextLength); err != nil {
+		m.Close()
+		return err
+	}
+	return e.fitContext(o)
+}
+
+// fitContext holds the promise of the context length: a request that fits it
+// must fit the page pool. A length from the file gives way to the memory, one
+// from the config does not.
+func (e *Engine) fitContext(o Options) error {
+	holds := e.memory.pages * o.Cache.PageTokens
+	if holds >= e.info.ContextLength {
+		return nil
+	}
+	if o.ContextLength > 0 {
+		e.forwarder.Close()
+		return fmt.Errorf("context_length is %d tokens, kv memory of %d bytes holds %d", o.ContextLength, o.Cache.Bytes, holds)
+	}
+	e.info.ContextLength = holds
+	e.info.OutputMax = min(e.info.OutputMax, holds)
+	return nil
+}
+
+// Info is what clients may know of the model.
+func (e *Engine) Info() Info { return e.info }
+
+// Stats are the gauges of the model's step loop, at most a moment old. ok is
+// false before its first step.
+func (e *Engine) Stats() (Stats, bool) {
+	if s := e.stats.Load(); s != nil {
+		return *s, true
+	}
+	return Stats{}, false
+}
+
+// Describe names what computes the model, such as "cpu/avx512vnni".
+func (e *Engine) Describe() string {
+	if e.backend == nil {
+		return string(Instant)
+	}
+	return e.backend.Name()
+}
+
+func (e *Engine) observer() Observer {
+	if e.options.Observer == nil {
+		return deaf{}
+	}
+	return e.options.Observer
+}
+
+// Close frees the model. No Stepper of it may be in use.
+func (e *Engine) Close() {
+	e.forwarder.Close() // and with it the backend
+	e.file.Close()
+}

@@ -1,0 +1,243 @@
+package parse
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	functionOpen   = "<function="
+	functionClose  = "</function>"
+	parameterOpen  = "<parameter="
+	parameterClose = "</parameter>"
+)
+
+// verdict is what is known about a held call.
+type verdict uint8
+
+const (
+	callPending  verdict = iota // it may go on
+	callNone                    // only the tag was mentioned
+	callComplete                // it ends here and may be read
+	callBroken                  // it ends here and is none
+)
+
+// held finds the end of a call while it arrives, looking at each byte once
+// (but for the last few of an end tag).
+type held struct {
+	scanned int // bytes looked at
+	// quoted and escaped are where the JSON form is at scanned: inside a string, after a backslash.
+	quoted, escaped bool
+}
+
+// look judges what is held, which starts with <tool_call>. With callComplete
+// and callBroken it returns where the call ends.
+func (h *held) look(buf []byte) (verdict, int) {
+	v, end := h.judge(buf)
+	if v == callPending && len(buf) > heldMax || end > heldMax {
+		return callBroken, cutAt(string(buf), heldMax)
+	}
+	return v, end
+}
+
+func (h *held) judge(buf []byte) (verdict, int) {
+	inside := bytes.TrimLeft(buf[len(callOpen):], space)
+	switch {
+	case len(inside) == 0:
+		return callPending, 0
+	case inside[0] == '{':
+		return h.lookJSON(buf)
+	case bytes.HasPrefix(inside, []byte(functionOpen)):
+		return h.lookXML(buf)
+	case len(inside) < len(functionOpen) && strings.HasPrefix(functionOpen, string(inside)):
+		return callPending, 0
+	}
+	return callNone, 0
+}
+
+// lookJSON finds the end tag outside of strings: inside of one it is data.
+func (h *held) lookJSON(buf []byte) (verdict, int) {
+	for i := max(h.scanned, len(callOpen)); i < len(buf); i++ {
+		h.scanned = i + 1
+		switch c := buf[i]; {
+		case h.escaped:
+			h.escaped = false
+		case c == '\\' && h.quoted:
+			h.escaped = true
+		case c == '"':
+			h.quoted = !h.quoted
+		case c == '>' && !h.quoted && bytes.HasSuffix(buf[:i+1], []byte(callClose)):
+			return callComplete, i + 1
+		}
+	}
+	return callPending, 0
+}
+
+// lookXML finds the end tag. One that does not follow </function> is data
+// inside a parameter, else the end of something broken.
+func (h *held) lookXML(buf []byte) (verdict, int) {
+	from := max(h.scanned-len(callClose), len(callOpen))
+	for {
+		i := bytes.Index(buf[from:], []byte(callClose))
+		if i < 0 {
+			h.scanned = len(buf)
+			return callPending, 0
+		}
+		end := from + i + len(callClose)
+		body := bytes.TrimRight(buf[:from+i], space)
+		switch {
+		case bytes.HasSuffix(body, []byte(functionClose)):
+			return callComplete, end
+		case !bytes.Contains(body, []byte(parameterOpen)), bytes.HasSuffix(body, []byte(parameterClose)):
+			return callBroken, end
+		}
+		from = end
+	}
+}
+
+func toolByName(tools []Tool, name string) (*Tool, bool) {
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &tools[i], true
+}
+
+// readJSON reads the form {"name": ..., "arguments": {...}}. Arguments may be
+// missing, or an object written into a string.
+func readJSON(inside string, tools []Tool) (name, arguments string, ok bool) {
+	var call struct {
+		Name       string          `json:"name"`
+		Arguments  json.RawMessage `json:"arguments"`
+		Parameters json.RawMessage `json:"parameters"` // what some models write instead
+	}
+	if json.Unmarshal([]byte(inside), &call) != nil {
+		return "", "", false
+	}
+	if _, known := toolByName(tools, call.Name); !known {
+		return "", "", false
+	}
+	raw := call.Arguments
+	if raw == nil {
+		raw = call.Parameters
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil && text != "" {
+		raw = json.RawMessage(text)
+	}
+	if trimmed := string(bytes.TrimSpace(raw)); trimmed == "" || trimmed == "null" {
+		return call.Name, "{}", true
+	}
+	arguments, ok = compactObject(raw)
+	return call.Name, arguments, ok
+}
+
+// compactObject returns a JSON object without the whitespace between its tokens.
+func compactObject(raw []byte) (string, bool) {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil || !bytes.HasPrefix(b.Bytes(), []byte("{")) {
+		return "", false
+	}
+	return b.String(), true
+}
+
+// readXML reads <function=NAME> with its parameters. Values are not XML: they
+// hold whatever the model wrote.
+func readXML(inside string, tools []Tool) (name, arguments string, ok bool) {
+	rest, ok := strings.CutPrefix(inside, functionOpen)
+	if !ok {
+		return "", "", false
+	}
+	name, rest, ok = strings.Cut(rest, ">")
+	if !ok {
+		return "", "", false
+	}
+	tool, ok := toolByName(tools, strings.Trim(name, space))
+	if !ok {
+		return "", "", false
+	}
+	rest, ok = strings.CutSuffix(rest, functionClose)
+	if !ok {
+		return "", "", false
+	}
+	parameters, ok := readParameters(rest)
+	if !ok {
+		return "", "", false
+	}
+	return tool.Name, encodeArguments(parameters, tool.Schema), true
+}
+
+type parameter struct{ name, value string }
+
+// readParameters takes the inside of a function apart. A parameter ends at the
+// first </parameter> with another parameter or nothing after it, so that the
+// tag may stand in a value; a last one that is not closed ends with the function.
+func readParameters(rest string) ([]parameter, bool) {
+	var out []parameter
+	for {
+		rest = strings.TrimLeft(rest, space)
+		if rest == "" {
+			return out, true
+		}
+		after, ok := strings.CutPrefix(rest, parameterOpen)
+		if !ok {
+			return nil, false
+		}
+		name, value, ok := strings.Cut(after, ">")
+		if !ok {
+			return nil, false
+		}
+		value, rest = cutValue(value)
+		p := parameter{strings.Trim(name, space), stripNewline(value)}
+		if i := slices.IndexFunc(out, func(q parameter) bool { return q.name == p.name }); i >= 0 {
+			out[i] = p // JSON has a name once
+			continue
+		}
+		out = append(out, p)
+	}
+}
+
+func cutValue(s string) (value, rest string) {
+	for from := 0; ; {
+		i := strings.Index(s[from:], parameterClose)
+		if i < 0 {
+			return s, ""
+		}
+		end := from + i
+		rest = strings.TrimLeft(s[end+len(parameterClose):], space)
+		if rest == "" || strings.HasPrefix(rest, parameterOpen) {
+			return s[:end], rest
+		}
+		from = end + len(parameterClose)
+	}
+}
+
+// stripNewline takes off the one line break on each side that belongs to the format.
+func stripNewline(s string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n")
+}
+
+// encodeArguments writes the parameters as one compact JSON object.
+func encodeArguments(parameters []parameter, schema json.RawMessage) string {
+	types := readSchema(schema)
+	b := []byte{'{'}
+	for i, p := range parameters {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, p.name)
+		b = append(b, ':')
+		b = types.appendValue(b, p.name, p.value)
+	}
+	return string(append(b, '}'))
+}
+
+// appendString quotes s as JSON, escaping no more than it must.
+func appendString(b []byte, s string) []byte {
+	quoted, _ := jsontext.AppendQuote(b, s) // fails only for broken UTF-8, which it replaces
+	return quoted
+}

@@ -1,0 +1,431 @@
+// Package parse takes the text a model writes apart while it streams:
+// thinking, answer text and tool calls, as the blocks of an answer.
+//
+// The text goes through these states, forward and, after a call, back to the answer:
+//
+//	start -> thinking -> answer <-> call
+//
+// start decides whether the output opens with <think>; thinking ends at
+// </think>, or at a call that follows it without one; a call is held back as a
+// whole until </tool_call>, because only then is it known to be one. What
+// turns out not to be a call that can be run (cut off, malformed, or naming no
+// offered tool) comes out as answer text, byte for byte: finished work is never lost.
+//
+// Text is held back only while it could still become a marker, a stop
+// sequence, or whitespace to be dropped. The blocks do not depend on how the
+// text was cut into pieces.
+package parse
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"corenode/wasm/abi"
+)
+
+const (
+	thinkOpen  = "<think>"
+	thinkClose = "</think>"
+	callOpen   = "<tool_call>"
+	callClose  = "</tool_call>"
+
+	// heldMax bounds a held call, in bytes. A longer one comes out as text.
+	heldMax = 4 << 20
+	// deltaMax is the most of a call's arguments in one event, in bytes.
+	deltaMax = 4096
+	// space is the whitespace that is trimmed around blocks.
+	space = " \t\r\n"
+)
+
+// Tool is a tool that the request offers.
+type Tool struct {
+	Name string
+	// Schema is the JSON schema of its parameters. It types the argument values
+	// of the XML form; a broken or missing one makes them strings.
+	Schema json.RawMessage
+}
+
+// Options say how one answer is read.
+type Options struct {
+	// Thinking says that the output starts inside thinking: the prompt ends with <think>.
+	Thinking bool
+	// Tools are the tools on offer. With none, <tool_call> is plain text.
+	Tools []Tool
+	// Stops are the stop sequences; empty ones are ignored. They are looked for
+	// in answer text, not in thinking, in calls, or in the blank lines before an answer.
+	// The one that is complete first wins; of several, the longest.
+	Stops []string
+	// SingleCall ends the answer after its first call.
+	SingleCall bool
+	// NewID makes the id of a call. Required when there are Tools.
+	NewID func() string
+}
+
+type state uint8
+
+const (
+	stateStart state = iota
+	stateThinking
+	stateAnswer
+	stateCall
+)
+
+// Parser reads one answer. It is not safe for concurrent use.
+type Parser struct {
+	options Options
+	state   state
+	// buf is text that is not decided yet. In stateCall it starts with <tool_call>.
+	buf []byte
+	// before is whitespace in front of a held call: dropped if it is one.
+	before string
+	// fresh says that nothing of the current answer text has been kept: blank lines are dropped.
+	fresh bool
+	// thought says that the held call began while thinking.
+	thought bool
+	call    held
+
+	open  bool // a block is open
+	block abi.BlockKind
+	index int32 // of the open or else the next block
+
+	calls    int
+	stop     string // the stop sequence that was hit
+	stopped  bool
+	finished bool
+	cut      bool // truncated
+	cutCall  bool // truncated within a call
+	markers  []string
+}
+
+// New returns the parser of one answer.
+func New(o Options) *Parser {
+	p := &Parser{options: o, fresh: true}
+	for _, s := range o.Stops {
+		if s != "" {
+			p.markers = append(p.markers, s)
+		}
+	}
+	if len(o.Tools) > 0 {
+		p.markers = append(p.markers, callOpen)
+	}
+	return p
+}
+
+// Feed takes the next piece of output and appends the events that it settles.
+// The piece must be valid UTF-8. After Done it is ignored.
+func (p *Parser) Feed(dst []abi.Event, text string) []abi.Event {
+	if p.Done() || p.finished {
+		return dst
+	}
+	p.buf = append(p.buf, text...)
+	for more := true; more && !p.Done(); {
+		dst, more = p.step(dst)
+	}
+	return dst
+}
+
+// step settles what it can of buf in the current state. It reports whether
+// the state changed, so that the rest of buf has to be looked at again.
+func (p *Parser) step(dst []abi.Event) ([]abi.Event, bool) {
+	switch p.state {
+	case stateStart:
+		return dst, p.stepStart()
+	case stateThinking:
+		return p.stepThinking(dst)
+	case stateAnswer:
+		return p.stepAnswer(dst)
+	default:
+		return p.stepCall(dst)
+	}
+}
+
+// Done reports that the answer is complete and the engine should stop: a stop
+// sequence was hit, or the one allowed call was made.
+func (p *Parser) Done() bool {
+	return p.stopped || p.options.SingleCall && p.calls > 0
+}
+
+// InThinking reports whether the next text is thinking, as far as is known. A held call is none.
+func (p *Parser) InThinking() bool {
+	return p.state == stateThinking || p.state == stateStart && p.options.Thinking
+}
+
+// Stop returns why the answer ended and the stop sequence that ended it. It is
+// valid after Done or Finish. A stop sequence wins over everything; a cut in
+// the middle of a call is a cut, whatever calls came before; else an answer
+// with a call wants it run, also if it was cut later.
+func (p *Parser) Stop() (reason abi.StopReason, sequence string) {
+	switch {
+	case p.stopped:
+		return abi.StopStopSequence, p.stop
+	case p.cutCall:
+		return abi.StopMaxTokens, ""
+	case p.calls > 0:
+		return abi.StopToolUse, ""
+	case p.cut:
+		return abi.StopMaxTokens, ""
+	}
+	return abi.StopEndTurn, ""
+}
+
+// Finish appends the events of everything still held back and closes the open
+// block. Truncated says that the output was cut at its budget. A second call does nothing.
+func (p *Parser) Finish(dst []abi.Event, truncated bool) []abi.Event {
+	if p.finished {
+		return dst
+	}
+	p.finished = true
+	if !p.Done() {
+		p.cut = truncated
+		p.cutCall = truncated && p.state == stateCall
+		dst = p.flush(dst)
+	}
+	p.buf = nil
+	return p.close(dst)
+}
+
+// flush emits what is held, which nothing more can turn into anything else.
+func (p *Parser) flush(dst []abi.Event) []abi.Event {
+	rest := string(p.buf)
+	switch {
+	case p.state == stateCall:
+		return p.emitHeld(dst, rest)
+	case p.InThinking():
+		rest = strings.TrimRight(rest, space)
+		if !p.thinkingOpen() {
+			rest = strings.TrimLeft(rest, space)
+		}
+		return p.emit(dst, abi.BlockThinking, rest)
+	case p.open || strings.Trim(rest, space) != "":
+		if p.state == stateStart {
+			rest = dropBlankLines(rest)
+		}
+		return p.emit(dst, abi.BlockText, rest)
+	}
+	return dst
+}
+
+// stepStart looks for an opening <think>, which some prompts contain and some
+// models write themselves.
+func (p *Parser) stepStart() bool {
+	rest := bytes.TrimLeft(p.buf, space)
+	if len(rest) < len(thinkOpen) && strings.HasPrefix(thinkOpen, string(rest)) {
+		return false
+	}
+	p.state = stateAnswer
+	if bytes.HasPrefix(rest, []byte(thinkOpen)) {
+		p.state = stateThinking
+		p.buf = rest[len(thinkOpen):]
+	} else if p.options.Thinking {
+		p.state = stateThinking
+		p.buf = rest
+	}
+	return true
+}
+
+func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
+	markers := []string{thinkClose, callOpen}
+	if len(p.options.Tools) == 0 {
+		markers = markers[:1]
+	}
+	if !p.thinkingOpen() {
+		p.buf = bytes.TrimLeft(p.buf, space)
+	}
+	at, marker := firstMatch(p.buf, markers)
+	if marker == "" {
+		keep := len(bytes.TrimRight(p.buf[:len(p.buf)-heldSuffix(p.buf, markers)], space))
+		dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
+		p.buf = p.buf[keep:]
+		return dst, false
+	}
+	keep := len(bytes.TrimRight(p.buf[:at], space))
+	dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
+	if marker == callOpen {
+		p.enterCall(keep, at, true)
+		return dst, true
+	}
+	dst = p.close(dst)
+	p.buf = p.buf[at+len(thinkClose):]
+	p.enterAnswer()
+	return dst, true
+}
+
+func (p *Parser) thinkingOpen() bool { return p.open && p.block == abi.BlockThinking }
+
+func (p *Parser) enterAnswer() {
+	p.state, p.fresh = stateAnswer, true
+}
+
+// enterCall holds buf[at:], which starts with <tool_call>; buf[keep:at] is the whitespace before it.
+func (p *Parser) enterCall(keep, at int, thought bool) {
+	p.before = string(p.buf[keep:at])
+	p.buf = p.buf[at:]
+	p.state, p.thought = stateCall, thought
+	p.call = held{}
+}
+
+func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
+	if p.fresh {
+		p.buf = append(p.buf[:0], dropBlankLines(string(p.buf))...)
+		if len(bytes.TrimLeft(p.buf, space)) == 0 {
+			return dst, false
+		}
+		p.fresh = false
+	}
+	at, marker := firstMatch(p.buf, p.markers)
+	switch {
+	case marker == "":
+		keep := len(p.buf) - heldSuffix(p.buf, p.markers)
+		if len(p.options.Tools) > 0 {
+			keep = len(bytes.TrimRight(p.buf[:keep], space))
+		}
+		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
+		p.buf = p.buf[keep:]
+		return dst, false
+	case marker == callOpen && len(p.options.Tools) > 0:
+		keep := len(bytes.TrimRight(p.buf[:at], space))
+		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
+		p.enterCall(keep, at, false)
+		return dst, true
+	}
+	p.stop, p.stopped = marker, true
+	if text := string(p.buf[:at]); p.open || strings.Trim(text, space) != "" {
+		dst = p.emit(dst, abi.BlockText, text)
+	}
+	p.buf = nil
+	return dst, false
+}
+
+// stepCall decides about a held call.
+func (p *Parser) stepCall(dst []abi.Event) ([]abi.Event, bool) {
+	verdict, end := p.call.look(p.buf)
+	switch verdict {
+	case callPending:
+		return dst, false
+	case callNone: // the tag is a mention: what was being read goes on
+		kind := abi.BlockText
+		p.state = stateAnswer
+		if p.thought {
+			kind, p.state = abi.BlockThinking, stateThinking
+		}
+		dst = p.emit(dst, kind, p.before+callOpen)
+		p.buf = p.buf[len(callOpen):]
+		return dst, true
+	}
+	raw := string(p.buf[:end])
+	p.buf = p.buf[end:]
+	p.state = stateAnswer
+	if verdict == callComplete {
+		if name, arguments, ok := p.readCall(raw); ok {
+			dst = p.emitCall(dst, name, arguments)
+			p.enterAnswer()
+			return dst, true
+		}
+	}
+	return p.emitHeld(dst, raw), true
+}
+
+// emitHeld emits a held call as text, with the whitespace before it unless
+// that ended the thinking.
+func (p *Parser) emitHeld(dst []abi.Event, raw string) []abi.Event {
+	p.fresh = false
+	if p.thought {
+		return p.emit(dst, abi.BlockText, raw)
+	}
+	return p.emit(dst, abi.BlockText, p.before+raw)
+}
+
+// readCall reads a whole call of an offered tool.
+func (p *Parser) readCall(raw string) (string, string, bool) {
+	inside := strings.Trim(raw[len(callOpen):len(raw)-len(callClose)], space)
+	if strings.HasPrefix(inside, "{") {
+		return readJSON(inside, p.options.Tools)
+	}
+	return readXML(inside, p.options.Tools)
+}
+
+func (p *Parser) emitCall(dst []abi.Event, name, arguments string) []abi.Event {
+	dst = p.close(dst)
+	p.open, p.block = true, abi.BlockToolUse
+	dst = append(dst, abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: p.index, ID: p.options.NewID(), Name: name})
+	for len(arguments) > 0 {
+		n := cutAt(arguments, deltaMax)
+		dst = p.emit(dst, abi.BlockToolUse, arguments[:n])
+		arguments = arguments[n:]
+	}
+	p.calls++
+	return p.close(dst)
+}
+
+// emit adds text to a block of this kind, opening it if need be.
+func (p *Parser) emit(dst []abi.Event, kind abi.BlockKind, text string) []abi.Event {
+	if text == "" {
+		return dst
+	}
+	if p.open && p.block != kind {
+		dst = p.close(dst)
+	}
+	if !p.open {
+		p.open, p.block = true, kind
+		dst = append(dst, abi.Event{Kind: abi.EventBlockStart, Block: kind, Index: p.index})
+	}
+	return append(dst, abi.Event{Kind: abi.EventDelta, Block: kind, Index: p.index, Text: text})
+}
+
+func (p *Parser) close(dst []abi.Event) []abi.Event {
+	if !p.open {
+		return dst
+	}
+	p.open = false
+	dst = append(dst, abi.Event{Kind: abi.EventBlockStop, Block: p.block, Index: p.index})
+	p.index++
+	return dst
+}
+
+// cutAt returns a length of at most most bytes that does not end within a character.
+func cutAt(s string, most int) int {
+	if len(s) <= most {
+		return len(s)
+	}
+	for most > 0 && s[most]&0xc0 == 0x80 {
+		most--
+	}
+	return most
+}
+
+// dropBlankLines drops leading lines of whitespace and keeps the indentation of the first other one.
+func dropBlankLines(s string) string {
+	blank := s[:len(s)-len(strings.TrimLeft(s, space))]
+	return s[strings.LastIndexAny(blank, "\r\n")+1:]
+}
+
+// firstMatch finds the marker that is complete first; of several that end
+// together, the longest. It returns "" if there is none.
+func firstMatch(buf []byte, markers []string) (at int, marker string) {
+	end := len(buf) + 1
+	for _, m := range markers {
+		limit := min(len(buf), end) // a match that ends later does not count
+		i := bytes.Index(buf[:limit], []byte(m))
+		if i < 0 {
+			continue
+		}
+		if i+len(m) < end || len(m) > len(marker) {
+			at, marker, end = i, m, i+len(m)
+		}
+	}
+	return at, marker
+}
+
+// heldSuffix returns the length of the longest end of buf that one of the markers starts with.
+func heldSuffix(buf []byte, markers []string) int {
+	longest := 0
+	for _, m := range markers {
+		for n := min(len(m)-1, len(buf)); n > longest; n-- {
+			if string(buf[len(buf)-n:]) == m[:n] {
+				longest = n
+			}
+		}
+	}
+	return longest
+}

@@ -1,0 +1,336 @@
+package parse
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"corenode/wasm/abi"
+)
+
+var testTools = []Tool{
+	{Name: "search", Schema: json.RawMessage(`{"type":"object","properties":{
+		"q":{"type":"string"},"n":{"type":"integer"},"x":{"type":"number"},"deep":{"type":"boolean"},
+		"tags":{"type":"array"},"opts":{"type":"object"},"maybe":{"type":["integer","null"]},
+		"either":{"anyOf":[{"type":"boolean"},{"$ref":"#/$defs/list"}]},"color":{"enum":["red",3]},
+		"mixed":{"type":["string","integer"]},"shape":{"properties":{}},"loop":{"$ref":"#/$defs/loop"}},
+		"$defs":{"list":{"type":"array"},"loop":{"$ref":"#/$defs/loop"}}}`)},
+	{Name: "noop"},
+}
+
+// block is a whole block, deltas joined.
+type block struct {
+	kind abi.BlockKind
+	name string
+	text string
+}
+
+func (b block) String() string {
+	kind := [...]string{"thinking", "text", "tool"}[b.kind]
+	return fmt.Sprintf("%s %s %q", kind, b.name, b.text)
+}
+
+// collect checks the order of events and joins them to blocks.
+func collect(t testing.TB, events []abi.Event) []block {
+	t.Helper()
+	var blocks []block
+	open := false
+	for i, e := range events {
+		switch e.Kind {
+		case abi.EventBlockStart:
+			if open || int(e.Index) != len(blocks) {
+				t.Fatalf("event %d: start of %d with open %v after %d blocks", i, e.Index, open, len(blocks))
+			}
+			if e.Block == abi.BlockToolUse && (e.ID == "" || e.Name == "") {
+				t.Fatalf("event %d: a call without id or name", i)
+			}
+			open = true
+			blocks = append(blocks, block{kind: e.Block, name: e.Name})
+		case abi.EventDelta:
+			last := len(blocks) - 1
+			if !open || int(e.Index) != last || e.Block != blocks[last].kind || e.Text == "" || !utf8.ValidString(e.Text) {
+				t.Fatalf("event %d: bad delta %+v", i, e)
+			}
+			blocks[last].text += e.Text
+		case abi.EventBlockStop:
+			if !open || int(e.Index) != len(blocks)-1 {
+				t.Fatalf("event %d: bad stop %+v", i, e)
+			}
+			open = false
+		default:
+			t.Fatalf("event %d: kind %d", i, e.Kind)
+		}
+	}
+	if open {
+		t.Fatal("the last block is open")
+	}
+	for _, b := range blocks {
+		if b.kind == abi.BlockToolUse && !json.Valid([]byte(b.text)) {
+			t.Fatalf("arguments are not JSON: %q", b.text)
+		}
+		if b.text == "" || b.kind != abi.BlockToolUse && strings.Trim(b.text, space) == "" {
+			t.Fatalf("an empty block: %v", b)
+		}
+	}
+	return blocks
+}
+
+// parse feeds the pieces and returns blocks and stop reason as one text.
+func parse(t testing.TB, o Options, truncated bool, pieces ...string) string {
+	t.Helper()
+	ids := 0
+	o.NewID = func() string { ids++; return fmt.Sprint("toolu_", ids) }
+	p := New(o)
+	var events []abi.Event
+	for _, piece := range pieces {
+		events = p.Feed(events, piece)
+	}
+	done := p.Done()
+	events = p.Finish(events, truncated)
+	if more := p.Finish(nil, truncated); len(more) > 0 {
+		t.Fatalf("a second Finish gave %v", more)
+	}
+	var b strings.Builder
+	for _, block := range collect(t, events) {
+		fmt.Fprintln(&b, block)
+	}
+	reason, sequence := p.Stop()
+	fmt.Fprintf(&b, "%v %q done=%v", reason, sequence, done)
+	return b.String()
+}
+
+func xml(name string, pairs ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<tool_call>\n<function=%s>\n", name)
+	for i := 0; i < len(pairs); i += 2 {
+		fmt.Fprintf(&b, "<parameter=%s>\n%s\n</parameter>\n", pairs[i], pairs[i+1])
+	}
+	return b.String() + "</function>\n</tool_call>"
+}
+
+var (
+	plainText = Options{}
+	withTools = Options{Tools: testTools}
+	thinking  = Options{Thinking: true, Tools: testTools}
+	single    = Options{Tools: testTools, SingleCall: true}
+)
+
+func stops(s ...string) Options { return Options{Thinking: true, Tools: testTools, Stops: s} }
+
+var samples = []struct {
+	name      string
+	options   Options
+	truncated bool
+	in        string
+	want      string
+}{
+	{"nothing", plainText, false, "", `end_turn "" done=false`},
+	{"text", plainText, false, "Hello\n\n ☃ world. \n", "text  \"Hello\\n\\n ☃ world. \\n\"\nend_turn \"\" done=false"},
+	{"text cut", plainText, true, "Hel", "text  \"Hel\"\nmax_tokens \"\" done=false"},
+	{"blank lines first", plainText, false, "\n  \n  code", "text  \"  code\"\nend_turn \"\" done=false"},
+	{"only blank", plainText, false, " \n ", `end_turn "" done=false`},
+	{"stray close tag", plainText, false, "a</think>b", "text  \"a</think>b\"\nend_turn \"\" done=false"},
+	{"thinking", thinking, false, "\nhm\n\n a \n</think>\n\nyes", "thinking  \"hm\\n\\n a\"\ntext  \"yes\"\nend_turn \"\" done=false"},
+	{"thinking tag repeated", thinking, false, "<think>\nhm</think>yes", "thinking  \"hm\"\ntext  \"yes\"\nend_turn \"\" done=false"},
+	{"model opens thinking", plainText, false, "\n<think>\nhm <think> x\n</think>\n\nyes", "thinking  \"hm <think> x\"\ntext  \"yes\"\nend_turn \"\" done=false"},
+	{"no thought", thinking, false, "\n\n</think>\n\nyes", "text  \"yes\"\nend_turn \"\" done=false"},
+	{"only thought", thinking, true, "a\n\n </thi", "thinking  \"a\\n\\n </thi\"\nmax_tokens \"\" done=false"},
+	{"start held at the end", thinking, true, " <thi", "thinking  \"<thi\"\nmax_tokens \"\" done=false"},
+	{"start held, no thinking", plainText, true, "\n <thi", "text  \" <thi\"\nmax_tokens \"\" done=false"},
+	{"indented answer", thinking, false, "a</think>\n\n    code", "thinking  \"a\"\ntext  \"    code\"\nend_turn \"\" done=false"},
+	{"xml call", thinking, false, "hm</think>\n\nLet me.\n\n" + xml("search", "q", "x < y && </div>\n\nline", "n", "3") + "\n",
+		"thinking  \"hm\"\ntext  \"Let me.\"\ntool search \"{\\\"q\\\":\\\"x < y && </div>\\\\n\\\\nline\\\",\\\"n\\\":3}\"\ntool_use \"\" done=false"},
+	{"types", withTools, false, xml("search", "n", "-007", "x", "1.50", "deep", "True", "tags", `[1, "a b"]`, "opts", "{\n \"a\": {} }", "maybe", "NULL", "q", "3"),
+		`tool search "{\"n\":-7,\"x\":1.50,\"deep\":true,\"tags\":[1,\"a b\"],\"opts\":{\"a\":{}},\"maybe\":null,\"q\":\"3\"}"` + "\ntool_use \"\" done=false"},
+	{"unions", withTools, false, xml("search", "maybe", "4", "either", "[1]", "color", "3", "mixed", "12", "shape", "{}", "loop", "1", "other", "5"),
+		`tool search "{\"maybe\":4,\"either\":[1],\"color\":3,\"mixed\":12,\"shape\":{},\"loop\":\"1\",\"other\":\"5\"}"` + "\ntool_use \"\" done=false"},
+	{"mistyped", withTools, false, xml("search", "n", "three", "x", "inf", "deep", "yes", "tags", "{}", "opts", "{'a': 1}", "color", "red"),
+		`tool search "{\"n\":\"three\",\"x\":\"inf\",\"deep\":\"yes\",\"tags\":\"{}\",\"opts\":\"{'a': 1}\",\"color\":\"red\"}"` + "\ntool_use \"\" done=false"},
+	{"numbers", withTools, false, xml("search", "n", "42.0", "x", "+1e2", "maybe", "123456789012345678901"),
+		`tool search "{\"n\":42,\"x\":100,\"maybe\":123456789012345678901}"` + "\ntool_use \"\" done=false"},
+	{"one line break off", withTools, false, xml("search", "q", "\n a \n"), `tool search "{\"q\":\"\\n a \\n\"}"` + "\ntool_use \"\" done=false"},
+	{"no parameters", withTools, false, xml("noop"), `tool noop "{}"` + "\ntool_use \"\" done=false"},
+	{"tags in a value", withTools, false, xml("search", "q", "a</parameter> b </tool_call> <tool_call> <parameter=z>"),
+		`tool search "{\"q\":\"a</parameter> b </tool_call> <tool_call> <parameter=z>\"}"` + "\ntool_use \"\" done=false"},
+	{"parameter not closed", withTools, false, "<tool_call><function=search><parameter=q>\nx\n</function></tool_call>", `tool search "{\"q\":\"x\"}"` + "\ntool_use \"\" done=false"},
+	{"parameter twice", withTools, false, xml("search", "q", "a", "n", "1", "q", "b"), `tool search "{\"q\":\"b\",\"n\":1}"` + "\ntool_use \"\" done=false"},
+	{"json call", withTools, false, "<tool_call>\n{\"name\": \"search\", \"arguments\": {\"q\": \"</tool_call> \\\" <b>\", \"n\": 1.0}}\n</tool_call>",
+		`tool search "{\"q\":\"</tool_call> \\\" <b>\",\"n\":1.0}"` + "\ntool_use \"\" done=false"},
+	{"json in a string", withTools, false, `<tool_call>{"name":"search","arguments":"{\"q\": 1}"}</tool_call>`, `tool search "{\"q\":1}"` + "\ntool_use \"\" done=false"},
+	{"json without arguments", withTools, false, `<tool_call>{"name":"noop"}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
+	{"two calls", withTools, false, "a\n" + xml("noop") + "\n" + xml("search", "q", "1") + "\nb\n",
+		"text  \"a\"\ntool noop \"{}\"\ntool search \"{\\\"q\\\":\\\"1\\\"}\"\ntext  \"b\\n\"\ntool_use \"\" done=false"},
+	{"single call", single, false, "a " + xml("noop") + xml("search", "q", "1"), "text  \"a\"\ntool noop \"{}\"\ntool_use \"\" done=true"},
+	{"call ends thinking", thinking, false, "hm\n" + xml("noop"), "thinking  \"hm\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"mention in thinking", thinking, false, "use <tool_call> now</think>" + xml("noop"), "thinking  \"use <tool_call> now\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"mention in text", withTools, false, "use  <tool_call> <b>", "text  \"use  <tool_call> <b>\"\nend_turn \"\" done=false"},
+	{"no tools", plainText, false, xml("noop"), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
+	{"no tools, thinking", Options{Thinking: true}, false, "<tool_call></think>x", "thinking  \"<tool_call>\"\ntext  \"x\"\nend_turn \"\" done=false"},
+	{"unknown tool", withTools, false, "a\n\n" + xml("rm") + " b", fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n\n"+xml("rm")+" b")},
+	{"unknown tool, json", withTools, false, `<tool_call>{"name":"rm"}</tool_call>`, "text  \"<tool_call>{\\\"name\\\":\\\"rm\\\"}</tool_call>\"\nend_turn \"\" done=false"},
+	{"broken json", withTools, false, `<tool_call>{"name":"noop",}</tool_call>` + xml("noop"), "text  \"<tool_call>{\\\"name\\\":\\\"noop\\\",}</tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"arguments no object", withTools, false, `<tool_call>{"name":"noop","arguments":[1]}</tool_call>`, "text  \"<tool_call>{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":[1]}</tool_call>\"\nend_turn \"\" done=false"},
+	{"broken xml", withTools, false, "<tool_call><function=noop></tool_call> x", "text  \"<tool_call><function=noop></tool_call> x\"\nend_turn \"\" done=false"},
+	{"prose in a function", withTools, false, "<tool_call><function=noop>hi</function></tool_call>", "text  \"<tool_call><function=noop>hi</function></tool_call>\"\nend_turn \"\" done=false"},
+	{"call cut", withTools, true, "a\n<tool_call>\n<function=search>\n<parameter=q>\nx", "text  \"a\\n<tool_call>\\n<function=search>\\n<parameter=q>\\nx\"\nmax_tokens \"\" done=false"},
+	{"call cut while thinking", thinking, true, "a\n<tool_call>{", "thinking  \"a\"\ntext  \"<tool_call>{\"\nmax_tokens \"\" done=false"},
+	{"second call cut", withTools, true, xml("noop") + "\n<tool_call>\n<func", "tool noop \"{}\"\ntext  \"<tool_call>\\n<func\"\nmax_tokens \"\" done=false"},
+	{"cut after a call", withTools, true, xml("noop") + "\nand", "tool noop \"{}\"\ntext  \"and\"\ntool_use \"\" done=false"},
+	{"stop", stops("END"), false, "ENDx</think>a ENDb", "thinking  \"ENDx\"\ntext  \"a \"\nstop_sequence \"END\" done=true"},
+	{"stop first", stops("END"), false, "t</think>\n END b", "thinking  \"t\"\nstop_sequence \"END\" done=true"},
+	{"stop not in a call", stops("noop", "<tool_call>x"), false, "t</think>" + xml("noop") + "a noop b", "thinking  \"t\"\ntool noop \"{}\"\ntext  \"a \"\nstop_sequence \"noop\" done=true"},
+	{"stop that is complete first", stops("abcd", "bc", ""), false, "</think>xabcd", "text  \"xa\"\nstop_sequence \"bc\" done=true"},
+	{"longest of two stops", stops("c", "abc"), false, "</think>xabc", "text  \"x\"\nstop_sequence \"abc\" done=true"},
+	{"nearly a stop", stops("aab"), false, "</think>aaaab", "text  \"aa\"\nstop_sequence \"aab\" done=true"},
+	{"never a stop", stops("aab"), false, "</think>aaa", "text  \"aaa\"\nend_turn \"\" done=false"},
+	{"stop of line breaks", stops("\n\n"), false, "</think>\n\na\n\nb", "text  \"a\"\nstop_sequence \"\\n\\n\" done=true"},
+}
+
+func TestSamples(t *testing.T) {
+	if len(samples) == 0 {
+		t.Fatal("no samples")
+	}
+	for _, s := range samples {
+		if got := parse(t, s.options, s.truncated, s.in); got != s.want {
+			t.Errorf("%s:\n got %s\nwant %s", s.name, got, s.want)
+		}
+	}
+}
+
+// TestSplits cuts every sample at every place, into single characters and at
+// random, and wants the same blocks each time.
+func TestSplits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, s := range samples {
+		var ends []int // where a character ends
+		for i := range s.in {
+			ends = append(ends, i)
+		}
+		for _, i := range ends {
+			if got := parse(t, s.options, s.truncated, s.in[:i], s.in[i:]); got != s.want {
+				t.Fatalf("%s cut at %d:\n got %s\nwant %s", s.name, i, got, s.want)
+			}
+		}
+		if got := parse(t, s.options, s.truncated, strings.Split(s.in, "")...); got != s.want {
+			t.Fatalf("%s by character:\n got %s\nwant %s", s.name, got, s.want)
+		}
+		for range 20 {
+			if got := parse(t, s.options, s.truncated, randomCut(rng, s.in)...); got != s.want {
+				t.Fatalf("%s at random:\n got %s\nwant %s", s.name, got, s.want)
+			}
+		}
+	}
+}
+
+func randomCut(rng *rand.Rand, s string) []string {
+	var pieces []string
+	for s != "" {
+		n := cutAt(s, 1+rng.IntN(12))
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(s)
+		}
+		pieces, s = append(pieces, s[:n]), s[n:]
+	}
+	return pieces
+}
+
+// TestHeldMax wants a call that does not end to come out as text, and what follows to be read on.
+func TestHeldMax(t *testing.T) {
+	long := "<tool_call>{\"" + strings.Repeat("é", heldMax/2) + "\"}</tool_call>"
+	for _, pieces := range [][]string{{long + xml("noop")}, {long[:heldMax-3], long[heldMax-3:], xml("noop")}} {
+		got := parse(t, withTools, false, pieces...)
+		if want := fmt.Sprintf("text  %q\ntool noop \"{}\"\ntool_use \"\" done=false", long); got != want {
+			t.Errorf("got %d bytes, want %d", len(got), len(want))
+		}
+	}
+}
+
+// TestLongArguments wants arguments cut into deltas that are whole characters.
+func TestLongArguments(t *testing.T) {
+	value := strings.Repeat("aé☃", 5000)
+	p := New(Options{Tools: testTools, NewID: func() string { return "toolu_1" }})
+	events := p.Finish(p.Feed(nil, xml("search", "q", value)), false)
+	blocks := collect(t, events)
+	if len(events) < 5 || len(blocks) != 1 || blocks[0].text != `{"q":"`+value+`"}` {
+		t.Fatalf("%d events, %d blocks", len(events), len(blocks))
+	}
+}
+
+// TestStreaming wants text out as soon as nothing can be made of it any more.
+func TestStreaming(t *testing.T) {
+	p := New(stops("STOP"))
+	steps := []struct{ in, out string }{
+		{"\n", ""}, {"hm ", "hm"}, {"so", " so"}, {"</th", ""}, {"ird", "</third"}, {"</think>", ""},
+		{"\n\n", ""}, {"Yes", "Yes"}, {" <tool", ""}, {"box>", " <toolbox>"}, {"STO", ""}, {"RE", "STORE"},
+	}
+	for i, s := range steps {
+		var got string
+		for _, e := range p.Feed(nil, s.in) {
+			got += e.Text
+		}
+		if got != s.out {
+			t.Errorf("step %d: %q gave %q, want %q", i, s.in, got, s.out)
+		}
+		if want := i < 5; p.InThinking() != want {
+			t.Errorf("step %d: InThinking is %v", i, !want)
+		}
+	}
+}
+
+// FuzzParse wants no panic, whole events, the same blocks for any cut, and no
+// text lost: what comes out is the input without tags and whitespace.
+func FuzzParse(f *testing.F) {
+	for _, s := range samples {
+		f.Add(s.in, "END", true, true, uint64(7))
+		f.Add(s.in, "", false, true, uint64(8))
+		f.Add(s.in, "\n", true, false, uint64(9))
+	}
+	f.Fuzz(func(t *testing.T, in, stop string, think, tools bool, seed uint64) {
+		in = strings.ToValidUTF8(in, "?")
+		o := Options{Thinking: think, Stops: []string{strings.ToValidUTF8(stop, "?")}}
+		if tools {
+			o.Tools = testTools
+		}
+		want := parse(t, o, false, in)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		if got := parse(t, o, false, randomCut(rng, in)...); got != want {
+			t.Fatalf("cut:\n got %s\nwhole %s", got, want)
+		}
+		o.Stops = nil // without calls and stops nothing but thinking tags and whitespace goes
+		o.NewID = func() string { return "toolu_1" }
+		p := New(o)
+		var out strings.Builder
+		for _, e := range p.Finish(p.Feed(nil, in), false) {
+			out.WriteString(e.Text)
+		}
+		reason, _ := p.Stop()
+		if reason != abi.StopToolUse && bare(in) != bare(out.String()) {
+			t.Fatalf("in %q\nout %q", in, out.String())
+		}
+	})
+}
+
+// bare drops what the parser may drop, until nothing of it is left: what
+// remains does not depend on the order of dropping.
+func bare(s string) string {
+	drop := strings.NewReplacer("<think>", "", "</think>", "", " ", "", "\n", "", "\r", "", "\t", "")
+	for {
+		next := drop.Replace(s)
+		if next == s {
+			return s
+		}
+		s = next
+	}
+}
+
+func BenchmarkFeed(b *testing.B) {
+	b.ReportAllocs()
+	p := New(Options{Tools: testTools, Stops: []string{"\n\nHuman:"}})
+	var events []abi.Event
+	for b.Loop() {
+		events = p.Feed(events[:0], " token")
+	}
+}

@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"corenode/engine/messages"
+	"corenode/engine/parse"
+	"corenode/engine/sample"
+	"corenode/engine/template"
+	"corenode/wasm/abi"
+)
+
+// Prepare renders and tokenizes a parsed body and checks it against the
+// model: everything that can refuse the request is decided here. Errors are
+// *abi.Error. It is safe for concurrent use.
+//
+// A replayed thinking block is used the same way whether its signature holds
+// or not: even text that the model wrote may spell a control token that
+// somebody asked it to repeat, so all content is guarded alike.
+func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
+	params, err := e.sampling(q)
+	if err != nil {
+		return nil, err
+	}
+	prompt, thinking, err := e.prompt(q)
+	if err != nil {
+		return nil, err
+	}
+	if len(prompt)+q.MaxTokens > e.info.ContextLength {
+		return nil, invalidf("max_tokens", "the prompt has %d tokens and max_tokens is %d: together more than the context window of %d",
+			len(prompt), q.MaxTokens, e.info.ContextLength)
+	}
+	if q.MaxTokens > e.info.OutputMax {
+		return nil, invalidf("max_tokens", "%d is over %d, the most this model produces", q.MaxTokens, e.info.OutputMax)
+	}
+	return &Request{
+		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: q.MaxTokens, Sampling: params,
+		Parse: parse.Options{
+			Thinking: thinking, Tools: offered(q), Stops: q.StopSequences,
+			SingleCall: q.ToolChoice.DisableParallel, NewID: newToolID,
+		},
+		Snapshots: e.snapshots(prompt), Conversation: conversation(q),
+	}, nil
+}
+
+// Count returns the number of prompt tokens of a body, the number that a
+// request with the same body reports as input.
+func (e *Engine) Count(q *messages.Request) (int, error) {
+	prompt, _, err := e.prompt(q)
+	return len(prompt), err
+}
+
+// prompt renders the body through the model's template and tokenizes it. It
+// also says whether the output starts inside thinking.
+func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking bool, err error) {
+	in, prefill := e.input(q)
+	text, err := e.template.Render(in)
+	if err != nil {
+		return nil, false, templateError(err)
+	}
+	thinking = template.StartsThinking(text)
+	ids = make([]int32, 0, len(text)/3+8)
+	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, string(e.tokenizer.Bytes(id))) {
+		ids = append(ids, id)
+	}
+	ids = e.tokenizer.EncodePrompt(ids, text+prefill)
+	if len(ids) == 0 {
+		return nil, false, invalidf("messages", "the prompt is empty")
+	}
+	return ids, thinking, nil
+}
+
+// templateError turns a template's own refusal into the client's error: what
+// it raises is about the conversation it was given.
+func templateError(err error) error {
+	if raised, ok := errors.AsType[*template.Raised](err); ok {
+		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Param: "messages",
+			Msg: "messages: the model's chat template refuses this conversation: " + raised.Message, Err: err}
+	}
+	return &abi.Error{Kind: abi.Internal, Op: "engine.Prepare", Msg: "the chat template did not render", Err: err}
+}
+
+// input is the body as the template wants it. A final assistant message is
+// not a turn but the beginning of the answer: it comes back as prefill, and
+// since the answer has begun, no thinking is opened.
+func (e *Engine) input(q *messages.Request) (in template.Input, prefill string) {
+	guard := e.tokenizer.Protect
+	in = template.Input{GenerationPrompt: true, Thinking: q.Thinking}
+	if q.ToolChoice.Mode != "none" {
+		for _, t := range q.Tools {
+			in.Tools = append(in.Tools, e.toolObject(t))
+		}
+	}
+	msgs := q.Messages
+	system := []string{}
+	if q.System != "" {
+		system = append(system, q.System)
+	}
+	for len(msgs) > 0 && msgs[0].Role == "system" {
+		system = append(system, blockTexts(msgs[0].Blocks))
+		msgs = msgs[1:]
+	}
+	if len(system) > 0 {
+		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(strings.Join(system, "\n"))})
+	}
+	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
+		in.Thinking = false
+		prefill = guard(strings.TrimRight(blockTexts(msgs[last].Blocks), " \t\r\n"))
+		msgs = msgs[:last]
+	}
+	for i := range msgs {
+		in.Messages = e.appendMessage(in.Messages, msgs, i)
+	}
+	return in, prefill
+}
+
+// prefillable says whether a final message begins the answer: the
+// assistant's, with text and no call.
+func prefillable(m messages.Message) bool {
+	return m.Role == "assistant" && blockTexts(m.Blocks) != "" &&
+		!slices.ContainsFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.ToolUse })
+}
+
+func blockTexts(blocks []messages.Block) string {
+	var s []string
+	for _, b := range blocks {
+		if b.Type == messages.Text {
+			s = append(s, b.Text)
+		}
+	}
+	return strings.Join(s, "\n")
+}
+
+// appendMessage appends message i as the template's messages: a user message
+// becomes its tool results, in the order of the calls, and then its text.
+// System messages after the first turn read as the user's, so that templates
+// which want one system message at the front take the conversation.
+func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, i int) []template.Message {
+	m, guard := msgs[i], e.tokenizer.Protect
+	if m.Role == "assistant" {
+		return append(dst, e.assistant(m))
+	}
+	results := slices.DeleteFunc(slices.Clone(m.Blocks), func(b messages.Block) bool { return b.Type != messages.ToolResult })
+	if i > 0 {
+		order := callOrder(msgs[i-1])
+		slices.SortStableFunc(results, func(a, b messages.Block) int { return order(a.ID) - order(b.ID) })
+	}
+	for _, r := range results {
+		text := r.Text
+		if r.IsError {
+			text = "Error: " + text
+		}
+		dst = append(dst, template.Message{Role: "tool", Content: guard(text)})
+	}
+	if len(results) == 0 || slices.ContainsFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.Text }) {
+		dst = append(dst, template.Message{Role: "user", Content: guard(blockTexts(m.Blocks))})
+	}
+	return dst
+}
+
+// callOrder ranks tool call ids by their place in a message; unknown ids come last.
+func callOrder(m messages.Message) func(id string) int {
+	return func(id string) int {
+		i := slices.IndexFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.ToolUse && b.ID == id })
+		if i < 0 {
+			return len(m.Blocks)
+		}
+		return i
+	}
+}
+
+func (e *Engine) assistant(m messages.Message) template.Message {
+	out := template.Message{Role: "assistant", Content: e.tokenizer.Protect(blockTexts(m.Blocks))}
+	for _, b := range m.Blocks {
+		switch b.Type {
+		case messages.Thinking:
+			out.Reasoning, out.HasReasoning = out.Reasoning+e.tokenizer.Protect(b.Text), true
+		case messages.ToolUse:
+			out.ToolCalls = append(out.ToolCalls, template.ToolCall{
+				Name: e.tokenizer.Protect(b.Name), Arguments: e.protectJSON(b.Input)})
+		}
+	}
+	return out
+}
+
+// toolObject is a tool in the form that templates expect, keys in the order
+// that models were trained on.
+func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
+	b := []byte(`{"type":"function","function":{"name":`)
+	b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Name))
+	if t.Description != "" {
+		b = append(b, `,"description":`...)
+		b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Description))
+	}
+	b = append(b, `,"parameters":`...)
+	b = append(b, e.protectJSON(t.Schema)...)
+	return append(b, "}}"...)
+}
+
+// protectJSON guards the strings of a JSON text. Escapes could spell a
+// special in disguise, so a text with any is rewritten string by string.
+func (e *Engine) protectJSON(raw json.RawMessage) json.RawMessage {
+	if !bytes.ContainsRune(raw, '\\') {
+		return json.RawMessage(e.tokenizer.Protect(string(raw)))
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	var out bytes.Buffer
+	enc := jsontext.NewEncoder(&out)
+	for {
+		t, err := dec.ReadToken()
+		if err != nil { // the end: the text was checked when the body was parsed
+			return bytes.TrimSpace(out.Bytes())
+		}
+		if t.Kind() == '"' {
+			t = jsontext.String(e.tokenizer.Protect(t.String()))
+		}
+		if err := enc.WriteToken(t); err != nil { // two keys that differ only by their guards cannot be
+			return bytes.TrimSpace(out.Bytes())
+		}
+	}
+}
+
+// offered are the tools whose calls the parser recognizes.
+func offered(q *messages.Request) (tools []parse.Tool) {
+	if q.ToolChoice.Mode == "none" {
+		return nil
+	}
+	for _, t := range q.Tools {
+		tools = append(tools, parse.Tool{Name: t.Name, Schema: t.Schema})
+	}
+	return tools
+}
+
+// sampling is the model's defaults with what the request says.
+func (e *Engine) sampling(q *messages.Request) (sample.Params, error) {
+	p := e.defaults
+	if q.Temperature != nil {
+		p.Temperature = float32(*q.Temperature)
+	}
+	if q.TopP != nil {
+		p.TopP = float32(*q.TopP)
+	}
+	if q.TopK != nil {
+		p.TopK = *q.TopK
+	}
+	if err := p.Validate(); err != nil {
+		return p, invalidf("", "%v", err)
+	}
+	p.Seed = newSeed()
+	return p, nil
+}
+
+// snapshots are the places in a prompt where the next request of the
+// conversation may part from this one: after the system turn, and before the
+// answer. Both are starts of a turn, which the frame's token marks.
+func (e *Engine) snapshots(prompt []int32) []int {
+	if e.turn < 0 {
+		return nil
+	}
+	var at []int
+	first := slices.Index(prompt, e.turn)
+	if first < 0 {
+		return nil
+	}
+	if second := slices.Index(prompt[first+1:], e.turn); second >= 0 {
+		at = append(at, first+1+second)
+	}
+	for last := len(prompt) - 1; last > first; last-- {
+		if prompt[last] == e.turn {
+			if len(at) == 0 || at[0] != last {
+				at = append(at, last)
+			}
+			break
+		}
+	}
+	return at
+}
+
+// conversation hashes what stays the same over a conversation's requests.
+func conversation(q *messages.Request) [32]byte {
+	h := sha256.New()
+	write := func(s string) {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	write(q.System)
+	for _, t := range q.Tools {
+		write(t.Name)
+		write(t.Description)
+		h.Write(t.Schema)
+	}
+	for _, m := range q.Messages {
+		if m.Role == "user" {
+			write(blockTexts(m.Blocks))
+			break
+		}
+	}
+	return [32]byte(h.Sum(nil))
+}

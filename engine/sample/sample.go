@@ -1,0 +1,226 @@
+// Package sample turns logits into tokens. It is pure: the same parameters,
+// logits and number of tokens so far give the same token.
+//
+// The steps, in order: masked ids are removed; penalties change the logits of
+// tokens generated before; temperature divides; top_k, top_p and min_p each
+// remove the least likely tokens; one draw picks among what is left. Tokens are
+// ordered by logit, equal ones by lower id, and each filter keeps a prefix of
+// that order, so one cut describes them all.
+//
+// Draw n of a sequence is a function of (Seed, n), n being the number of tokens
+// accepted so far: other sequences in the batch, a preemption or a sampler
+// rebuilt by accepting the same tokens do not change it.
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Params say how tokens are drawn. The zero value is greedy.
+type Params struct {
+	// Temperature divides the logits. 0 takes the most likely token. No upper
+	// bound: large values approach a uniform draw.
+	Temperature float32
+	// TopP keeps the fewest most likely tokens whose probabilities, among those
+	// that TopK kept, sum to at least TopP; always one. 1 keeps all.
+	TopP float32
+	// MinP removes tokens less likely than MinP times the most likely one. 0 keeps all.
+	MinP float32
+	// TopK keeps the most likely tokens. 0 keeps all.
+	TopK int
+	// PresencePenalty is subtracted from the logit of every token generated before.
+	PresencePenalty float32
+	// FrequencyPenalty is subtracted once for each time the token was generated.
+	FrequencyPenalty float32
+	// RepetitionPenalty divides positive and multiplies negative logits of tokens
+	// generated before; it goes before the other two. 1, and 0, mean none.
+	RepetitionPenalty float32
+	// Seed selects the sequence of draws.
+	Seed uint64
+}
+
+const repetitionMax = 100
+
+// Validate reports every value that is out of bounds.
+func (p Params) Validate() error {
+	var errs []error
+	check := func(name string, x, lo, hi float32) {
+		if !(x >= lo && x <= hi) {
+			errs = append(errs, fmt.Errorf("%s is %g, want %g to %g", name, x, lo, hi))
+		}
+	}
+	check("temperature", p.Temperature, 0, math.MaxFloat32)
+	check("top_p", p.TopP, 0, 1)
+	check("min_p", p.MinP, 0, 1)
+	if p.TopK < 0 {
+		errs = append(errs, fmt.Errorf("top_k is %d, want 0 or more", p.TopK))
+	}
+	check("presence_penalty", p.PresencePenalty, -2, 2)
+	check("frequency_penalty", p.FrequencyPenalty, -2, 2)
+	check("repetition_penalty", p.RepetitionPenalty, 0, repetitionMax)
+	return errors.Join(errs...)
+}
+
+func (p Params) penalize() bool {
+	return p.PresencePenalty != 0 || p.FrequencyPenalty != 0 ||
+		p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1
+}
+
+// Sampler draws the tokens of one sequence. Its scratch memory grows to what the
+// parameters need (TopK entries, or a few KiB) and is then reused.
+type Sampler struct {
+	p        Params
+	mask     []int32
+	accepted uint64 // tokens so far: the number of the next draw
+
+	// Generated tokens and how often, in order of first appearance; only kept
+	// when a penalty uses them. at finds a token's entry.
+	seen []tally
+	at   map[int32]int32
+
+	found  []candidate
+	blocks []float64
+	bins   []bin
+}
+
+type tally struct{ id, count int32 }
+
+// New returns a sampler for valid parameters. mask lists ids that are never
+// sampled; ids outside the vocabulary do not matter. The caller must not change it.
+func New(p Params, mask []int32) *Sampler {
+	s := &Sampler{p: p, mask: mask}
+	if p.penalize() {
+		s.at = map[int32]int32{}
+	}
+	return s
+}
+
+// Accept makes token part of the sequence. Call it once for every token after
+// sampling it, or again for all of them to rebuild a sampler.
+func (s *Sampler) Accept(token int32) {
+	s.accepted++
+	if s.at == nil {
+		return
+	}
+	i, ok := s.at[token]
+	if !ok {
+		i = int32(len(s.seen))
+		s.at[token] = i
+		s.seen = append(s.seen, tally{id: token})
+	}
+	s.seen[i].count++
+}
+
+// Sample draws the next token. It overwrites logits. NaN counts as impossible
+// and +Inf as certain (the lowest such id). If no token is possible, the result is the
+// lowest id that is not masked.
+func (s *Sampler) Sample(logits []float32) int32 {
+	s.adjust(logits)
+	var id int32
+	switch k := s.p.TopK; {
+	case s.p.Temperature == 0 || k == 1 || s.p.TopP == 0:
+		id = Greedy(logits)
+	case k > 0 && k < len(logits):
+		id = s.sampleFew(logits, k)
+	default:
+		id = s.sampleAll(logits)
+	}
+	if id < 0 || !(logits[id] > minusInf) {
+		return s.lowest(logits)
+	}
+	return id
+}
+
+var minusInf = float32(math.Inf(-1))
+
+// adjust applies penalties and the mask.
+func (s *Sampler) adjust(logits []float32) {
+	repeat := s.p.RepetitionPenalty
+	if repeat == 0 {
+		repeat = 1
+	}
+	for _, t := range s.seen {
+		if t.id < 0 || int(t.id) >= len(logits) {
+			continue
+		}
+		x := &logits[t.id]
+		if *x > 0 {
+			*x /= repeat
+		} else {
+			*x *= repeat
+		}
+		*x -= float32(t.count)*s.p.FrequencyPenalty + s.p.PresencePenalty
+	}
+	for _, id := range s.mask {
+		if id >= 0 && int(id) < len(logits) {
+			logits[id] = minusInf
+		}
+	}
+}
+
+// lowest is the lowest id that is not masked; 0 when all are.
+func (s *Sampler) lowest(logits []float32) int32 {
+	masked := make(map[int32]bool, len(s.mask)) // not the usual path: the model gave no usable logit
+	for _, id := range s.mask {
+		masked[id] = true
+	}
+	for i := range logits {
+		if !masked[int32(i)] {
+			return int32(i)
+		}
+	}
+	return 0
+}
+
+// Greedy is the first index of the largest value. NaN never wins; it is 0 when nothing
+// is larger than -Inf.
+func Greedy(logits []float32) int32 {
+	best, at := minusInf, 0
+	for {
+		next := above(logits[at:], best)
+		if next < 0 {
+			return int32(at)
+		}
+		at += next
+		best = logits[at]
+	}
+}
+
+// above is the first index of a value above bar, or -1. A loop that only compares
+// with a constant runs at three times the speed of one that also updates a
+// maximum, which changes only some ten times in a vocabulary.
+func above(logits []float32, bar float32) int {
+	for i, x := range logits {
+		if x > bar {
+			return i
+		}
+	}
+	return -1
+}
+
+// draw is uniform in [0, 1), a function of the seed and the tokens so far.
+func (s *Sampler) draw() float64 {
+	return float64(mix(mix(s.p.Seed)+s.accepted*0x9e3779b97f4a7c15)>>11) / (1 << 53)
+}
+
+// mix is a bijection that spreads every input bit over the output: the finalizer
+// of the splitmix64 generator.
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// softmax turns logits into weights relative to the largest one. float64 keeps
+// the quotient finite for every float32 temperature.
+type softmax struct{ most, scale float64 }
+
+func (s *Sampler) softmax(most float32) softmax {
+	return softmax{float64(most), 1 / float64(s.p.Temperature)}
+}
+
+func (f softmax) weight(x float32) float64 { return exp((float64(x) - f.most) * f.scale) }

@@ -1,0 +1,52 @@
+package sched
+
+import "fmt"
+
+// Check verifies the scheduler's books, and its pool's, from scratch: for
+// tests and for builds with the tag invariants, after each step.
+func (s *Scheduler) Check() error {
+	if len(s.running) > s.config.SequencesMax {
+		return fmt.Errorf("sched: %d run in %d slots", len(s.running), s.config.SequencesMax)
+	}
+	running := map[*account]int{}
+	for i, q := range s.running {
+		if q.phase != phaseRunning || !q.table.IsOpen() || i > 0 && s.running[i-1].order >= q.order {
+			return fmt.Errorf("sched: running sequence %d at %d is in phase %d, table open %v", q.ID, i, q.phase, q.table.IsOpen())
+		}
+		running[q.account]++
+	}
+	waiting, fresh, holders, held := 0, 0, 0, 0
+	var tokens int64
+	for name, a := range s.accounts {
+		if a.running != running[a] || a.live < a.running+a.queue.len || (a.heapAt >= 0) != (a.queue.len > 0) ||
+			a.links[inSlotless].in != (a.queue.len > 0 && a.running == 0) || a.links[inIdle].in != (a.live == 0) {
+			return fmt.Errorf("sched: account %q: %d run, books say %+v", name, running[a], *a)
+		}
+		delete(running, a)
+		var last uint64
+		for q := a.queue.head; q != nil; q = q.links[inQueue].next {
+			waiting++
+			if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in ||
+				q.links[inHolders].in != (len(q.table.Pages) > 0) {
+				return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages", q.ID, q.phase, q.order, last, len(q.table.Pages))
+			}
+			last = q.order
+			if q.fresh {
+				fresh++
+				tokens += int64(q.Prompt)
+			}
+			if q.links[inHolders].in {
+				holders++
+				held += len(q.table.Pages)
+			}
+		}
+	}
+	if len(running) > 0 || waiting != s.waiting || fresh != s.fresh.len || tokens != s.freshTokens || holders != s.holders.len || held != s.heldPages {
+		return fmt.Errorf("sched: %d wait, %d fresh with %d tokens, %d hold pages; books say %d, %d, %d, %d",
+			waiting, fresh, tokens, holders, s.waiting, s.fresh.len, s.freshTokens, s.holders.len)
+	}
+	if s.idle.len > idleAccountsMax {
+		return fmt.Errorf("sched: %d idle accounts are remembered", s.idle.len)
+	}
+	return s.pool.Check()
+}

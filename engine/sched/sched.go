@@ -1,0 +1,302 @@
+// Package sched decides what each step of the engine computes: continuous
+// batching over kv's pages. It is pure: time is an argument, nothing waits.
+//
+// A sequence waits in its account's queue, runs (has one of SequencesMax
+// slots, and in every step either one next token or a piece of its prefill),
+// and is done. It loses slot and pages when it is preempted or paused and
+// computes its tokens anew later, with whatever the prefix cache still has.
+//
+// A step is planned in this order:
+//
+//   - Decode: each running sequence with one token to compute gets it.
+//   - Admission: the account that was served least so far goes first, first
+//     come first served within an account. Service is counted in tokens, and
+//     an account that comes back is lifted to those that wait (virtual token
+//     counters). The first in line is never passed over for one that would
+//     fit better, so large prompts do not starve.
+//   - Prefill: what is left of the step, and at most ChunkTokens beside
+//     decodes, goes to prefills in pieces: by service again, but in quanta, so
+//     that accounts do not alternate with every piece.
+//
+// Pieces end at absolute multiples of 64, at the end of the tokens, or where a
+// snapshot is to be taken (a page multiple).
+//
+// When pages run out, in this order: cached pages, then session pins (both in
+// kv), then the hits held for waiting sequences, latest arrival first, then a
+// running sequence is preempted: the latest arrival of the account with most
+// running ones, or of all where none has two. So the sequence that arrived
+// first is never preempted unless it is alone, and alone it fits, as Add has
+// made sure: it always makes progress, and then the next one does.
+//
+// When the account served least has nothing running, it waits at most FairWait
+// for a slot and pages while others run two or more: the latest of those are
+// preempted for it. After ten times FairWait that holds for any account.
+//
+// A Scheduler and its pool are not safe for concurrent use: the step loop owns both.
+package sched
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"corenode/engine/kv"
+)
+
+// ErrQueueFull says that QueueMax, QueueAccountMax or QueueTokensMax is reached.
+var ErrQueueFull = errors.New("sched: queue is full")
+
+// TooLargeError says that a sequence could not run even if it were alone.
+type TooLargeError struct {
+	Tokens    int // prompt and the most it may generate
+	TokensMax int // what the page pool holds
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("sched: sequence of up to %d tokens, the page pool holds %d", e.Tokens, e.TokensMax)
+}
+
+// Align is what pieces of a prefill end at multiples of: the chunk of the
+// recurrence's parallel form.
+const Align = 64
+
+// Config is fixed for the life of a Scheduler.
+type Config struct {
+	// StepTokensMax is the most rows of one step, at least SequencesMax + Align
+	// so that decodes always leave room for a piece of prefill.
+	StepTokensMax int
+	// SequencesMax is the number of slots, at least 1.
+	SequencesMax int
+	// ChunkTokens is the most prefill rows of a step in which something
+	// decodes, a multiple of Align: the bound of what a prompt adds to a gap
+	// between two tokens of another sequence.
+	ChunkTokens int
+	// QueueMax is the most sequences that wait for their first slot, at least 1.
+	QueueMax int
+	// QueueAccountMax is the most of those of one account; 0 is QueueMax.
+	QueueAccountMax int
+	// QueueTokensMax is the most prompt tokens of those; a single sequence may
+	// have more when no other waits. 0 is no bound.
+	QueueTokensMax int64
+	// QueueTimeout is how long a sequence may wait for its first slot; 0 is no bound.
+	QueueTimeout time.Duration
+	// FairWait is how long an account of which nothing runs waits, when it is
+	// the one served least, before it takes a slot or pages from an account that
+	// runs several; any account, after ten times as long, also goes first.
+	FairWait time.Duration
+	// DecodeSnapshotTokens is the distance at which decoding moves a snapshot of
+	// its state along, so that the next turn can go on from the end of this
+	// one: a multiple of the page size, 0 for none. Each move copies one state.
+	DecodeSnapshotTokens int
+}
+
+// Validate names every field that is out of bounds for a page size.
+func (c Config) Validate(pageTokens int) error {
+	var errs []error
+	bad := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	bad(c.SequencesMax >= 1, "sequences max is %d, want at least 1", c.SequencesMax)
+	bad(c.StepTokensMax >= c.SequencesMax+Align, "step tokens max is %d, want at least sequences max + %d = %d",
+		c.StepTokensMax, Align, c.SequencesMax+Align)
+	bad(c.ChunkTokens >= Align && c.ChunkTokens%Align == 0, "chunk tokens is %d, want a multiple of %d", c.ChunkTokens, Align)
+	bad(c.QueueMax >= 1, "queue max is %d, want at least 1", c.QueueMax)
+	bad(c.QueueAccountMax >= 0, "queue account max is %d, want at least 0", c.QueueAccountMax)
+	bad(c.QueueTokensMax >= 0, "queue tokens max is %d, want at least 0", c.QueueTokensMax)
+	bad(c.QueueTimeout >= 0, "queue timeout is %v, want at least 0", c.QueueTimeout)
+	bad(c.FairWait >= 0, "fair wait is %v, want at least 0", c.FairWait)
+	bad(c.DecodeSnapshotTokens >= 0 && c.DecodeSnapshotTokens%pageTokens == 0,
+		"decode snapshot tokens is %d, want a multiple of the page size %d", c.DecodeSnapshotTokens, pageTokens)
+	return errors.Join(errs...)
+}
+
+// Scheduler holds every sequence between Add and Finish.
+type Scheduler struct {
+	config Config
+	pool   *kv.Pool
+	hybrid bool
+
+	arrivals uint64
+	running  []*Sequence // by arrival
+	waiting  int         // in queues: fresh, preempted and resumed
+	paused   int
+
+	fresh       list[Sequence] // bounded by QueueMax and QueueTokensMax
+	freshTokens int64
+	holders     list[Sequence]
+	heldPages   int // in the tables of holders, shared ones counted for each
+
+	accounts map[string]*account // those with sequences, and idle ones
+	heap     waitingHeap
+	slotless list[account]
+	idle     list[account] // at most idleAccountsMax
+	virtual  int64         // counter of the account admitted last, never falling
+
+	plan     Plan
+	open     bool // plan has items and is not committed
+	rows     int  // of plan
+	reserved int  // pages that running sequences still need for the tokens they have
+	turn     []*Sequence
+	after    []kv.StateOp
+	count    Stats
+}
+
+// New returns an empty scheduler that is the pool's only user besides the
+// caller's Unpin and reads.
+func New(c Config, pool *kv.Pool) (*Scheduler, error) {
+	if err := c.Validate(pool.Config().PageTokens); err != nil {
+		return nil, fmt.Errorf("sched: %w", err)
+	}
+	if c.QueueAccountMax == 0 {
+		c.QueueAccountMax = c.QueueMax
+	}
+	return &Scheduler{
+		config: c, pool: pool, hybrid: pool.Hybrid(),
+		fresh: sequenceList(inFresh), holders: sequenceList(inHolders),
+		accounts: make(map[string]*account),
+		slotless: accountList(inSlotless), idle: accountList(inIdle),
+	}, nil
+}
+
+// Add puts a new sequence into the queue and holds its longest cached prefix
+// from now on, whose length it returns: Cached is final. It refuses with
+// ErrQueueFull or a *TooLargeError, and has kept nothing of the sequence then.
+func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
+	if q.phase != phaseNew || len(q.Tokens) == 0 || q.Max < 1 {
+		panic(fmt.Sprintf("sched: Add of a sequence in phase %d with %d tokens and max %d", q.phase, len(q.Tokens), q.Max))
+	}
+	// The last token it may generate is never computed.
+	if need := len(q.Tokens) + q.Max - 1; s.pool.PagesFor(need) > s.pool.Config().Pages {
+		s.count.RefusedTooLarge++
+		return 0, &TooLargeError{Tokens: need + 1, TokensMax: s.pool.Config().Pages*s.pool.Config().PageTokens + 1}
+	}
+	if s.queueFull(q) {
+		s.count.RefusedQueueFull++
+		return 0, ErrQueueFull
+	}
+	s.arrivals++
+	q.order, q.fresh, q.Arrived, q.Prompt = s.arrivals, true, now, len(q.Tokens)
+	q.account = s.join(q.Account)
+	var branch int
+	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
+	q.Peak = q.Cached
+	if s.hybrid {
+		q.setCuts(s.pool.Config().PageTokens, branch)
+	}
+	if q.Cached > 0 {
+		s.holders.pushBack(q)
+		s.heldPages += len(q.table.Pages)
+	}
+	s.fresh.pushBack(q)
+	s.freshTokens += int64(q.Prompt)
+	s.enqueue(q, now)
+	return q.Cached, nil
+}
+
+func (s *Scheduler) queueFull(q *Sequence) bool {
+	if s.fresh.len >= s.config.QueueMax {
+		return true
+	}
+	if a := s.accounts[q.Account]; a != nil && a.queue.len >= s.config.QueueAccountMax {
+		return true
+	}
+	return s.config.QueueTokensMax > 0 && s.fresh.len > 0 &&
+		s.freshTokens+int64(len(q.Tokens)) > s.config.QueueTokensMax
+}
+
+// Append adds the token that was sampled from a sequence's logits. It must
+// follow the Commit of every item with Logits, unless Finish does.
+func (s *Scheduler) Append(q *Sequence, token int32) {
+	if q.phase == phaseNew || q.phase == phaseDone || len(q.Tokens) >= q.Prompt+q.Max {
+		panic(fmt.Sprintf("sched: Append in phase %d to %d tokens of at most %d", q.phase, len(q.Tokens), q.Prompt+q.Max))
+	}
+	q.Tokens = append(q.Tokens, token)
+}
+
+// Finish ends a sequence in any phase, completed or cancelled, also between
+// Plan and Commit: slot, state and pages go back, full pages that were
+// computed stay cached. With pinBytes > 0 its path is pinned for a session,
+// which bounds what the namespace pins in all (kv.Pool.Pin); the zero Handle
+// says that nothing was. Finishing again does nothing.
+func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
+	if q.phase == phaseNew || q.phase == phaseDone {
+		return kv.Handle{}
+	}
+	var h kv.Handle
+	if pinBytes > 0 && q.table.IsOpen() {
+		h = s.pool.Pin(&q.table, q.cuts, pinBytes)
+	}
+	s.stop(q, now)
+	q.phase = phaseDone
+	s.leave(q.account)
+	return h
+}
+
+// Pause takes slot and pages from a sequence whose reader is slow. It neither
+// runs nor waits until Resume, and does not expire.
+func (s *Scheduler) Pause(q *Sequence, now time.Time) {
+	if q.phase != phaseWaiting && q.phase != phaseRunning {
+		return
+	}
+	s.stop(q, now)
+	q.phase = phasePaused
+	s.paused++
+}
+
+// Resume puts a paused sequence back into its account's queue, at the place of
+// its arrival. It does not count against the bounds of the queue.
+func (s *Scheduler) Resume(q *Sequence, now time.Time) {
+	if q.phase != phasePaused {
+		return
+	}
+	s.paused--
+	s.enqueue(q, now)
+}
+
+// stop takes a sequence out of wherever it is and gives back what it holds.
+func (s *Scheduler) stop(q *Sequence, now time.Time) {
+	switch q.phase {
+	case phaseWaiting:
+		s.dequeue(q, now)
+	case phasePaused:
+		s.paused--
+	case phaseRunning:
+		at := slices.Index(s.running, q)
+		s.running = slices.Delete(s.running, at, at+1)
+		q.account.running--
+		s.placeSlotless(q.account, now)
+	}
+	s.pool.Close(&q.table)
+	q.fresh, q.planned, q.rematch = false, false, true
+	q.computed, q.rolling, q.skipped = 0, 0, 0
+}
+
+// Stats is what a Scheduler holds now and has done since New.
+type Stats struct {
+	Running       int
+	Waiting       int   // for a slot, preempted and resumed ones included
+	WaitingTokens int64 // prompt tokens of those that never had a slot
+	Paused        int
+	Accounts      int // remembered, idle ones included
+
+	PrefillTokens    int64 // rows committed that were part of a prefill
+	RecomputedTokens int64 // of them, those computed before: the price of preemption
+	DecodeTokens     int64
+	Preempted        int64 // for pages
+	PreemptedFair    int64 // for the slot or pages of an account without any
+	HoldsDropped     int64 // hits of waiting sequences given up for pages
+	Expired          int64
+	RefusedQueueFull int64
+	RefusedTooLarge  int64
+}
+
+// Stats returns the numbers; it does not look at sequences.
+func (s *Scheduler) Stats() Stats {
+	c := s.count
+	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
+	c.WaitingTokens, c.Accounts = s.freshTokens, len(s.accounts)
+	return c
+}

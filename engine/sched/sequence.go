@@ -1,0 +1,116 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"corenode/engine/kv"
+)
+
+// Sequence is one token stream. The caller fills in the first group of fields
+// and hands it to Add; from then to Finish the scheduler owns it, and the
+// caller only reads. A Sequence is used once.
+type Sequence struct {
+	ID        uint64 // the caller's; not looked at
+	Namespace string // account and model: who may share pages with it
+	Account   string // who is charged in the order of service
+	// Tokens is the prompt, then what was generated. Append adds to it.
+	Tokens []int32
+	// Max is the most tokens it may generate, at least 1. Together with the
+	// prompt it must fit the page pool.
+	Max int
+	// SnapshotAt are positions, ascending, after which a snapshot of the
+	// recurrent state would be useful: the scheduler rounds them down to full
+	// pages. Ignored for models without one.
+	SnapshotAt []int
+	// Stalled is set while nobody takes the sequence's tokens: it keeps its slot
+	// and its pages, but no next token is computed. The caller may change it
+	// between Commit and Plan.
+	Stalled bool
+
+	// Prompt is how many of Tokens are the prompt. Set by Add.
+	Prompt int
+	// Cached is how many prompt tokens the prefix cache had at Add: final.
+	// Computing some of them again after a preemption does not change it.
+	Cached int
+	// Peak is how many tokens were computed or cached at the most, so the input
+	// to pay for a cancelled prefill is max(0, min(Peak, Prompt) - Cached).
+	Peak int
+	// Arrived and Started are the times of Add and of the Plan that gave it a
+	// slot first; Started is zero before that. Their difference is the queue time.
+	Arrived, Started time.Time
+
+	phase    phase
+	order    uint64 // of arrival; kept across preemptions
+	fresh    bool   // never had a slot
+	planned  bool   // has an item in the plan that is not committed
+	rematch  bool   // its hit was given up: look again at admission
+	computed int    // positions with KV, and where the state stands
+	skipped  int    // plans in a row without a piece of its prefill
+	rolling  int    // position of the snapshot that decoding moves along, or 0
+	cuts     []int  // page multiples to take snapshots at, ascending
+	table    kv.Table
+	account  *account
+	links    [linkKinds]link[Sequence]
+}
+
+// phase is where a sequence is. new -> waiting -> running -> done; running ->
+// waiting when preempted; any but done -> paused -> waiting.
+type phase uint8
+
+const (
+	phaseNew phase = iota
+	phaseWaiting
+	phaseRunning
+	phasePaused
+	phaseDone
+)
+
+// The lists that a sequence can be in.
+const (
+	inQueue   = iota // its account's queue, by arrival
+	inFresh          // all that never had a slot, by arrival
+	inHolders        // waiting ones whose table holds pages, by arrival
+	linkKinds
+)
+
+func sequenceList(kind int) list[Sequence] {
+	return list[Sequence]{at: func(q *Sequence) *link[Sequence] { return &q.links[kind] }}
+}
+
+// Computed is the number of tokens whose KV exists now; the others of Tokens
+// are still to be computed.
+func (q *Sequence) Computed() int { return q.computed }
+
+// Running says whether the sequence has a slot.
+func (q *Sequence) Running() bool { return q.phase == phaseRunning }
+
+func (q *Sequence) pending() int { return len(q.Tokens) - q.computed }
+
+// decodes says whether the next step computes one next token of a running
+// sequence. A stalled one does not, yet it is no prefill either.
+func (q *Sequence) decodes() bool { return q.pending() == 1 && !q.Stalled }
+
+// setCuts makes cuts from SnapshotAt and the place where pages matched
+// further than snapshots.
+func (q *Sequence) setCuts(pageTokens, branch int) {
+	for _, n := range append(slices.Clone(q.SnapshotAt), branch) {
+		if n = min(n, len(q.Tokens)) / pageTokens * pageTokens; n > 0 {
+			q.cuts = append(q.cuts, n)
+		}
+	}
+	slices.Sort(q.cuts)
+	q.cuts = slices.Compact(q.cuts)
+}
+
+// nextCut is the first cut after position n, or 0.
+func (q *Sequence) nextCut(n int) int {
+	i, found := slices.BinarySearch(q.cuts, n)
+	if found {
+		i++
+	}
+	if i == len(q.cuts) {
+		return 0
+	}
+	return q.cuts[i]
+}

@@ -1,0 +1,500 @@
+package sched
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"corenode/engine/kv"
+)
+
+var simSeeds = flag.Uint64("sim.seeds", 4, "seeds per shape of the simulation")
+
+// The fake model has what real attention and recurrence would read and write:
+// what a position stores depends on everything stored before it, read through
+// the page table; the state depends on every token since its reset. So one
+// wrong page, slot or position, or a page of another namespace, changes all
+// outputs after it.
+
+func mix(a, b uint64) uint64 {
+	h := (a ^ b*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
+	return h ^ h>>29
+}
+
+// stored is what a token leaves at its position; fold reads all of them.
+func stored(salt, fold uint64, token int32) uint64 { return mix(mix(fold, salt), uint64(token)+1) }
+
+func saltOf(namespace string) uint64 {
+	h := uint64(1469598103934665603)
+	for _, b := range []byte(namespace) {
+		h = mix(h, uint64(b))
+	}
+	return h
+}
+
+type fakeModel struct {
+	pageTokens int
+	kv         [][]uint64 // page, slot
+	states     []uint64
+}
+
+func newFakeModel(c kv.Config) *fakeModel {
+	m := &fakeModel{pageTokens: c.PageTokens, states: make([]uint64, c.States)}
+	for range c.Pages {
+		m.kv = append(m.kv, make([]uint64, c.PageTokens))
+	}
+	return m
+}
+
+func (m *fakeModel) do(ops []kv.StateOp) {
+	for _, op := range ops {
+		if op.Src == kv.NoState {
+			m.states[op.Dst] = 0
+		} else {
+			m.states[op.Dst] = m.states[op.Src]
+		}
+	}
+}
+
+func (m *fakeModel) at(pages []int32, pos int) *uint64 {
+	return &m.kv[pages[pos/m.pageTokens]][pos%m.pageTokens]
+}
+
+func (m *fakeModel) fold(pages []int32, n int) (fold uint64) {
+	for pos := range n {
+		fold = mix(fold, *m.at(pages, pos))
+	}
+	return fold
+}
+
+// step runs a plan and returns the output after each item. Outputs are read
+// after all writes: two sequences that write to one page are found out.
+func (m *fakeModel) step(p *Plan) []uint64 {
+	m.do(p.Before)
+	for _, it := range p.Items {
+		salt, fold := saltOf(it.Seq.Namespace), m.fold(it.Pages, it.Start)
+		for pos := it.Start; pos < it.Start+it.Len; pos++ {
+			token := it.Seq.Tokens[pos]
+			*m.at(it.Pages, pos) = stored(salt, fold, token)
+			fold = mix(fold, *m.at(it.Pages, pos))
+			if it.State != kv.NoState {
+				m.states[it.State] = mix(m.states[it.State], mix(salt, uint64(token)))
+			}
+		}
+	}
+	out := make([]uint64, len(p.Items))
+	for i, it := range p.Items {
+		out[i] = m.fold(it.Pages, it.Start+it.Len)
+		if it.State != kv.NoState {
+			out[i] = mix(out[i], m.states[it.State])
+		}
+	}
+	return out
+}
+
+// oracle computes the same outputs for one sequence alone, from its tokens
+// only: no pages, no slots, no batch.
+type oracle struct {
+	salt, fold, state uint64
+	n                 int
+}
+
+func (o *oracle) output(tokens []int32, hybrid bool) uint64 {
+	for ; o.n < len(tokens); o.n++ {
+		o.fold = mix(o.fold, stored(o.salt, o.fold, tokens[o.n]))
+		o.state = mix(o.state, mix(o.salt, uint64(tokens[o.n])))
+	}
+	if hybrid {
+		return mix(o.fold, o.state)
+	}
+	return o.fold
+}
+
+// client is one request of the simulation.
+type client struct {
+	seq     *Sequence
+	session *session
+	oracle  oracle
+	stop    int  // tokens after which it ends
+	rows    int  // computed for it so far
+	upset   bool // preempted, paused, or its hit may have been given up
+	decodes bool // had one token to compute when the step was planned
+}
+
+type session struct {
+	space  string
+	tokens []int32
+	turn   int // length of the prompt of the last turn
+	handle kv.Handle
+	busy   bool
+}
+
+type sim struct {
+	r        *rand.Rand
+	pool     *kv.Pool
+	s        *Scheduler
+	m        *fakeModel
+	now      time.Time
+	clients  []*client
+	sessions []*session
+	next     uint64
+	done     int
+	dropped  int64
+}
+
+func newSim(seed uint64, pc kv.Config, c Config) (*sim, error) {
+	pool, err := kv.New(pc)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(c, pool)
+	return &sim{r: rand.New(rand.NewPCG(seed, 7)), pool: pool, s: s, m: newFakeModel(pc),
+		now: time.Unix(1_000_000, 0)}, err
+}
+
+func (m *sim) tokens(n int) []int32 {
+	t := make([]int32, n)
+	for i := range t {
+		t[i] = int32(m.r.IntN(50))
+	}
+	return t
+}
+
+// prompt makes the prompt of a request: a new session that shares one of a
+// few system prompts, or the next turn of a session, from its end or from
+// where the last turn's answer began (as when its thinking is dropped).
+func (m *sim) prompt(sizeMax int) (*session, []int32, []int) {
+	var open []*session
+	for _, s := range m.sessions {
+		if !s.busy && len(s.tokens) < sizeMax*2/3 {
+			open = append(open, s)
+		}
+	}
+	if len(open) > 0 && m.r.IntN(3) > 0 {
+		s := open[m.r.IntN(len(open))]
+		base := s.tokens
+		if m.r.IntN(2) == 0 {
+			base = base[:s.turn]
+		}
+		return s, append(slices.Clone(base), m.tokens(1+m.r.IntN(max(1, sizeMax/6)))...), []int{s.turn}
+	}
+	s := &session{space: fmt.Sprintf("account%d/model", m.r.IntN(4))}
+	system := make([]int32, []int{5, 70, 130}[m.r.IntN(3)])
+	for i := range system {
+		system[i] = int32(100 + i%7 + len(system))
+	}
+	m.sessions = append(m.sessions, s)
+	if len(m.sessions) > 40 {
+		m.pool.Unpin(m.sessions[0].handle)
+		m.sessions = m.sessions[1:]
+	}
+	return s, append(system[:min(len(system), sizeMax/2)], m.tokens(1+m.r.IntN(sizeMax/4))...), []int{len(system)}
+}
+
+func (m *sim) arrive(sizeMax int) error {
+	session, prompt, snaps := m.prompt(sizeMax)
+	most := 1 + m.r.IntN([]int{10, 60, 250}[m.r.IntN(3)])
+	if m.r.IntN(20) > 0 { // else it may be too large
+		most = max(1, min(most, sizeMax-len(prompt)))
+	}
+	m.next++
+	q := &Sequence{ID: m.next, Namespace: session.space, Account: session.space, Tokens: prompt, Max: most,
+		SnapshotAt: append(snaps, len(prompt))}
+	slices.Sort(q.SnapshotAt)
+	cached, err := m.s.Add(q, m.now)
+	var large *TooLargeError
+	switch {
+	case errors.Is(err, ErrQueueFull):
+		return nil
+	case errors.As(err, &large):
+		if m.pool.PagesFor(len(prompt)+most-1) <= m.pool.Config().Pages {
+			return fmt.Errorf("refused as too large: %w", err)
+		}
+		return nil
+	case err != nil:
+		return err
+	case cached >= len(prompt) || cached != q.Cached:
+		return fmt.Errorf("%d of %d cached", cached, len(prompt))
+	}
+	session.busy = true
+	m.clients = append(m.clients, &client{seq: q, session: session, stop: len(prompt) + 1 + m.r.IntN(most),
+		oracle: oracle{salt: saltOf(q.Namespace)}})
+	return nil
+}
+
+// finish ends a client; a completed turn goes on in its session, pinned.
+func (m *sim) finish(c *client, completed bool) error {
+	var pin int64
+	if completed && m.r.IntN(3) > 0 {
+		pin = int64(m.r.IntN(int(m.pool.Config().PageBytes)*m.pool.Config().Pages/3 + 1))
+	}
+	h := m.s.Finish(c.seq, m.now, pin)
+	if m.s.Finish(c.seq, m.now, pin) != (kv.Handle{}) {
+		return fmt.Errorf("finished twice")
+	}
+	m.pool.Unpin(c.session.handle)
+	if m.r.IntN(5) == 0 {
+		m.pool.Unpin(c.session.handle) // stale: must be harmless
+	}
+	c.session.handle, c.session.busy = h, false
+	if !slices.Contains(m.sessions, c.session) { // swept while it was busy
+		m.pool.Unpin(h)
+	}
+	if completed {
+		c.session.tokens, c.session.turn = c.seq.Tokens, c.seq.Prompt
+		m.done++
+	}
+	m.clients = slices.DeleteFunc(m.clients, func(o *client) bool { return o == c })
+	return nil
+}
+
+func (m *sim) find(q *Sequence) *client {
+	for _, c := range m.clients {
+		if c.seq == q {
+			return c
+		}
+	}
+	return nil
+}
+
+// meddle cancels, pauses or resumes someone.
+func (m *sim) meddle(p int) error {
+	if len(m.clients) == 0 || m.r.IntN(100) >= p {
+		return nil
+	}
+	c := m.clients[m.r.IntN(len(m.clients))]
+	switch m.r.IntN(4) {
+	case 0:
+		return m.finish(c, false)
+	case 1:
+		m.s.Pause(c.seq, m.now)
+		c.upset = true
+	default:
+		m.s.Resume(c.seq, m.now)
+	}
+	return nil
+}
+
+// checkPlan verifies what every plan promises.
+func (m *sim) checkPlan(p *Plan) error {
+	rows, prefill, decodes := 0, 0, 0
+	seen := map[*Sequence]bool{}
+	for _, it := range p.Items {
+		q, end := it.Seq, it.Start+it.Len
+		c := m.find(q)
+		if c == nil || seen[q] || it.Len < 1 || it.Start != q.Computed() || end > len(q.Tokens) ||
+			len(it.Pages) != m.pool.PagesFor(end) || it.Logits != (end == len(q.Tokens)) ||
+			(it.State != kv.NoState) != m.pool.Hybrid() {
+			return fmt.Errorf("item %+v is wrong", it)
+		}
+		cut := m.pool.Hybrid() && slices.Contains(q.cuts, end)
+		if end < len(q.Tokens) && end%Align != 0 && !cut {
+			return fmt.Errorf("sequence %d: a piece ends at %d", q.ID, end)
+		}
+		seen[q] = true
+		rows += it.Len
+		if c.decodes {
+			decodes++
+		} else {
+			prefill += it.Len
+		}
+	}
+	if c := m.s.config; rows != p.Rows || rows > c.StepTokensMax || decodes > 0 && prefill > c.ChunkTokens {
+		return fmt.Errorf("%d rows, says %d, %d of prefill beside %d decodes", rows, p.Rows, prefill, decodes)
+	}
+	for _, q := range p.Preempted {
+		if c := m.find(q); c != nil {
+			c.upset = true
+		}
+	}
+	for _, q := range p.Expired {
+		if c := m.find(q); c == nil || q.Started != (time.Time{}) {
+			return fmt.Errorf("sequence %d expired though it ran", q.ID)
+		} else if err := m.finish(c, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *sim) step(meddling int) error {
+	m.now = m.now.Add(time.Duration(m.r.IntN(20)) * time.Millisecond)
+	if err := m.meddle(meddling); err != nil {
+		return err
+	}
+	for _, c := range m.clients {
+		c.decodes = c.seq.Running() && c.seq.pending() == 1
+	}
+	p := m.s.Plan(m.now)
+	if err := m.checkPlan(p); err != nil {
+		return err
+	}
+	if err := m.s.Check(); err != nil {
+		return fmt.Errorf("after Plan: %w", err)
+	}
+	out := m.m.step(p)
+	if err := m.meddle(meddling / 2); err != nil { // between Plan and Commit
+		return err
+	}
+	m.m.do(m.s.Commit(p))
+	if err := m.s.Check(); err != nil {
+		return fmt.Errorf("after Commit: %w", err)
+	}
+	for i, it := range p.Items {
+		c := m.find(it.Seq)
+		if c == nil || !it.Seq.Running() || it.Seq.Computed() != it.Start+it.Len {
+			continue // cancelled or paused meanwhile
+		}
+		c.rows += it.Len
+		if err := m.sampled(c, it, out[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *sim) sampled(c *client, it Item, out uint64) error {
+	if !it.Logits {
+		return nil
+	}
+	q := it.Seq
+	if want := c.oracle.output(q.Tokens, m.pool.Hybrid()); out != want {
+		return fmt.Errorf("sequence %d of %q at %d: output %x, alone and uncached %x", q.ID, q.Namespace, len(q.Tokens), out, want)
+	}
+	if q.Peak != len(q.Tokens) {
+		return fmt.Errorf("sequence %d: peak %d of %d", q.ID, q.Peak, len(q.Tokens))
+	}
+	dropped := m.s.Stats().HoldsDropped
+	if dropped == m.dropped && !c.upset && c.rows != q.Computed()-q.Cached {
+		return fmt.Errorf("sequence %d: %d rows for %d tokens of which %d were cached", q.ID, c.rows, q.Computed(), q.Cached)
+	}
+	m.s.Append(q, int32(out%50))
+	if len(q.Tokens) >= c.stop {
+		return m.finish(c, true)
+	}
+	return nil
+}
+
+// run simulates load, then lets everything end: nothing may be stuck.
+func (m *sim) run(steps, load, meddling int) error {
+	sizeMax := min(400, m.pool.Config().Pages*m.pool.Config().PageTokens)
+	for i := range steps {
+		for m.r.IntN(100) < load {
+			if err := m.arrive(sizeMax); err != nil {
+				return fmt.Errorf("step %d: %w", i, err)
+			}
+		}
+		if err := m.step(meddling); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+		if m.r.IntN(10) == 0 { // rows are only comparable while no hold was dropped
+			m.dropped = m.s.Stats().HoldsDropped
+			for _, c := range m.clients {
+				c.upset = c.upset || m.dropped > 0
+			}
+		}
+	}
+	left := 0
+	for _, c := range m.clients {
+		m.s.Resume(c.seq, m.now)
+		left += c.stop
+	}
+	for i := 0; len(m.clients) > 0; i++ {
+		if i > 20*left+1000 {
+			return fmt.Errorf("%d sequences are stuck: %+v", len(m.clients), m.s.Stats())
+		}
+		if err := m.step(0); err != nil {
+			return fmt.Errorf("draining: %w", err)
+		}
+	}
+	for _, s := range m.sessions {
+		m.pool.Unpin(s.handle)
+	}
+	st := m.pool.Stats()
+	if st.PagesOwned != 0 || st.PagesPinned != 0 || st.Tables != 0 || st.Handles != 0 || st.StatesFree+st.Snapshots != m.pool.Config().States {
+		return fmt.Errorf("something leaked: %+v", st)
+	}
+	return m.s.Check()
+}
+
+// TestSimulation compares thousands of steps with the oracle, and checks all
+// books after each. Shapes from ample to so tight that nothing fits beside
+// the largest sequence; the sums at the end show that every path was taken.
+func TestSimulation(t *testing.T) {
+	var sum Stats
+	var pool kv.Stats
+	for _, shape := range []struct {
+		name           string
+		pages          int // for 16 tokens each
+		states, snaps  int
+		steps, load    int
+		slots, rolling int
+	}{
+		{"ample", 400, 0, 0, 500, 25, 8, 0},
+		{"tight", 60, 0, 0, 700, 35, 6, 0},
+		{"tiny", 20, 0, 0, 700, 40, 8, 0},
+		{"hybrid ample", 400, 40, 30, 500, 25, 8, 64},
+		{"hybrid tight", 80, 10, 5, 700, 35, 6, 64},
+		{"hybrid tiny", 20, 6, 3, 700, 40, 8, 64},
+		{"hybrid few states", 100, 3, 2, 500, 30, 6, 64},
+		{"hybrid one state", 48, 1, 0, 200, 10, 4, 0},
+	} {
+		for _, size := range []int{16, 32, 64} {
+			for seed := range *simSeeds {
+				pc := kv.Config{Pages: shape.pages * 16 / size, PageTokens: size, PageBytes: 100, States: shape.states,
+					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
+				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
+					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond,
+					DecodeSnapshotTokens: shape.rolling})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := m.run(shape.steps, shape.load, 12); err != nil {
+					t.Fatalf("%s, page size %d, seed %d: %v", shape.name, size, seed, err)
+				}
+				if m.done == 0 {
+					t.Fatalf("%s, page size %d, seed %d: nothing completed", shape.name, size, seed)
+				}
+				add(&sum, &pool, m)
+			}
+		}
+	}
+	t.Logf("scheduler %+v", sum)
+	t.Logf("pool %+v", pool)
+	for name, n := range map[string]int64{
+		"preemptions": sum.Preempted, "fair preemptions": sum.PreemptedFair, "recomputed": sum.RecomputedTokens,
+		"holds dropped": sum.HoldsDropped, "queue full": sum.RefusedQueueFull, "hits": pool.Hits, "evictions": pool.PagesEvicted,
+		"snapshots evicted": pool.SnapshotsEvicted, "snapshots skipped": pool.SnapshotsSkipped, "pins broken": pool.PinsBroken,
+		"pins displaced": pool.PinsDisplaced, "stale handles": pool.StaleHandles, "too large": sum.RefusedTooLarge, "expired": sum.Expired,
+	} {
+		if n == 0 {
+			t.Errorf("the simulation never saw: %s", name)
+		}
+	}
+}
+
+func add(sum *Stats, pool *kv.Stats, m *sim) {
+	a, b := m.s.Stats(), m.pool.Stats()
+	sum.Preempted += a.Preempted
+	sum.PreemptedFair += a.PreemptedFair
+	sum.RecomputedTokens += a.RecomputedTokens
+	sum.PrefillTokens += a.PrefillTokens
+	sum.DecodeTokens += a.DecodeTokens
+	sum.HoldsDropped += a.HoldsDropped
+	sum.Expired += a.Expired
+	sum.RefusedQueueFull += a.RefusedQueueFull
+	sum.RefusedTooLarge += a.RefusedTooLarge
+	pool.Hits += b.Hits
+	pool.HitTokens += b.HitTokens
+	pool.PagesEvicted += b.PagesEvicted
+	pool.SnapshotsTaken += b.SnapshotsTaken
+	pool.SnapshotsEvicted += b.SnapshotsEvicted
+	pool.SnapshotsSkipped += b.SnapshotsSkipped
+	pool.PinsBroken += b.PinsBroken
+	pool.PinsDisplaced += b.PinsDisplaced
+	pool.StaleHandles += b.StaleHandles
+}

@@ -1,0 +1,413 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kv"
+	"corenode/engine/parse"
+	"corenode/engine/sample"
+	"corenode/engine/sched"
+	"corenode/engine/tokenizer"
+	"corenode/wasm/abi"
+)
+
+// forwarder computes one step of one model.
+type forwarder interface {
+	Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, logitRows []int32, logits [][]float32) error
+	Close()
+}
+
+// Observer is told what the step loop measures. Its methods must not block.
+type Observer interface {
+	// Gap is the time between two consecutive tokens of one sequence.
+	Gap(time.Duration)
+	// Step is one forward pass: prefill and decode rows, and how long it took.
+	Step(prefill, decode int, took time.Duration)
+}
+
+type deaf struct{}
+
+func (deaf) Gap(time.Duration)            {}
+func (deaf) Step(int, int, time.Duration) {}
+
+const (
+	// decodeSnapshotTokens is how far apart a hybrid model's decode moves its
+	// snapshot along: the most tokens of an answer that a next turn computes again.
+	decodeSnapshotTokens = 64
+	// fairWait is how long an account with nothing running waits before it goes first.
+	fairWait = 250 * time.Millisecond
+	// statsEvery is how often the step loop publishes its gauges.
+	statsEvery = 200 * time.Millisecond
+)
+
+// run is one job between Submit and its end. Owned by the step loop.
+type run struct {
+	job     *Job
+	seq     sched.Sequence
+	sampler *sample.Sampler
+	decoder *tokenizer.Decoder
+	parser  *parse.Parser
+	events  []abi.Event // scratch of one token's events
+
+	produced  int
+	reasoning int
+	first     time.Time // of the first token, zero before it
+	last      time.Time // of the latest token
+	stalled   time.Time // since when the reader is behind, zero while it keeps up
+	paused    bool
+}
+
+// Stepper is the single owner of one model's KV memory, prefix cache and
+// scheduler. One goroutine calls it: the step loop.
+type Stepper struct {
+	engine *Engine
+	cache  kernel.Cache
+	pool   *kv.Pool
+	sched  *sched.Scheduler
+	runs   map[*sched.Sequence]*run
+	order  []*run // the runs by arrival: what a step does is a function of its inputs
+	mask   []int32
+	stops  []int32
+
+	step      kernel.Step
+	tokens    []int32
+	logitRows []int32
+	logits    [][]float32 // rows are reused; as many as ever were asked for at once
+	published time.Time
+}
+
+// NewStepper takes memory for a step loop. The engine must outlive it.
+func (e *Engine) NewStepper() (*Stepper, error) {
+	o := e.options
+	pool, err := kv.New(e.memory.poolConfig(o, newSeed()))
+	if err != nil {
+		return nil, err
+	}
+	scheduler, err := sched.New(sched.Config{
+		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
+		QueueMax: o.Batch.QueueMax, QueueTokensMax: o.Batch.QueueTokensMax, QueueTimeout: o.Batch.QueueTimeout,
+		FairWait: fairWait, DecodeSnapshotTokens: decodeSnapshotTokens,
+	}, pool)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := e.newCache(e.memory)
+	if err != nil {
+		return nil, err
+	}
+	return &Stepper{
+		engine: e, cache: cache, pool: pool, sched: scheduler, runs: map[*sched.Sequence]*run{},
+		mask: e.tokenizer.Unreachable(), stops: e.tokenizer.Stops(),
+	}, nil
+}
+
+// Submit takes a job: the cached prefix is matched and kept, EventStart is
+// pushed with the final input counts, and Finished will be called. After an
+// error, of kind Overloaded, nothing is kept and Finished is not called.
+func (s *Stepper) Submit(j *Job, now time.Time) error {
+	q := j.Request
+	r := &run{
+		job: j, sampler: sample.New(q.Sampling, s.mask),
+		decoder: s.engine.tokenizer.NewDecoder(), parser: parse.New(q.Parse),
+		seq: sched.Sequence{
+			Namespace: j.Account + "\x00" + q.Model, Account: j.Account,
+			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),
+			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
+		},
+	}
+	cached, err := s.sched.Add(&r.seq, now)
+	if err != nil {
+		return refusal(err)
+	}
+	s.runs[&r.seq] = r
+	s.order = append(s.order, r)
+	j.cached.Store(int64(cached))
+	j.Output.Push(abi.Event{Kind: abi.EventStart, Usage: abi.Usage{
+		InputUncached: int64(len(q.Prompt) - cached), CacheRead: int64(cached)}})
+	return nil
+}
+
+func refusal(err error) *abi.Error {
+	if large, ok := errors.AsType[*sched.TooLargeError](err); ok {
+		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Submit", Param: "max_tokens", Err: err,
+			Msg: fmt.Sprintf("prompt and max_tokens together are %d tokens; this node's memory holds %d", large.Tokens, large.TokensMax)}
+	}
+	return &abi.Error{Kind: abi.Overloaded, Op: "engine.Submit", RetryAfter: time.Second,
+		Msg: "the model's queue is full; try again", Err: err}
+}
+
+// Step computes one forward pass and delivers its tokens. It returns false
+// when nothing can run now. A panic leaves the stepper unusable.
+func (s *Stepper) Step(now time.Time) bool {
+	s.sweep(now)
+	plan := s.sched.Plan(now)
+	for _, q := range plan.Expired {
+		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: time.Second,
+			Msg: fmt.Sprintf("the request waited longer than %v in the queue; try again", s.engine.options.Batch.QueueTimeout)}, now)
+	}
+	s.apply(plan.Before)
+	s.publish(now)
+	if len(plan.Items) == 0 {
+		return false
+	}
+	s.lay(plan)
+	started := time.Now()
+	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
+		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
+	}
+	s.apply(s.sched.Commit(plan))
+	done := time.Now()
+	prefill, decode := s.account(plan)
+	s.engine.observer().Step(prefill, decode, done.Sub(started))
+	s.deliver(plan, now.Add(done.Sub(started)))
+	return true
+}
+
+// sweep ends cancelled jobs and handles readers that are behind: their
+// sequences first skip steps, then lose their pages, then end.
+func (s *Stepper) sweep(now time.Time) {
+	o := s.engine.options.Batch
+	for i := 0; i < len(s.order); i++ {
+		r := s.order[i]
+		switch {
+		case r.job.Cancelled():
+			s.end(r, &abi.Error{Kind: abi.Canceled, Op: "engine.Step", Msg: "the request was cancelled"}, now)
+			i--
+		case r.job.Output.Room():
+			r.stalled, r.seq.Stalled = time.Time{}, false
+			if r.paused {
+				r.paused = false
+				s.sched.Resume(&r.seq, now)
+			}
+		case r.stalled.IsZero():
+			r.stalled, r.seq.Stalled = now, true
+		case now.Sub(r.stalled) >= o.CancelAfter:
+			s.end(r, &abi.Error{Kind: abi.Canceled, Op: "engine.Step", Msg: "the client did not read its answer"}, now)
+			i--
+		case now.Sub(r.stalled) >= o.PauseAfter && !r.paused:
+			r.paused = true
+			s.sched.Pause(&r.seq, now)
+		}
+	}
+}
+
+func (s *Stepper) apply(ops []kv.StateOp) {
+	if s.cache == nil {
+		return
+	}
+	for _, op := range ops {
+		if op.Src == kv.NoState {
+			s.cache.ResetState(op.Dst)
+		} else {
+			s.cache.CopyState(op.Dst, op.Src)
+		}
+	}
+}
+
+// lay fills the step's rows from the plan.
+func (s *Stepper) lay(plan *sched.Plan) {
+	s.step.Rows, s.step.Spans = plan.Rows, s.step.Spans[:0]
+	s.tokens, s.logitRows = s.tokens[:0], s.logitRows[:0]
+	for _, it := range plan.Items {
+		s.step.Spans = append(s.step.Spans, kernel.Span{
+			Row: len(s.tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State})
+		s.tokens = append(s.tokens, it.Seq.Tokens[it.Start:it.Start+it.Len]...)
+		if it.Logits {
+			s.logitRows = append(s.logitRows, int32(len(s.tokens)-1))
+		}
+	}
+	for len(s.logits) < len(s.logitRows) {
+		s.logits = append(s.logits, make([]float32, s.engine.vocab))
+	}
+}
+
+// account updates what jobs have observed and counts the step's rows.
+func (s *Stepper) account(plan *sched.Plan) (prefill, decode int) {
+	for _, it := range plan.Items {
+		r := s.runs[it.Seq]
+		if it.Start >= it.Seq.Prompt && it.Len == 1 {
+			decode++
+			continue
+		}
+		prefill += it.Len
+		r.job.input.Store(computedInput(&r.seq))
+	}
+	return prefill, decode
+}
+
+// computedInput is the prompt tokens computed for a sequence so far, those
+// that a preemption made it compute again counted once.
+func computedInput(q *sched.Sequence) int64 {
+	return int64(max(0, min(q.Peak, q.Prompt)-q.Cached))
+}
+
+// deliver samples the step's tokens and pushes their events.
+func (s *Stepper) deliver(plan *sched.Plan, now time.Time) {
+	row := 0
+	for _, it := range plan.Items {
+		if !it.Logits {
+			continue
+		}
+		r := s.runs[it.Seq]
+		token := r.sampler.Sample(s.logits[row])
+		row++
+		s.token(r, token, now)
+	}
+}
+
+// token takes one sampled token of a sequence through decoder and parser.
+func (s *Stepper) token(r *run, token int32, now time.Time) {
+	r.produced++
+	r.job.output.Store(int64(r.produced))
+	if r.first.IsZero() {
+		r.first = now
+	} else {
+		s.engine.observer().Gap(now.Sub(r.last))
+	}
+	r.last = now
+	if r.parser.InThinking() {
+		r.reasoning++
+	}
+	r.events = r.events[:0]
+	if slices.Contains(s.stops, token) {
+		s.complete(r, false, now)
+		return
+	}
+	r.sampler.Accept(token)
+	r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
+	switch {
+	case r.parser.Done():
+		s.complete(r, false, now)
+	case r.produced == r.job.Request.MaxTokens:
+		s.complete(r, true, now)
+	default:
+		s.sched.Append(&r.seq, token)
+		r.job.Output.Push(r.events...)
+	}
+}
+
+// complete ends an answer that the model or its budget ended.
+func (s *Stepper) complete(r *run, truncated bool, now time.Time) {
+	r.events = r.parser.Feed(r.events, r.decoder.Flush())
+	r.events = r.parser.Finish(r.events, truncated)
+	stop, sequence := r.parser.Stop()
+	usage := r.usage()
+	r.job.Output.Push(append(r.events, abi.Event{Kind: abi.EventEnd, Stop: stop, StopSequence: sequence, Usage: usage})...)
+	s.leave(r, Result{Usage: usage, Stop: stop}, now)
+}
+
+// end ends a job that will not complete, telling its reader why.
+func (s *Stepper) end(r *run, err *abi.Error, now time.Time) {
+	r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
+	s.leave(r, Result{Usage: r.observed(), Err: err}, now)
+}
+
+// leave takes a run out of the books and reports its result.
+func (s *Stepper) leave(r *run, result Result, now time.Time) {
+	var pin int64
+	if r.job.Pin && !r.seq.Started.IsZero() {
+		pin = s.engine.options.Cache.PinBytesMax
+	}
+	result.Handle = s.sched.Finish(&r.seq, now, pin)
+	delete(s.runs, &r.seq)
+	s.order = slices.DeleteFunc(s.order, func(o *run) bool { return o == r })
+	result.Queue, result.Prefill, result.Decode = r.phases(now)
+	r.job.Finished(result)
+}
+
+// usage is that of a complete answer.
+func (r *run) usage() abi.Usage {
+	return abi.Usage{InputUncached: int64(r.seq.Prompt - r.seq.Cached), CacheRead: int64(r.seq.Cached),
+		Output: int64(r.produced), Reasoning: int64(r.reasoning)}
+}
+
+// observed is the usage of a job that ends early: nothing in the queue, the
+// input computed so far in prefill, all of it in decode.
+func (r *run) observed() abi.Usage {
+	switch {
+	case r.seq.Started.IsZero():
+		return abi.Usage{}
+	case r.produced == 0:
+		return abi.Usage{InputUncached: computedInput(&r.seq)}
+	default:
+		return r.usage()
+	}
+}
+
+// phases are the times in queue, prefill and decode; zero for one not reached.
+func (r *run) phases(now time.Time) (queue, prefill, decode time.Duration) {
+	if r.seq.Started.IsZero() {
+		return now.Sub(r.seq.Arrived), 0, 0
+	}
+	queue = r.seq.Started.Sub(r.seq.Arrived)
+	if r.first.IsZero() {
+		return queue, now.Sub(r.seq.Started), 0
+	}
+	return queue, r.first.Sub(r.seq.Started), now.Sub(r.first)
+}
+
+// NextDeadline says when Step must be called although nothing can run: a
+// request's time in the queue may end, or a slow reader's patience.
+func (s *Stepper) NextDeadline() (at time.Time, ok bool) {
+	sooner := func(t time.Time) {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	o := s.engine.options.Batch
+	for _, r := range s.order {
+		if r.seq.Started.IsZero() && o.QueueTimeout > 0 {
+			sooner(r.seq.Arrived.Add(o.QueueTimeout))
+		}
+		if !r.stalled.IsZero() {
+			if r.paused {
+				sooner(r.stalled.Add(o.CancelAfter))
+			} else {
+				sooner(r.stalled.Add(o.PauseAfter))
+			}
+		}
+	}
+	return at, ok
+}
+
+// Release gives a session's pin back. A stale handle changes nothing.
+func (s *Stepper) Release(h Handle) { s.pool.Unpin(h) }
+
+// Abort ends every job with err.
+func (s *Stepper) Abort(err *abi.Error) {
+	now := time.Now()
+	for len(s.order) > 0 {
+		s.end(s.order[0], err, now)
+	}
+}
+
+// Close gives the cache's memory back. No job may be left.
+func (s *Stepper) Close() {
+	if c, ok := s.cache.(interface{ Close() }); ok {
+		c.Close()
+	}
+}
+
+// Stats are the gauges of one model's step loop.
+type Stats struct {
+	Pool       kv.Stats
+	Scheduler  sched.Stats
+	CacheBytes int64 // memory taken for pages and states
+}
+
+// publish makes the gauges readable for other goroutines, every now and then.
+func (s *Stepper) publish(now time.Time) {
+	if now.Sub(s.published) < statsEvery {
+		return
+	}
+	s.published = now
+	st := &Stats{Pool: s.pool.Stats(), Scheduler: s.sched.Stats()}
+	if s.cache != nil {
+		st.CacheBytes = s.cache.BytesUsed()
+	}
+	s.engine.stats.Store(st)
+}

@@ -1,0 +1,95 @@
+package template
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// features are small templates, one habit of chat templates each. Python says
+// what they give; the variables are those of featureInput.
+var features = []string{
+	// whitespace
+	"a\n  {% if true %}\n  b\n  {% endif %}\n c", "{#- x -#}  a  {#- y #}\n b", "  {{- 'x' -}}  y\n", "a {%- if true -%} b {%- endif +%}\n c",
+	"{% raw %}{{ x }}{% endraw %}\n", "{{ 'a\\n' }}\n\n", "x\r\ny\r\n",
+	// literals
+	`{{ '\\' }}{{ "\'" }}{{ 'a\tb\x41\u2603\101\q' }}{{ "it's" }}`, `{{ '{{ %} }}' }}`, "{{ 1.0 }} {{ 1e5 }} {{ 1e22 }} {{ 0.00001 }} {{ 10 }} {{ -3 }}",
+	"{{ [1, 'a', \"it's\", none, true, 1.5, {'k': [2]}] }}", "{{ (1, 2)[0] }}", "{{ {'a': 1}['a'] }}{{ {'a': 1}.a }}", "{{ none }}|{{ None }}|{{ nothing }}",
+	"{{ true and\n  'x' }}{{\n'y'\n}}",
+	// conditions
+	"{{ 'a' if messages else 'b' }}{{ 'x' if false }}{{ 'a' if false else 'b' if false else 'c' }}", "{{ ('a' if true else 'b') + ('c' if false else 'd') }}",
+	"{{ [('a' if false else 'b'), 'c' if true else 'd']|join('-') }}", "{% set x = 'a' if not messages else 'b' %}{{ x }}", "{% set x = 1 if false %}{{ x is defined }}",
+	"{{ '' or 'x' }}{{ 'a' and '' }}{{ not '' }}{{ not 0 }}{{ 1 and 2 }}", "{% if(true)and(not(false)) %}y{% endif %}", "{{ 1 == 1.0 }}{{ 'a' != 'b' }}{{ true == 1 }}{{ none == none }}{{ [1] == [1] }}{{ {'a': 1} == {'a': 1} }}",
+	"{{ 1 < 2 }}{{ 'a' < 'b' }}{{ 2 >= 3 }}", "{{ 'b' in 'abc' }}{{ 1 in [1] }}{{ 'k' in {'k': 1} }}{{ 'z' not in 'abc' }}{{ 'A' in 'abc'|upper }}",
+	// arithmetic
+	"{{ 7 // 2 }}{{ -7 // 2 }}{{ -7 % 3 }}{{ 7 % -3 }}{{ 7 // -2 }}{{ 1 / 2 }}{{ 2 * 3 }}{{ 'ab' * 2 }}{{ 1 + 2.5 }}{{ 5 - 7 }}", "{{ 1 + 2 ~ 'x' ~ true ~ none }}", "{{ [1] + [2] }}", "{{ 9223372036854775807 + 1 }}",
+	// lookups
+	"{{ messages[-1].role }}{{ messages[0]['role'] }}{{ messages[5] is defined }}", "{{ (messages|first).role }}{{ messages|last is mapping }}", "{{ messages[1:]|length }}{{ messages[::-1]|length }}{{ 'abcdef'[1:-1:2] }}{{ 'abc'[::-1] }}{{ 'añb'[1] }}{{ messages[:1][0].role }}",
+	"{{ messages[0].missing }}|{{ messages[0].missing is defined }}", "{{ messages[0].missing.deeper }}", "{{ missing.x }}", "{{ messages[0].get('role') }}{{ messages[0].get('z', 'd') }}", "{{ messages[0].items()|list }}", "{{ messages[0].keys()|list }}{{ tools[0].function.values()|list|length }}",
+	"{{ 'a' + missing }}", "{{ 'a' + 1 }}",
+	// strings
+	"{{ ' x '.strip() }}{{ 'xxaxx'.strip('x') }}{{ '\\n\\na'.lstrip('\\n') }}{{ 'a,b,c'.split(',') }}{{ 'a b  c'.split() }}{{ 'a,b,c'.split(',', 1) }}{{ 'a,b,c'.rsplit(',', 1) }}",
+	"{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith(('x', 'c')) }}{{ (' abc '|trim).startswith('a') }}{{ 'x</think>y'.split('</think>')[-1].lstrip('\\n').split('z')[0].strip() }}",
+	"{{ 'abc'.replace('b', 'x') }}{{ 'aaa'.replace('a', 'b', 2) }}{{ 'Abc dEF'.title() }}{{ 'abC'.capitalize() }}{{ 'a'.upper() }}{{ 'añb'.find('b') }}{{ 'aXbX'.count('X') }}{{ 'a\\nb\\n'.splitlines() }}{{ ','.join(['a', 'b']) }}{{ 'abc'.removeprefix('a') }}{{ '12'.isdigit() }}",
+	// filters
+	"{{ ' a '|trim }}{{ 'xa'|trim('x') }}{{ [3, 1, 2]|sort }}{{ [1, 2]|last }}{{ ['a', 'b']|join(', ') }}{{ 'a'|upper|lower }}{{ 'añ'|length }}{{ missing|length }}{{ missing|default('d') }}{{ ''|default('d', true) }}{{ none|default('d') }}",
+	"{{ messages|map(attribute='role')|join(',') }}{{ messages|map(attribute='content')|list|length }}", "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ messages|rejectattr('role', 'equalto', 'user')|list|length }}",
+	"{{ {'b': 1, 'a': 2}|dictsort }}{{ {'b': 1}|items|list }}{{ {'b': 1}|list }}", "{{ 'a\\nb\\n\\nc'|indent(2) }}{{ 'a\\nb'|indent(first=true) }}", "{{ '5'|int + 1 }}{{ 2.7|int }}{{ true|string }}{{ 1.0|string }}{{ [1, 2]|string }}{{ -5|abs }}", "{{ 'abc'|reverse }}{{ [1, 2]|reverse|list }}{{ 'abc'|first }}{{ 'a b'|replace(' ', '') }}", "{{ ['a', 'b', 'a']|unique|list }}", "{{ [1, 2, 3]|sum }}{{ [1, 3]|max }}", "{{ 'x<y'|e }}",
+	"{% filter upper %}abc{% endfilter %}",
+	// tojson
+	"{{ tools|tojson }}", "{{ tools[0]|tojson(indent=4) }}", "{{ tools[0]|tojson(indent=2, sort_keys=true) }}", "{{ 'é☃😀\\u2028<>&\\'\"\\\\\\x7f\\x00'|tojson }}", "{{ 'é😀'|tojson(ensure_ascii=true) }}", "{{ {'a': 1, 'b': [1, 2]}|tojson(separators=(',', ':')) }}", "{{ [[], {}, [{}], 1.0, true, none]|tojson(indent=2) }}", "{{ missing|tojson }}",
+	// tests
+	"{{ 'a' is string }}{{ 1 is string }}{{ {} is mapping }}{{ [] is sequence }}{{ 'a' is sequence }}{{ 1 is iterable }}{{ 'a' is iterable }}{{ {} is iterable }}{{ none is none }}{{ missing is none }}{{ none is defined }}{{ true is boolean }}{{ 1 is boolean }}{{ 1 is number }}{{ 1.0 is float }}{{ 1 is integer }}{{ true is true }}{{ 1 is true }}{{ 0 is false }}{{ false is false }}{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ 'a' is in ['a'] }}{{ 1 is not string }}{{ namespace is callable }}",
+	// loops
+	"{% for m in messages %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }}{{ loop.previtem.role if loop.previtem }}{{ loop.nextitem.role if loop.nextitem is defined }};{% endfor %}",
+	"{% for x in [] %}a{% else %}b{% endfor %}", "{% for k, v in {'a': 1, 'b': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "{% for k in {'z': 1, 'a': 2} %}{{ k }}{% endfor %}", "{% for x in range(5) if x is odd %}{{ x }}{{ loop.index }}{% endfor %}", "{% for x in range(3) %}{% for y in range(2) %}{{ loop.index }}{{ loop.depth }}{% endfor %}{{ loop.index }}{% endfor %}",
+	"{% for x in range(9) %}{% if x == 2 %}{% continue %}{% endif %}{% if x == 4 %}{% break %}{% endif %}{{ x }}{% endfor %}", "{% set x = 1 %}{% for i in range(2) %}{{ x }}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}", "{% for c in 'aé' %}{{ c }}.{% endfor %}", "{% for i in range(3) %}{{ loop.cycle('a', 'b') }}{{ loop.changed(i // 2) }}{% endfor %}", "{% for x in missing %}a{% else %}b{% endfor %}", "{% for x in 5 %}{% endfor %}",
+	// sets, namespaces, macros
+	"{% set ns = namespace(a=1) %}{% for i in range(3) %}{% set ns.a = ns.a + i %}{% endfor %}{{ ns.a }}{{ ns.b is defined }}", "{% set x %}a{{ 1 }}{% endset %}[{{ x }}]", "{% if true %}{% set x = 1 %}{% endif %}{{ x }}",
+	"{% macro m(a, b='d') %}{{ a }}{{ b }}{{ messages|length }}{% endmacro %}{{ m(1) }}{{ m(1, 2) }}{{ m(b=3, a=4) }}", "{% macro f(n) %}{% if n %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}", "{% macro m(a) %}[{{ a is defined }}]{% endmacro %}{{ m() }}{{ m(1, 2) }}", "{% set f = 'x' %}{{ f() }}", "{% with a = 1, b = 2 %}{{ a + b }}{% endwith %}{{ a is defined }}",
+	"{{ dict(a=1)|tojson }}{{ dict({'z': 1}, b=2).z }}",
+	"{{ raise_exception('no: ' ~ messages|length) }}", "{% if enable_thinking is not false %}on{% endif %}{{ enable_thinking is true }}{{ add_generation_prompt }}", "{{ documents is none }}{{ bos_token is defined }}",
+}
+
+// refused are templates that Jinja takes, or that break, and that New must not take.
+var refused = []string{
+	"{% include 'x' %}", "{% extends 'x' %}", "{% import 'x' as y %}", "{% from 'x' import y %}", "{% block a %}{% endblock %}", "{% do x %}", "{% call m() %}{% endcall %}",
+	"{{ x|nope }}", "{{ x is nope }}", "{{", "{% if x %}", "{{ (a }}", "{{ a) }}", "{{ 'a }}", "{% for %}{% endfor %}", "{% endif %}", "{{ }}", "{# x", "{{ [1 }}", "{% set 1 = 2 %}", "{% raw %}x", "\xff",
+}
+
+func featureInput() Input {
+	return Input{
+		Messages:         []Message{{Role: "system", Content: "s"}, {Role: "user", Content: "q"}, {Role: "assistant", Content: "a"}},
+		Tools:            []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f","z":[1.0,1e5,-0,123456789012345678901234567890,1E-7,"é<\u00e9\ud83d\ude00>"],"a":{},"dup":1,"dup":2,"n":null,"parameters":{"properties":{"items":1}}}}`)},
+		GenerationPrompt: true, Thinking: true,
+	}
+}
+
+func TestFeatures(t *testing.T) {
+	in := featureInput()
+	var cases []oracleCase
+	for _, f := range features {
+		cases = append(cases, oracleCase{f, in.vars()})
+	}
+	for i, want := range oracle(t, cases) {
+		tmpl, err := New(features[i])
+		var got string
+		if err == nil {
+			got, err = tmpl.Render(in)
+		}
+		if (want.Out == nil) != (err != nil) || want.Out != nil && got != *want.Out {
+			expected := "error " + want.Error
+			if want.Out != nil {
+				expected = *want.Out
+			}
+			t.Errorf("%s\n got %q, %v\nwant %q", features[i], got, err, expected)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, source := range refused {
+		if _, err := New(source); err == nil {
+			t.Errorf("%q: want an error", source)
+		}
+	}
+}

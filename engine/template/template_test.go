@@ -1,0 +1,185 @@
+package template
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden file; read the diff before you commit it")
+
+// TestBuiltin pins the prompts of our own template. TestOracle proves the
+// same conversations against Python where there is one.
+func TestBuiltin(t *testing.T) {
+	tmpl, err := New(Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	all := conversations()
+	if len(all) == 0 {
+		t.Fatal("no conversations")
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, thinking := range []bool{true, false} {
+			in := all[name]
+			in.GenerationPrompt, in.Thinking = true, thinking
+			prompt, err := tmpl.Render(in)
+			if err != nil {
+				prompt = "error: " + err.Error()
+			} else if StartsThinking(prompt) != thinking {
+				t.Errorf("%s: StartsThinking is %v", name, !thinking)
+			}
+			fmt.Fprintf(&b, "======== %s, thinking %v\n%s\n", name, thinking, prompt)
+		}
+	}
+	const path = "testdata/builtin.golden"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != b.String() {
+		t.Errorf("prompts differ from %s (err %v); run with -update and read the diff\n%s", path, err, b.String())
+	}
+}
+
+func TestStartsThinking(t *testing.T) {
+	for prompt, want := range map[string]bool{
+		"<|im_start|>assistant\n<think>\n":               true,
+		"<|im_start|>assistant\n<think>":                 true,
+		"<|im_start|>assistant\n<think>\n\n</think>\n\n": false,
+		"<|im_start|>assistant\n<think>\n</think>":       false,
+		"<|im_start|>assistant\n":                        false,
+		"":                                               false,
+	} {
+		if got := StartsThinking(prompt); got != want {
+			t.Errorf("%q: %v", prompt, got)
+		}
+	}
+}
+
+func TestRaised(t *testing.T) {
+	tmpl, err := New("{% macro m() %}{{ raise_exception('not ' + 'so') }}{% endmacro %}{% if true %}{{ m()|trim }}{% endif %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tmpl.Render(Input{})
+	if raised, ok := errors.AsType[*Raised](err); !ok || raised.Message != "not so" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLimits wants small templates that would take all time or memory to be stopped.
+func TestLimits(t *testing.T) {
+	for name, source := range map[string]string{
+		"loops":        "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
+		"range":        "{{ range(1000000000)|list }}",
+		"doubling":     "{% set ns = namespace(x='aaaaaaaaaaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+		"tilde":        "{% set ns = namespace(x='aaaaaaaaaaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+		"lists":        "{% set ns = namespace(x=[1, 2, 3]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+		"repeat":       "{{ 'abc' * 1000000000 }}",
+		"numbers":      "{% set ns = namespace(x=10) %}{% for i in range(99) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
+		"recursion":    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+		"two macros":   "{% macro a(n) %}{{ b(n) }}{{ b(n) }}{% endmacro %}{% macro b(n) %}{{ a(n) }}{{ a(n) }}{% endmacro %}{{ a(1) }}",
+		"replace":      "{% set x = 'a' * 100000 %}{{ x.replace('', x) }}",
+		"output":       "{% set x = 'a' * 1000000 %}{% for i in range(9999) %}{{ x }}{% endfor %}",
+		"join":         "{% set x = 'a' * 1000000 %}{{ range(9999)|join(x) }}",
+		"nested tilde": "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x ~ '' }}",
+		"nested json":  "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}",
+	} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if out, err := tmpl.Render(Input{}); !errors.Is(err, ErrLimit) {
+			t.Errorf("%s: got %d bytes, error %v", name, len(out), err)
+		}
+	}
+}
+
+// TestNesting wants sources that would exhaust the stack to be refused.
+func TestNesting(t *testing.T) {
+	const n = 100_000
+	for _, source := range []string{
+		"{{ " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n) + " }}",
+		"{{ " + strings.Repeat("[", n),
+		strings.Repeat("{% if true %}", n/10) + strings.Repeat("{% endif %}", n/10),
+		"{{ " + strings.Repeat("1 if 1 else ", n/10) + "1 }}",
+		strings.Repeat(" ", sourceMax+1),
+	} {
+		if _, err := New(source); err == nil {
+			t.Errorf("%.20q...: want an error", source)
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	tmpl, err := New(Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deep := strings.Repeat(`{"a":`, 2*jsonDepthMax) + "1" + strings.Repeat("}", 2*jsonDepthMax)
+	for _, raw := range []string{"{", "[]", "1", `{"a":1}{}`, deep, `{"a" 1}`} {
+		if _, err := tmpl.Render(Input{Tools: []json.RawMessage{json.RawMessage(raw)}}); err == nil {
+			t.Errorf("tool %.30q: want an error", raw)
+		}
+		in := Input{Messages: []Message{{Role: "assistant", ToolCalls: []ToolCall{{Name: "f", Arguments: []byte(raw)}}}}}
+		if _, err := tmpl.Render(in); err == nil {
+			t.Errorf("arguments %.30q: want an error", raw)
+		}
+	}
+}
+
+// TestConcurrent is for the race detector: one template, many renderings.
+func TestConcurrent(t *testing.T) {
+	tmpl, err := New(Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := conversations()["after the loop"]
+	want, err := tmpl.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got, err := tmpl.Render(in); err != nil || got != want {
+					t.Errorf("got %q, %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// FuzzNew wants no panic and no endless rendering from any template.
+func FuzzNew(f *testing.F) {
+	f.Add(Builtin)
+	for _, source := range append(slices.Clone(features), refused...) {
+		f.Add(source)
+	}
+	in := featureInput()
+	f.Fuzz(func(t *testing.T, source string) {
+		tmpl, err := New(source)
+		if err != nil {
+			return
+		}
+		_, err = tmpl.Render(in)
+		if err != nil && !strings.HasPrefix(err.Error(), "chat template: ") {
+			t.Errorf("error %q", err)
+		}
+	})
+}

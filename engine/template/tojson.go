@@ -1,0 +1,198 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nikolalohinski/gonja/v2/exec"
+)
+
+// jsonStyle is the layout of json.dumps: with an indent each element is on
+// its own line, without one everything is on one line.
+type jsonStyle struct {
+	indent string // one level; used if lines
+	lines  bool
+	item   string // between elements
+	key    string // between key and value
+	ascii  bool   // escape everything outside ASCII
+	sort   bool
+}
+
+// defaultJSON is json.dumps(x, ensure_ascii=False), the tojson of chat templates.
+var defaultJSON = jsonStyle{item: ", ", key: ": "}
+
+// appendJSON writes v as Python's json.dumps would.
+func (s *jsonStyle) appendJSON(b []byte, v *exec.Value, depth int) ([]byte, error) {
+	switch x := v.Interface().(type) {
+	case string:
+		return s.appendString(b, x), nil
+	case object:
+		return s.appendObject(b, x, depth)
+	case none:
+		return append(b, "null"...), nil
+	case bool:
+		if x {
+			return append(b, "true"...), nil
+		}
+		return append(b, "false"...), nil
+	}
+	switch {
+	case isUndefined(v):
+		return nil, errors.New("Object of type Undefined is not JSON serializable")
+	case isFloat(v):
+		return append(b, jsonFloat(float(v.Float()))...), nil
+	case isInteger(v):
+		return append(b, v.String()...), nil
+	}
+	items, ok := sequence(v)
+	if !ok {
+		return nil, fmt.Errorf("Object of type %s is not JSON serializable", typeName(v))
+	}
+	return s.appendList(b, items, depth)
+}
+
+// jsonFloat differs from repr in the names of what is not a number.
+func jsonFloat(f float) string {
+	switch s := f.String(); s {
+	case "inf":
+		return "Infinity"
+	case "-inf":
+		return "-Infinity"
+	case "nan":
+		return "NaN"
+	default:
+		return s
+	}
+}
+
+func (s *jsonStyle) appendObject(b []byte, o object, depth int) ([]byte, error) {
+	if len(o) == 0 {
+		return append(b, "{}"...), nil
+	}
+	if s.sort {
+		o = sortedObject(o)
+	}
+	b = append(b, '{')
+	var err error
+	for i, m := range o {
+		if i > 0 {
+			b = append(b, s.item...)
+		}
+		b = s.newLine(b, depth+1)
+		b = s.appendString(b, m.key)
+		b = append(b, s.key...)
+		if b, err = s.appendJSON(b, m.val, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(s.newLine(b, depth), '}'), nil
+}
+
+func (s *jsonStyle) appendList(b []byte, l list, depth int) ([]byte, error) {
+	if len(l) == 0 {
+		return append(b, "[]"...), nil
+	}
+	b = append(b, '[')
+	var err error
+	for i, v := range l {
+		if i > 0 {
+			b = append(b, s.item...)
+		}
+		b = s.newLine(b, depth+1)
+		if b, err = s.appendJSON(b, v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(s.newLine(b, depth), ']'), nil
+}
+
+func (s *jsonStyle) newLine(b []byte, depth int) []byte {
+	if !s.lines {
+		return b
+	}
+	b = append(b, '\n')
+	for range depth {
+		b = append(b, s.indent...)
+	}
+	return b
+}
+
+// appendString quotes the way Python does: only what must be escaped is.
+func (s *jsonStyle) appendString(b []byte, v string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i, r := range v {
+		if r >= 0x20 && r != '"' && r != '\\' && (r < 0x7f || !s.ascii) {
+			continue
+		}
+		b = append(b, v[start:i]...)
+		b = appendEscape(b, r)
+		start = i + len(string(r))
+	}
+	b = append(b, v[start:]...)
+	return append(b, '"')
+}
+
+func appendEscape(b []byte, r rune) []byte {
+	if i := strings.IndexRune("\"\\\n\r\t\f\b", r); i >= 0 {
+		return append(b, '\\', `"\nrtfb`[i])
+	}
+	if r >= 0x10000 {
+		r -= 0x10000
+		b = fmt.Appendf(b, `\u%04x`, 0xd800+r>>10)
+		r = 0xdc00 + r&0x3ff
+	}
+	return fmt.Appendf(b, `\u%04x`, r)
+}
+
+// toJSON is the tojson filter of chat templates: no HTML escaping, keys in
+// their order, Python's spacing, and the keyword arguments of json.dumps.
+func toJSON(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+	style := defaultJSON
+	if len(args)+len(kwargs) > 0 {
+		var err error
+		if style, err = jsonArguments(args, kwargs); err != nil {
+			return nil, err
+		}
+	}
+	b, err := style.appendJSON(make([]byte, 0, 256), in, 0)
+	if err != nil {
+		return nil, err
+	}
+	return exec.AsValue(string(b)), nil
+}
+
+func jsonArguments(args []*exec.Value, kwargs map[string]*exec.Value) (jsonStyle, error) {
+	s := defaultJSON
+	all := map[string]*exec.Value{}
+	for name, v := range kwargs {
+		all[name] = v
+	}
+	for i, name := range []string{"ensure_ascii", "indent", "separators", "sort_keys"} {
+		if i < len(args) {
+			all[name] = args[i]
+		}
+	}
+	if v := all["indent"]; v != nil && !isNone(v) {
+		s.lines, s.item = true, ","
+		s.indent = v.String()
+		if isInteger(v) {
+			s.indent = strings.Repeat(" ", max(0, min(v.Integer(), indentMax)))
+		}
+	}
+	if v := all["separators"]; v != nil && !isNone(v) {
+		pair, ok := sequence(v)
+		if !ok || len(pair) != 2 {
+			return s, errors.New("tojson: separators must be a pair")
+		}
+		s.item, s.key = pair[0].String(), pair[1].String()
+	}
+	if v := all["ensure_ascii"]; v != nil {
+		s.ascii = v.IsTrue()
+	}
+	if v := all["sort_keys"]; v != nil {
+		s.sort = v.IsTrue()
+	}
+	return s, nil
+}

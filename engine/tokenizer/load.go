@@ -1,0 +1,102 @@
+package tokenizer
+
+import (
+	"fmt"
+
+	"corenode/engine/modelfile"
+)
+
+const keyPrefix = "tokenizer.ggml."
+
+// FromFile builds the tokenizer that the metadata of a model file describes.
+func FromFile(f *modelfile.File) (*Tokenizer, error) {
+	v, err := readVocab(f)
+	if err != nil {
+		return nil, fmt.Errorf("load tokenizer: %w", err)
+	}
+	t, err := New(v)
+	if err != nil {
+		return nil, fmt.Errorf("load tokenizer: %w", err)
+	}
+	return t, nil
+}
+
+func readVocab(f *modelfile.File) (v Vocab, err error) {
+	model, err := f.String(keyPrefix + "model")
+	if err != nil {
+		return v, err
+	}
+	if model != "gpt2" {
+		return v, fmt.Errorf("%smodel is %q, only byte-level BPE (gpt2) is supported", keyPrefix, model)
+	}
+	if v.Pre, err = f.String(keyPrefix + "pre"); err != nil {
+		return v, err
+	}
+	if _, ok := splitters[v.Pre]; !ok { // before reading megabytes for nothing
+		return v, fmt.Errorf("%spre is %q, want one of %q", keyPrefix, v.Pre, splitterNames())
+	}
+	if v.Tokens, err = f.Strings(keyPrefix + "tokens"); err != nil {
+		return v, err
+	}
+	if v.Merges, err = f.Strings(keyPrefix + "merges"); err != nil {
+		return v, err
+	}
+	if v.Types, err = readTypes(f); err != nil {
+		return v, err
+	}
+	for _, special := range []struct {
+		key string
+		id  *int32
+	}{{"bos_token_id", &v.BOS}, {"eos_token_id", &v.EOS}, {"eot_token_id", &v.EOT}, {"padding_token_id", &v.Pad}} {
+		if *special.id, err = readID(f, keyPrefix+special.key); err != nil {
+			return v, err
+		}
+	}
+	v.AddBOS = splitters[v.Pre].addBOS
+	if f.Has(keyPrefix + "add_bos_token") {
+		v.AddBOS, err = f.Bool(keyPrefix + "add_bos_token")
+	}
+	return v, err
+}
+
+func readTypes(f *modelfile.File) ([]int32, error) {
+	const key = keyPrefix + "token_type"
+	if !f.Has(key) {
+		return nil, nil
+	}
+	list, err := f.Ints(key)
+	if err != nil {
+		return nil, err
+	}
+	types := make([]int32, len(list))
+	for i, n := range list {
+		if n < 0 || n > typeByte { // before narrowing could hide it
+			return nil, fmt.Errorf("%s of token %d is %d, want 0 to %d", key, i, n, typeByte)
+		}
+		types[i] = int32(n)
+	}
+	return types, nil
+}
+
+// readID reads an optional token id, -1 when absent. Some converters write
+// 2^32-1 for "none".
+func readID(f *modelfile.File, key string) (int32, error) {
+	if !f.Has(key) {
+		return -1, nil
+	}
+	ids, err := f.Ints(key)
+	if err != nil {
+		return -1, err
+	}
+	if len(ids) != 1 {
+		return -1, fmt.Errorf("%s has %d values, want one", key, len(ids))
+	}
+	switch id := ids[0]; {
+	case id == -1 || id == 1<<32-1:
+		return -1, nil
+	case id < 0 || id >= tokensMax:
+		return -1, fmt.Errorf("%s is %d, no token has that id", key, id)
+	default:
+		return int32(id), nil
+	}
+}

@@ -1,0 +1,266 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Marks make content safe inside a rendered prompt. They are noncharacters,
+// which Unicode reserves for such private use of a program.
+//
+// guard is inserted where a special token must not be read; any number of them
+// in a row mean the same. escape begins the two-character forms in which
+// content's own U+FDD0 and U+FDD1 travel, so that removing the marks gives
+// back any content exactly.
+const (
+	guard         = "\uFDD0"
+	escape        = "\uFDD1"
+	escapedGuard  = escape + "\uFDD2"
+	escapedEscape = escape + "\uFDD3"
+	markPrefix    = "\xef\xb7" // the first bytes of all of them: a quick test
+)
+
+const specialBytesMax = 1024 // of the name of a special token
+
+var unprotect = strings.NewReplacer(escapedGuard, guard, escapedEscape, escape, guard, "")
+
+// specialSet finds the names of special tokens in text, leftmost first and the
+// longest where several begin.
+type specialSet struct {
+	names   []string         // in id order
+	ids     map[string]int32 // by name
+	edges   map[uint32]int32 // trie: node<<8 | byte -> node; node 0 is the root
+	ends    []int32          // id that ends at a node, -1 = none
+	inner   []bool           // the node has children
+	first   [256]bool        // bytes that names begin with
+	oneByte int              // the only such byte, -1 when there are several or none
+	longest int              // bytes
+}
+
+// build collects control and user-defined tokens. Of two with one name the
+// first stays.
+func (s *specialSet) build(tokens []string, kinds []uint8) error {
+	s.ids, s.edges = map[string]int32{}, map[uint32]int32{}
+	s.ends, s.inner = []int32{-1}, []bool{false}
+	for id, name := range tokens {
+		if kinds[id] != typeControl && kinds[id] != typeUserDefined || name == "" {
+			continue
+		}
+		if _, dup := s.ids[name]; dup {
+			continue
+		}
+		if len(name) > specialBytesMax || !utf8.ValidString(name) || strings.Contains(name, markPrefix) {
+			return fmt.Errorf("special token %d (%.40q) is too long, not UTF-8 or has a character that guards content", id, name)
+		}
+		s.ids[name] = int32(id)
+		s.names = append(s.names, name)
+		s.longest = max(s.longest, len(name))
+		s.addPath(name, int32(id))
+	}
+	s.oneByte = onlyByte(s.first)
+	return nil
+}
+
+// onlyByte returns the one member of set, -1 when there is not exactly one.
+func onlyByte(set [256]bool) int {
+	only := -1
+	for b, ok := range set {
+		if ok && only >= 0 {
+			return -1
+		}
+		if ok {
+			only = b
+		}
+	}
+	return only
+}
+
+func (s *specialSet) addPath(name string, id int32) {
+	s.first[name[0]] = true
+	node := int32(0)
+	for i := range len(name) {
+		edge := uint32(node)<<8 | uint32(name[i])
+		child, ok := s.edges[edge]
+		if !ok {
+			child = int32(len(s.ends))
+			s.edges[edge] = child
+			s.ends, s.inner = append(s.ends, -1), append(s.inner, false)
+			s.inner[node] = true
+		}
+		node = child
+	}
+	s.ends[node] = id
+}
+
+// candidate returns the first offset from i on where a name may begin, -1 if none.
+func (s *specialSet) candidate(text string, i int) int {
+	if s.oneByte >= 0 {
+		if at := strings.IndexByte(text[i:], byte(s.oneByte)); at >= 0 {
+			return i + at
+		}
+		return -1
+	}
+	if len(s.names) == 0 {
+		return -1
+	}
+	for ; i < len(text); i++ {
+		if s.first[text[i]] {
+			return i
+		}
+	}
+	return -1
+}
+
+// matchAt returns the longest name at the start of text; length 0 for none.
+// cut is true when text ends where a name could still go on.
+func (s *specialSet) matchAt(text string) (id int32, length int, cut bool) {
+	node := int32(0)
+	for i := range len(text) {
+		child, ok := s.edges[uint32(node)<<8|uint32(text[i])]
+		if !ok {
+			return id, length, false
+		}
+		node = child
+		if end := s.ends[node]; end >= 0 {
+			id, length = end, i+1
+		}
+	}
+	return id, length, s.inner[node]
+}
+
+// guardedSingle reports whether text[:n] is one character with a guard after
+// it: a guard cannot stand inside a name of one character.
+func guardedSingle(text string, n int) bool {
+	return n <= utf8.UTFMax && strings.HasPrefix(text[n:], guard) && utf8.RuneCountInString(text[:n]) == 1
+}
+
+// next finds the first special token at or after offset i; end is 0 if there
+// is none.
+func (s *specialSet) next(text string, i int) (id int32, start, end int) {
+	for {
+		at := s.candidate(text, i)
+		if at < 0 {
+			return 0, 0, 0
+		}
+		if id, n, _ := s.matchAt(text[at:]); n > 0 && !guardedSingle(text[at:], n) {
+			return id, at, at + n
+		}
+		i = at + 1
+	}
+}
+
+// opens reports whether text ends with the beginning of a name, which the text
+// after it could complete.
+func (s *specialSet) opens(text string) bool {
+	for i := max(0, len(text)-s.longest); i < len(text); i++ {
+		if i = s.candidate(text, i); i < 0 {
+			return false
+		}
+		if _, _, cut := s.matchAt(text[i:]); cut {
+			return true
+		}
+	}
+	return false
+}
+
+// closes reports whether text begins with, or all of it is, a part of a name
+// after the name's beginning, which the text before it could complete.
+func (s *specialSet) closes(text string) bool {
+	if text == "" {
+		return false
+	}
+	for _, name := range s.names {
+		for k := 1; k < len(name); k++ {
+			if name[k] != text[0] {
+				continue
+			}
+			if tail := name[k:]; strings.HasPrefix(text, tail) || strings.HasPrefix(tail, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// EncodePrompt appends the ids of a rendered chat template to dst. Specials
+// become their tokens, leftmost first and the longest where several begin; the
+// text between them is encoded as content after its guards are removed.
+func (t *Tokenizer) EncodePrompt(dst []int32, text string) []int32 {
+	for {
+		id, start, end := t.specials.next(text, 0)
+		if end == 0 {
+			return t.Encode(dst, t.Unprotect(text))
+		}
+		dst = append(t.Encode(dst, t.Unprotect(text[:start])), id)
+		text = text[end:]
+	}
+}
+
+// Protect marks content so that EncodePrompt reads no special token in it, nor
+// one that it would make together with the text around it, trimmed or not:
+// EncodePrompt of Protect(s) gives what Encode of s gives. Content that needs
+// no mark is returned as it is, without allocating.
+func (t *Tokenizer) Protect(content string) string {
+	trimmed := strings.TrimSpace(content) // templates trim, which moves the edges
+	closes := t.specials.closes(trimmed) || t.specials.closes(content)
+	opens := t.specials.opens(trimmed) || t.specials.opens(content)
+	_, _, special := t.specials.next(content, 0)
+	if !closes && !opens && special == 0 && !strings.Contains(content, markPrefix) {
+		return content
+	}
+	edges := []int(nil) // where a guard keeps content and what is around it apart
+	lead := strings.Index(content, trimmed)
+	if closes {
+		edges = append(edges, 0, lead)
+	}
+	if opens {
+		edges = append(edges, lead+len(trimmed), len(content))
+	}
+	return t.specials.protect(content, edges)
+}
+
+// protect returns text with a guard at each of edges and after the first
+// character of every place where a name begins, overlapping ones included, and
+// with its own marks escaped. Edges are ascending and between characters.
+func (s *specialSet) protect(text string, edges []int) string {
+	var b strings.Builder
+	b.Grow(len(text) + 4*len(guard))
+	done := 0
+	put := func(upTo, next int, mark string) {
+		b.WriteString(text[done:upTo])
+		b.WriteString(mark)
+		done = next
+	}
+	for i := 0; i < len(text); {
+		for ; len(edges) > 0 && edges[0] == i; edges = edges[1:] {
+			put(i, i, guard)
+		}
+		r, width := utf8.DecodeRuneInString(text[i:])
+		switch r {
+		case '\uFDD0':
+			put(i, i+width, escapedGuard)
+		case '\uFDD1':
+			put(i, i+width, escapedEscape)
+		}
+		if s.first[text[i]] {
+			if _, n, _ := s.matchAt(text[i:]); n > 0 {
+				put(i+width, i+width, guard)
+			}
+		}
+		i += width
+	}
+	b.WriteString(text[done:])
+	for range edges { // at the end
+		b.WriteString(guard)
+	}
+	return b.String()
+}
+
+// Unprotect removes the marks of Protect.
+func (t *Tokenizer) Unprotect(text string) string {
+	if !strings.Contains(text, markPrefix) {
+		return text
+	}
+	return unprotect.Replace(text)
+}

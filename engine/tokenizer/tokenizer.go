@@ -1,0 +1,248 @@
+// Package tokenizer turns text into token ids and back: byte-level BPE as GGUF
+// metadata describes it.
+//
+// Encoding has three stages. A splitter cuts the text into pieces (words with
+// their leading space, numbers, punctuation, white space), each piece starts
+// as one token per byte, and the pair of neighbours with the lowest merge rank
+// is joined until no pair has a rank.
+//
+// Two kinds of text go in. Content (Encode) comes from clients: whatever it
+// says, no special token comes out. A prompt (EncodePrompt) is a rendered chat
+// template: the template's own special tokens count, those inside content must
+// not, so content is passed through Protect before it is rendered.
+//
+// A Tokenizer is immutable, but for a memo of fixed size that is written
+// atomically, and safe for concurrent use. A Decoder belongs to one stream.
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Types of tokens, as numbered by the file format.
+const (
+	typeNormal      = 1
+	typeUnknown     = 2
+	typeControl     = 3
+	typeUserDefined = 4
+	typeUnused      = 5
+	typeByte        = 6
+)
+
+// Vocab is what a model file says about its tokenizer.
+type Vocab struct {
+	// Pre names the splitter: gpt-2, llama-bpe, qwen2 or qwen35.
+	Pre string
+	// Tokens in id order; normal ones in the printable form of byte-level BPE.
+	Tokens []string
+	// Types of the tokens, empty when all are normal.
+	Types []int32
+	// Merges are "left right", best first.
+	Merges []string
+	// BOS, EOS, EOT and Pad are token ids, -1 when the model has none.
+	BOS, EOS, EOT, Pad int32
+	// AddBOS says that every prompt begins with BOS.
+	AddBOS bool
+}
+
+// Tokenizer encodes and decodes text of one model.
+type Tokenizer struct {
+	split        splitter
+	ignoreMerges bool // a piece that is a token is that token, whatever the merges say
+	tokens       tokenTable
+	kinds        []uint8 // token types by id
+	bytes        [256]int32
+	pairs        pairTable
+	memo         memo
+	specials     specialSet
+	stops        []int32
+	bos          int32
+	addBOS       bool
+	scratch      sync.Pool // *mergeScratch
+}
+
+// New builds a tokenizer. The vocabulary must have a token for every byte, and
+// every merge must join tokens into a token, so that any text can be encoded.
+func New(v Vocab) (*Tokenizer, error) {
+	s, ok := splitters[v.Pre]
+	if !ok {
+		return nil, fmt.Errorf("pre-tokenizer %q is not supported, want one of %q", v.Pre, splitterNames())
+	}
+	if err := checkVocab(v); err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{split: s, ignoreMerges: s.ignoreMerges, bos: v.BOS, addBOS: v.AddBOS && v.BOS >= 0}
+	t.scratch.New = func() any { return new(mergeScratch) }
+	t.kinds = kindsOf(v)
+	t.tokens = newTokenTable(v.Tokens, t.kinds)
+	t.memo = newMemo(len(v.Tokens))
+	if err := t.findBytes(); err != nil {
+		return nil, err
+	}
+	if err := t.addMerges(v); err != nil {
+		return nil, err
+	}
+	if err := t.specials.build(v.Tokens, t.kinds); err != nil {
+		return nil, err
+	}
+	t.stops = t.findStops(v)
+	return t, nil
+}
+
+const tokensMax = 1 << 24 // far above any model; keeps ids and their sums inside an int32
+
+func checkVocab(v Vocab) error {
+	n := len(v.Tokens)
+	if n == 0 || n > tokensMax {
+		return fmt.Errorf("the vocabulary has %d tokens, want 1 to %d", n, tokensMax)
+	}
+	if len(v.Types) != 0 && len(v.Types) != n {
+		return fmt.Errorf("the vocabulary has %d tokens but %d token types", n, len(v.Types))
+	}
+	for i, typ := range v.Types {
+		if typ < 0 || typ > typeByte {
+			return fmt.Errorf("token %d has the unknown type %d", i, typ)
+		}
+	}
+	for _, special := range []struct {
+		name string
+		id   int32
+	}{{"BOS", v.BOS}, {"EOS", v.EOS}, {"EOT", v.EOT}, {"padding", v.Pad}} {
+		if special.id < -1 || int(special.id) >= n {
+			return fmt.Errorf("the %s token is %d, the vocabulary ends at %d", special.name, special.id, n-1)
+		}
+	}
+	return nil
+}
+
+// kindsOf narrows the types and marks rows that only fill up the matrix.
+func kindsOf(v Vocab) []uint8 {
+	kinds := make([]uint8, len(v.Tokens))
+	for i, token := range v.Tokens {
+		kinds[i] = typeNormal
+		if len(v.Types) > 0 && v.Types[i] != 0 {
+			kinds[i] = uint8(v.Types[i])
+		}
+		if isPaddingName(token, i) {
+			kinds[i] = typeUnused
+		}
+	}
+	return kinds
+}
+
+// isPaddingName recognises "[PAD123]" as the name of token 123, by which
+// converters fill a vocabulary that is smaller than the embedding matrix.
+func isPaddingName(token string, id int) bool {
+	return len(token) > 5 && token[:4] == "[PAD" && token == fmt.Sprintf("[PAD%d]", id)
+}
+
+// findBytes fills the first stage of merging: one token per byte value.
+func (t *Tokenizer) findBytes() error {
+	for b := range 256 {
+		id, ok := t.tokens.find(string([]byte{byte(b)}))
+		if !ok {
+			return fmt.Errorf("the vocabulary has no token for the byte 0x%02x", b)
+		}
+		t.bytes[b] = id
+	}
+	return nil
+}
+
+// findStops lists what ends an answer: the tokens that the file names, and the
+// usual end markers of chat models, which older files forget to name.
+func (t *Tokenizer) findStops(v Vocab) []int32 {
+	var stops []int32
+	for _, id := range []int32{v.EOS, v.EOT} {
+		if id >= 0 {
+			stops = append(stops, id)
+		}
+	}
+	for _, name := range []string{"<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>"} {
+		if id, ok := t.specials.ids[name]; ok && t.kinds[id] == typeControl {
+			stops = append(stops, id)
+		}
+	}
+	slices.Sort(stops)
+	return slices.Compact(stops)
+}
+
+// Size is the number of tokens, padding included. The model's matrices may
+// have more rows.
+func (t *Tokenizer) Size() int { return len(t.kinds) }
+
+// ID finds a special token by its name, or a normal token by the text it
+// stands for ("Hello", " world").
+func (t *Tokenizer) ID(token string) (int32, bool) {
+	if id, ok := t.specials.ids[token]; ok {
+		return id, true
+	}
+	return t.tokens.find(token)
+}
+
+// Specials lists the names of control and user-defined tokens, in id order.
+func (t *Tokenizer) Specials() []string { return slices.Clone(t.specials.names) }
+
+// Stops lists the ids that end an answer, ascending.
+func (t *Tokenizer) Stops() []int32 { return slices.Clone(t.stops) }
+
+// BOS is the token before the first one, -1 when there is none, and whether
+// prompts begin with it.
+func (t *Tokenizer) BOS() (id int32, add bool) { return t.bos, t.addBOS }
+
+// IsPadding reports whether id stands for nothing: unused, a padding row, or
+// outside the vocabulary. Sampling must never choose it.
+func (t *Tokenizer) IsPadding(id int32) bool {
+	return id < 0 || int(id) >= len(t.kinds) || t.kinds[id] == typeUnused
+}
+
+// Unreachable lists the ids below Size for which IsPadding holds, ascending.
+func (t *Tokenizer) Unreachable() []int32 {
+	var out []int32
+	for id, kind := range t.kinds {
+		if kind == typeUnused {
+			out = append(out, int32(id))
+		}
+	}
+	return out
+}
+
+// Encode appends the ids of text to dst. Text is content: the names of special
+// tokens are text like any other.
+func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
+	for len(text) > 0 {
+		n := t.split.next(text)
+		dst = t.encodePiece(dst, text[:n])
+		text = text[n:]
+	}
+	return dst
+}
+
+// encodePiece encodes one piece of the splitter.
+func (t *Tokenizer) encodePiece(dst []int32, piece string) []int32 {
+	if len(piece) == 1 {
+		return append(dst, t.bytes[piece[0]])
+	}
+	if len(piece) <= t.tokens.longest {
+		if id, ok := t.tokens.find(piece); ok && (t.ignoreMerges || t.isWhole(id, piece)) {
+			return append(dst, id)
+		}
+	}
+	return t.merge(dst, piece)
+}
+
+// isWhole reports whether the merges turn the text of token id into that one
+// token. A few tokens of real vocabularies cannot be reached by merges. The
+// answer is remembered, which makes most pieces one table look-up.
+func (t *Tokenizer) isWhole(id int32, piece string) bool {
+	whole, known := t.memo.get(id)
+	if known {
+		return whole
+	}
+	var buffer [shortPiece]int32
+	ids := t.merge(buffer[:0], piece)
+	whole = len(ids) == 1 && ids[0] == id
+	t.memo.set(id, whole)
+	return whole
+}

@@ -1,0 +1,300 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func readJSON(t testing.TB, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// smallVocab is 256 bytes, 253 merges and specials that overlap: "<|im" begins
+// "<|im_start|>".
+func smallVocab(t testing.TB, pre string) Vocab {
+	t.Helper()
+	v := Vocab{Pre: pre, BOS: -1, EOS: 511, EOT: -1, Pad: 509}
+	var file struct {
+		Tokens []string
+		Types  []int32
+		Merges []string
+	}
+	readJSON(t, "testdata/vocab.json", &file)
+	v.Tokens, v.Types, v.Merges = file.Tokens, file.Types, file.Merges
+	return v
+}
+
+func build(t testing.TB, v Vocab) *Tokenizer {
+	t.Helper()
+	tok, err := New(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+func small(t testing.TB, pre string) *Tokenizer { return build(t, smallVocab(t, pre)) }
+
+type splitCases struct {
+	Texts     []string
+	Splitters []struct {
+		Pre     string
+		Lengths [][]int
+	}
+}
+
+// The pieces were recorded from the original regular expressions.
+func TestSplitters(t *testing.T) {
+	var recorded splitCases
+	readJSON(t, "testdata/splits.json", &recorded)
+	if len(recorded.Splitters) != len(splitters) || len(recorded.Texts) < 100 {
+		t.Fatalf("%d splitters, %d texts recorded", len(recorded.Splitters), len(recorded.Texts))
+	}
+	for _, r := range recorded.Splitters {
+		for i, text := range recorded.Texts {
+			var got []int
+			for rest := text; rest != ""; {
+				n := splitters[r.Pre].next(rest)
+				got = append(got, n)
+				rest = rest[n:]
+			}
+			if !slices.Equal(got, r.Lengths[i]) {
+				t.Errorf("%s: %q splits into lengths %v, want %v", r.Pre, text, got, r.Lengths[i])
+			}
+		}
+	}
+}
+
+// The ids were recorded from an independent implementation of BPE.
+func TestIDsAgainstRecorded(t *testing.T) {
+	var texts splitCases
+	readJSON(t, "testdata/splits.json", &texts)
+	var recorded struct {
+		Extra []string
+		Cases []struct {
+			Pre string
+			IDs [][]int32
+		}
+	}
+	readJSON(t, "testdata/ids.json", &recorded)
+	if len(recorded.Cases) != len(splitters) {
+		t.Fatalf("%d cases recorded", len(recorded.Cases))
+	}
+	all := append(texts.Texts, recorded.Extra...)
+	for _, c := range recorded.Cases {
+		tok := small(t, c.Pre)
+		for i, text := range all {
+			if got := tok.Encode(nil, text); !slices.Equal(got, c.IDs[i]) {
+				t.Errorf("%s: %q is %v, want %v", c.Pre, text, got, c.IDs[i])
+			}
+		}
+	}
+}
+
+// naiveMerge is the definition: join the leftmost of the best pairs, as strings.
+func naiveMerge(v Vocab, piece string) []string {
+	rank := map[string]int{}
+	for i, m := range v.Merges {
+		rank[m] = i
+	}
+	var symbols []string
+	for i := range len(piece) {
+		for r, b := range alphabet {
+			if int(b) == int(piece[i]) {
+				symbols = append(symbols, string(rune(r)))
+			}
+		}
+	}
+	for {
+		best, at := len(rank), -1
+		for i := range len(symbols) - 1 {
+			if r, ok := rank[symbols[i]+" "+symbols[i+1]]; ok && r < best {
+				best, at = r, i
+			}
+		}
+		if at < 0 {
+			return symbols
+		}
+		symbols = slices.Replace(symbols, at, at+2, symbols[at]+symbols[at+1])
+	}
+}
+
+func TestMergeAgainstDefinition(t *testing.T) {
+	v := smallVocab(t, "qwen2")
+	tok := build(t, v)
+	ids := map[string]int32{}
+	for i, token := range v.Tokens {
+		ids[token] = int32(i)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 400 {
+		var b strings.Builder
+		for b.Len() < 1+n {
+			if r.IntN(3) == 0 {
+				b.WriteByte(byte(r.IntN(256)))
+			} else {
+				b.WriteString([]string{"the", "in", "re", "tokens", "e", "th", "ing", " a"}[r.IntN(8)])
+			}
+		}
+		piece := b.String()
+		var want []int32
+		for _, s := range naiveMerge(v, piece) {
+			want = append(want, ids[s])
+		}
+		var s mergeScratch
+		if got := s.merge(tok, nil, piece); !slices.Equal(got, want) {
+			t.Fatalf("heap: %q merges into %v, want %v", piece, got, want)
+		}
+		if len(piece) <= shortPiece {
+			if got := tok.mergeShort(nil, piece); !slices.Equal(got, want) {
+				t.Fatalf("short: %q merges into %v, want %v", piece, got, want)
+			}
+		}
+	}
+}
+
+func TestIgnoreMerges(t *testing.T) {
+	for pre, wantOne := range map[string]bool{"qwen2": false, "llama-bpe": true} {
+		v := smallVocab(t, pre)
+		v.Tokens, v.Types = append(v.Tokens, "zqzq"), append(v.Types, 1) // no merge makes it
+		tok := build(t, v)
+		for range 2 { // the second time from the memo
+			got := tok.Encode(nil, "zqzq")
+			if one := len(got) == 1; one != wantOne {
+				t.Errorf("%s: zqzq is %v", pre, got)
+			}
+		}
+	}
+}
+
+func TestEncodeDoesNotAllocate(t *testing.T) {
+	tok := small(t, "qwen2")
+	text := "The server reads a request, splits it into tokens and unforeseeable things.\n"
+	dst := make([]int32, 0, 200)
+	if n := testing.AllocsPerRun(20, func() { dst = tok.Encode(dst[:0], text) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	v := smallVocab(t, "llama-bpe")
+	v.AddBOS, v.BOS = true, 509
+	tok := build(t, v)
+	if tok.Size() != 518 {
+		t.Errorf("size %d", tok.Size())
+	}
+	if got := tok.Stops(); !slices.Equal(got, []int32{509, 511, 514}) {
+		t.Errorf("stops %v, want <|endoftext|>, <|im_end|>, <|eot_id|>", got)
+	}
+	if got := tok.Unreachable(); !slices.Equal(got, []int32{516, 517}) {
+		t.Errorf("unreachable %v", got)
+	}
+	for id, want := range map[int32]bool{-1: true, 0: false, 511: false, 516: true, 517: true, 518: true} {
+		if tok.IsPadding(id) != want {
+			t.Errorf("IsPadding(%d) is not %v", id, want)
+		}
+	}
+	if got := tok.Specials(); !slices.Equal(got, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|eot_id|>", "<|im"}) {
+		t.Errorf("specials %q", got)
+	}
+	if id, add := tok.BOS(); id != 509 || !add {
+		t.Errorf("BOS %d %v", id, add)
+	}
+	if tok.Bytes(511) != nil || tok.Bytes(517) != nil || tok.Bytes(-1) != nil || string(tok.Bytes(512)) != "<think>" {
+		t.Error("control, unused and unknown ids stand for nothing, user-defined ones for their name")
+	}
+	if tok.Text(511) != "<|im_end|>" || tok.Text(9999) != "" {
+		t.Error("Text does not show the name")
+	}
+	if id, ok := tok.ID(" does"); !ok || string(tok.Bytes(id)) != " does" {
+		t.Errorf("ID of a plain token: %d %v", id, ok)
+	}
+	if _, ok := tok.ID("unused"); ok {
+		t.Error("an unused token can be found")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(v *Vocab)
+		want   string
+	}{
+		{"pre", func(v *Vocab) { v.Pre = "deepseek-llm" }, `"deepseek-llm"`},
+		{"no tokens", func(v *Vocab) { v.Tokens = nil }, "0 tokens"},
+		{"types", func(v *Vocab) { v.Types = v.Types[1:] }, "517 token types"},
+		{"type 9", func(v *Vocab) { v.Types[3] = 9 }, "token 3 has the unknown type 9"},
+		{"eos", func(v *Vocab) { v.EOS = 518 }, "EOS token is 518"},
+		{"bos", func(v *Vocab) { v.BOS = -2 }, "BOS token is -2"},
+		{"missing byte", func(v *Vocab) { v.Tokens[5] += "x" }, "no token for the byte"},
+		{"merge form", func(v *Vocab) { v.Merges[7] = "abc" }, "merge 7"},
+		{"merge parts", func(v *Vocab) { v.Merges[7] = "q qq" }, "merge 7"},
+		{"special with guard", func(v *Vocab) { v.Tokens[511] = "<\uFDD0>" }, "special token 511"},
+		{"special not UTF-8", func(v *Vocab) { v.Tokens[511] = "<\xff>" }, "special token 511"},
+		{"special too long", func(v *Vocab) { v.Tokens[511] = strings.Repeat("x", 2000) }, "special token 511"},
+	}
+	for _, c := range cases {
+		v := smallVocab(t, "qwen2")
+		v.EOS = -1
+		c.change(&v)
+		if _, err := New(v); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestMergesNeverMakeSpecials(t *testing.T) {
+	v := smallVocab(t, "qwen2")
+	v.Tokens, v.Types = append(v.Tokens, "zq"), append(v.Types, 3)
+	v.Merges = append(v.Merges, "z q")
+	tok := build(t, v)
+	if got := tok.Encode(nil, "zq"); len(got) != 2 {
+		t.Errorf("content became the control token: %v", got)
+	}
+}
+
+func TestLongRunsRoundTrip(t *testing.T) {
+	for _, pre := range splitterNames() {
+		tok := small(t, pre)
+		for _, unit := range []string{"a", "the", " ", "\n", "1", "!", "é", "\u0301", "\xff", "<"} {
+			text := strings.Repeat(unit, 1<<20/len(unit))
+			var back strings.Builder
+			for _, id := range tok.Encode(nil, text) {
+				back.Write(tok.Bytes(id))
+			}
+			if back.String() != text {
+				t.Errorf("%s: a megabyte of %q does not come back", pre, unit)
+			}
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	tok := small(t, "qwen2")
+	text := strings.Repeat("The server reads a request <|im_end|> "+strings.Repeat("therequest", 10), 5)
+	want := small(t, "qwen2").EncodePrompt(nil, text)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 20 {
+				if got := tok.EncodePrompt(nil, text); !slices.Equal(got, want) {
+					t.Error("concurrent encoding differs")
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}

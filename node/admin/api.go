@@ -1,0 +1,221 @@
+// Package admin is the operators' API: accounts, keys, money, drain.
+//
+// API decides what a request means and is told nothing of connections: the
+// server that mounts it checks the bearer token and the Host header, and hands
+// over method, path, query and body. Client is the other side, over HTTP to a
+// running node or straight into an API on a data folder that no node owns, so
+// both ways run the same code.
+//
+// Money is integers of nano-dollars in every field that ends in _nano_usd; the
+// _usd strings beside them are for people.
+package admin
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+// Root is the path under which all verbs live. openapi.json is beside it.
+const Root = "/admin/v1"
+
+// bodyBytesMax bounds what one call may send.
+const bodyBytesMax = 1 << 20
+
+//go:embed openapi.json
+var openAPI []byte
+
+// Store is what the API needs of the store.
+type Store interface {
+	CreateAccount(a account.Account, initial abi.Nano) (account.Account, error)
+	Accounts() ([]account.Account, error)
+	Account(idOrName string) (account.Account, error)
+	UpdateAccount(a account.Account) error
+	TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error)
+	Balance(accountID string) (balance, held abi.Nano, err error)
+	Balances() (map[string]store.Money, error)
+	Entries(q store.Query) ([]account.Entry, error)
+	CreateKey(accountID string, expires time.Time) (account.Key, string, error)
+	Keys(accountID string) ([]account.Key, error)
+	RevokeKey(id string) (account.Key, error)
+}
+
+// Node is what the API tells the running node.
+type Node interface {
+	// Changed says that an account, its keys or its money are not what they
+	// were. It returns when requests that start now see the change.
+	Changed(accountID string)
+	// Drain begins to refuse new work and returns at once.
+	Drain()
+	// Draining says whether Drain was called.
+	Draining() bool
+}
+
+// API answers the calls. It is safe for concurrent use.
+type API struct {
+	store Store
+	node  Node
+	// changes serializes the verbs that read an account and write it back.
+	changes sync.Mutex
+}
+
+// New makes the API of a node.
+func New(store Store, node Node) *API { return &API{store: store, node: node} }
+
+// call is one request, taken apart.
+type call struct {
+	target string // the {account} or {key} of the path
+	query  url.Values
+	body   []byte
+}
+
+// route is one verb. Its path has at most one segment in braces.
+type route struct {
+	method, path string
+	status       int
+	handle       func(*API, call) (any, error)
+}
+
+// routes is every verb; a test holds openapi.json to it.
+var routes = []route{
+	{"GET", Root + "/status", 200, (*API).status},
+	{"POST", Root + "/drain", 200, (*API).drain},
+	{"GET", Root + "/accounts", 200, (*API).listAccounts},
+	{"POST", Root + "/accounts", 201, (*API).createAccount},
+	{"GET", Root + "/accounts/{account}", 200, (*API).showAccount},
+	{"PATCH", Root + "/accounts/{account}", 200, (*API).changeAccount},
+	{"POST", Root + "/accounts/{account}/topups", 200, (*API).topUp},
+	{"GET", Root + "/accounts/{account}/ledger", 200, (*API).ledger},
+	{"GET", Root + "/accounts/{account}/keys", 200, (*API).listKeys},
+	{"POST", Root + "/accounts/{account}/keys", 201, (*API).createKey},
+	{"POST", Root + "/keys/{key}/revoke", 200, (*API).revokeKey},
+	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},
+}
+
+// Handle answers one authenticated request. path is decoded.
+func (a *API) Handle(method, path string, query, body []byte) (status int, contentType string, answer []byte) {
+	status, value := a.dispatch(method, path, query, body)
+	answer, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("admin: encode %T: %v", value, err))
+	}
+	return status, "application/json", append(answer, '\n')
+}
+
+func (a *API) dispatch(method, path string, query, body []byte) (int, any) {
+	matched, target, err := match(method, path)
+	var parsed url.Values
+	if err == nil {
+		parsed, err = url.ParseQuery(string(query))
+		err = invalid(err)
+	}
+	if err == nil && len(body) > bodyBytesMax {
+		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), bodyBytesMax)}
+	}
+	var value any
+	if err == nil {
+		value, err = matched.handle(a, call{target, parsed, body})
+	}
+	if err != nil {
+		e := asError(err)
+		return e.status(), map[string]*Error{"error": e}
+	}
+	return matched.status, value
+}
+
+// match finds the verb, and the segment in its braces.
+func match(method, path string) (found route, target string, err error) {
+	known := false
+	for _, r := range routes {
+		segment, ok := matchPath(r.path, path)
+		if ok && r.method == method {
+			return r, segment, nil
+		}
+		known = known || ok
+	}
+	if known {
+		return route{}, "", &Error{Kind: KindMethod, Message: method + " is not a verb of " + path}
+	}
+	return route{}, "", &Error{Kind: KindNotFound, Message: "unknown path " + path + "; see /openapi.json"}
+}
+
+func matchPath(pattern, path string) (segment string, ok bool) {
+	before, rest, braces := strings.Cut(pattern, "{")
+	if !braces {
+		return "", pattern == path
+	}
+	_, after, _ := strings.Cut(rest, "}")
+	segment, ok = strings.CutPrefix(path, before)
+	if !ok || len(segment) <= len(after) || !strings.HasSuffix(segment, after) {
+		return "", false
+	}
+	segment = strings.TrimSuffix(segment, after)
+	return segment, !strings.Contains(segment, "/")
+}
+
+// Kinds of error that the API answers with.
+const (
+	KindInvalid  = "invalid_request"
+	KindNotFound = "not_found"
+	KindConflict = "conflict"
+	KindMethod   = "method_not_allowed"
+	KindInternal = "internal"
+)
+
+// Error is what a failed call says: {"error":{"kind","message"}}.
+type Error struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// Error gives the message; operators see what went wrong inside.
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) status() int {
+	switch e.Kind {
+	case KindInvalid:
+		return http.StatusBadRequest
+	case KindNotFound:
+		return http.StatusNotFound
+	case KindConflict:
+		return http.StatusConflict
+	case KindMethod:
+		return http.StatusMethodNotAllowed
+	}
+	return http.StatusInternalServerError
+}
+
+// asError classifies what the store returns.
+func asError(err error) *Error {
+	kind := KindInternal
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, store.ErrNotFound):
+		kind = KindNotFound
+	case errors.Is(err, store.ErrInvalid):
+		kind = KindInvalid
+	case errors.Is(err, store.ErrNameTaken), errors.Is(err, store.ErrIdempotencyMismatch):
+		kind = KindConflict
+	}
+	return &Error{Kind: kind, Message: err.Error()}
+}
+
+// invalid makes an error the caller's fault; nil stays nil.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: KindInvalid, Message: err.Error()}
+}

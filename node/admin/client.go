@@ -1,0 +1,207 @@
+package admin
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"corenode/node/store"
+)
+
+// A running node leaves its admin address and token in these files of its
+// data folder, readable by the owner only.
+const (
+	addressFile = "admin.addr"
+	tokenFile   = "admin.token"
+)
+
+// answerBytesMax bounds what a client reads of one answer: a list of some 500,000 accounts.
+const answerBytesMax = 256 << 20
+
+// ErrNoNode means that no node answers for a data folder.
+var ErrNoNode = errors.New("no running node answers")
+
+// Announce makes a fresh token and leaves it and the address of the admin
+// listener in the data folder. withdraw removes both when the node stops.
+func Announce(dir, address string) (token string, withdraw func(), err error) {
+	var random [32]byte
+	rand.Read(random[:])
+	token = base64.RawURLEncoding.EncodeToString(random[:])
+	// The token first: whoever finds the address finds its token.
+	if err := store.WriteSecret(filepath.Join(dir, tokenFile), token); err != nil {
+		return "", nil, fmt.Errorf("write admin token: %w", err)
+	}
+	if err := store.WriteSecret(filepath.Join(dir, addressFile), address); err != nil {
+		return "", nil, fmt.Errorf("write admin address: %w", err)
+	}
+	return token, func() {
+		os.Remove(filepath.Join(dir, addressFile)) // left behind, they only say that no node answers
+		os.Remove(filepath.Join(dir, tokenFile))
+	}, nil
+}
+
+// Client calls an API.
+type Client struct {
+	send func(method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
+}
+
+// Local makes a client that calls an API in this process.
+func Local(api *API) *Client {
+	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
+		status, _, answer := api.Handle(method, path, []byte(query.Encode()), body)
+		return status, answer, nil
+	}}
+}
+
+// Dial makes a client of the node that owns a data folder. ErrNoNode says that
+// none left an address there, or that what it left is out of date.
+func Dial(dir string) (*Client, error) {
+	address, err := readLine(dir, addressFile)
+	if err != nil {
+		return nil, err
+	}
+	token, err := readLine(dir, tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	c := remote(address, token)
+	if _, err := c.Status(); err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", ErrNoNode, address, err)
+	}
+	return c, nil
+}
+
+func readLine(dir, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", ErrNoNode, err)
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+func remote(address, token string) *Client {
+	// No proxy of the environment: the token goes to the node and to nobody else.
+	h := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
+		target := url.URL{Scheme: "http", Host: address, Path: path, RawQuery: query.Encode()}
+		request, err := http.NewRequest(method, target.String(), bytes.NewReader(body))
+		if err != nil {
+			return 0, nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Content-Type", "application/json")
+		response, err := h.Do(request)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer response.Body.Close()
+		answer, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+		return response.StatusCode, answer, err
+	}}
+}
+
+// roundTrip sends in as JSON, or nothing when it is nil, and reads the answer into out.
+func (c *Client) roundTrip(method, path string, query url.Values, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	status, answer, err := c.send(method, path, query, body)
+	if err != nil {
+		return err
+	}
+	if status/100 == 2 {
+		return json.Unmarshal(answer, out)
+	}
+	var failed struct{ Error *Error }
+	if json.Unmarshal(answer, &failed) == nil && failed.Error != nil && failed.Error.Message != "" {
+		return failed.Error
+	}
+	return fmt.Errorf("%s %s: status %d", method, path, status)
+}
+
+func accountPath(idOrName, rest string) string { return Root + "/accounts/" + segment(idOrName) + rest }
+
+// segment makes an id part of a path. No id or name has a slash; one that
+// does must find nothing, and not another verb.
+func segment(id string) string { return strings.ReplaceAll(id, "/", "\ufffd") }
+
+// Status asks what the node is doing.
+func (c *Client) Status() (s Status, err error) {
+	return s, c.roundTrip("GET", Root+"/status", nil, nil, &s)
+}
+
+// Drain tells the node to refuse new work.
+func (c *Client) Drain() (s Status, err error) {
+	return s, c.roundTrip("POST", Root+"/drain", nil, nil, &s)
+}
+
+// CreateAccount makes an account and its first key.
+func (c *Client) CreateAccount(in NewAccount) (made CreatedAccount, err error) {
+	return made, c.roundTrip("POST", Root+"/accounts", nil, in, &made)
+}
+
+// Accounts lists all accounts by name.
+func (c *Client) Accounts() ([]Account, error) {
+	var all list[Account]
+	err := c.roundTrip("GET", Root+"/accounts", nil, nil, &all)
+	return all.Data, err
+}
+
+// Account shows one account.
+func (c *Client) Account(idOrName string) (a Account, err error) {
+	return a, c.roundTrip("GET", accountPath(idOrName, ""), nil, nil, &a)
+}
+
+// ChangeAccount sets some of an account and returns all of it.
+func (c *Client) ChangeAccount(idOrName string, change AccountChange) (a Account, err error) {
+	return a, c.roundTrip("PATCH", accountPath(idOrName, ""), nil, change, &a)
+}
+
+// TopUp adds money and returns the account.
+func (c *Client) TopUp(idOrName string, in TopUp) (a Account, err error) {
+	return a, c.roundTrip("POST", accountPath(idOrName, "/topups"), nil, in, &a)
+}
+
+// Ledger returns a page of an account's statement: rows after an id (0 = from
+// the first) and not older than since (zero = any).
+func (c *Client) Ledger(idOrName string, since time.Time, after int64) ([]Entry, error) {
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
+	if !since.IsZero() {
+		query.Set("since", since.Format(time.RFC3339))
+	}
+	var page list[Entry]
+	err := c.roundTrip("GET", accountPath(idOrName, "/ledger"), query, nil, &page)
+	return page.Data, err
+}
+
+// Keys lists the keys of an account.
+func (c *Client) Keys(idOrName string) ([]Key, error) {
+	var all list[Key]
+	err := c.roundTrip("GET", accountPath(idOrName, "/keys"), nil, nil, &all)
+	return all.Data, err
+}
+
+// CreateKey makes a key; its secret is in the answer and nowhere else.
+func (c *Client) CreateKey(idOrName string, in NewKey) (k Key, err error) {
+	return k, c.roundTrip("POST", accountPath(idOrName, "/keys"), nil, in, &k)
+}
+
+// RevokeKey ends a key at once.
+func (c *Client) RevokeKey(id string) (k Key, err error) {
+	return k, c.roundTrip("POST", Root+"/keys/"+segment(id)+"/revoke", nil, nil, &k)
+}

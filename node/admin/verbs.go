@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+)
+
+func (a *API) status(call) (any, error) { return Status{Draining: a.node.Draining()}, nil }
+
+func (a *API) drain(call) (any, error) {
+	a.node.Drain()
+	return Status{Draining: true}, nil
+}
+
+func (a *API) listAccounts(call) (any, error) {
+	accounts, err := a.store.Accounts()
+	if err != nil {
+		return nil, err
+	}
+	money, err := a.store.Balances()
+	if err != nil {
+		return nil, err
+	}
+	shown := list[Account]{Data: make([]Account, len(accounts))}
+	for i, account := range accounts {
+		shown.Data[i] = showAccount(account, money[account.ID])
+	}
+	return shown, nil
+}
+
+// createAccount makes the account and its first key. Should the key fail, the
+// account stays and the error says so: its name is taken from then on.
+func (a *API) createAccount(c call) (any, error) {
+	var asked NewAccount
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	initial, err := asked.Balance.nano("balance")
+	if err != nil {
+		return nil, err
+	}
+	made, err := a.store.CreateAccount(account.Account{
+		Name: asked.Name, Unlimited: asked.Unlimited, Concurrency: asked.Concurrency,
+		TokensPerMinute: asked.TokensPerMinute, Models: asked.Models,
+	}, initial)
+	if err != nil {
+		return nil, err
+	}
+	key, secret, err := a.store.CreateKey(made.ID, time.Time{})
+	a.node.Changed(made.ID)
+	if err != nil {
+		return nil, fmt.Errorf("the account %s was made, but no key: %w", made.ID, err)
+	}
+	return CreatedAccount{showAccount(made, store.Money{Balance: initial}), key.ID, secret}, nil
+}
+
+func (a *API) showAccount(c call) (any, error) {
+	found, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	return a.withMoney(found)
+}
+
+func (a *API) withMoney(of account.Account) (any, error) {
+	balance, held, err := a.store.Balance(of.ID)
+	if err != nil {
+		return nil, err
+	}
+	return showAccount(of, store.Money{Balance: balance, Held: held}), nil
+}
+
+func (a *API) changeAccount(c call) (any, error) {
+	var change AccountChange
+	if err := decode(c.body, &change); err != nil {
+		return nil, err
+	}
+	a.changes.Lock()
+	defer a.changes.Unlock()
+	changed, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	change.apply(&changed)
+	if err := a.store.UpdateAccount(changed); err != nil {
+		return nil, err
+	}
+	a.node.Changed(changed.ID)
+	return a.withMoney(changed)
+}
+
+func (c AccountChange) apply(to *account.Account) {
+	assign(&to.Name, c.Name)
+	assign(&to.Concurrency, c.Concurrency)
+	assign(&to.TokensPerMinute, c.TokensPerMinute)
+	assign(&to.Models, c.Models)
+	assign(&to.Unlimited, c.Unlimited)
+	assign(&to.Disabled, c.Disabled)
+}
+
+func assign[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func (a *API) topUp(c call) (any, error) {
+	var asked TopUp
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	amount, err := asked.Amount.nano("amount")
+	if err == nil && amount == 0 {
+		err = invalid(errors.New("amount is missing or zero"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	target, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.store.TopUp(target.ID, amount, asked.Note, asked.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	a.node.Changed(target.ID)
+	return a.withMoney(target)
+}
+
+// ledger returns a page of the account's statement. Ask again with after set
+// to the last id until the page is empty.
+func (a *API) ledger(c call) (any, error) {
+	query, err := statementQuery(c.query)
+	if err != nil {
+		return nil, err
+	}
+	target, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	query.AccountID = target.ID
+	entries, err := a.store.Entries(query)
+	if err != nil {
+		return nil, err
+	}
+	shown := list[Entry]{Data: make([]Entry, len(entries))}
+	for i, e := range entries {
+		shown.Data[i] = showEntry(e)
+	}
+	return shown, nil
+}
+
+func statementQuery(query url.Values) (q store.Query, err error) {
+	if text := query.Get("since"); text != "" {
+		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
+			return q, invalid(fmt.Errorf("since is %q, want a time such as 2026-01-31T00:00:00Z", text))
+		}
+	}
+	if text := query.Get("after"); text != "" {
+		if q.After, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return q, invalid(fmt.Errorf("after is %q, want the id of a row", text))
+		}
+	}
+	if text := query.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > store.EntriesMax {
+			return q, invalid(fmt.Errorf("limit is %q, want 1 to %d", text, store.EntriesMax))
+		}
+	}
+	return q, nil
+}
+
+func (a *API) listKeys(c call) (any, error) {
+	owner, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := a.store.Keys(owner.ID)
+	if err != nil {
+		return nil, err
+	}
+	shown := list[Key]{Data: make([]Key, len(keys))}
+	for i, k := range keys {
+		shown.Data[i] = showKey(k, "")
+	}
+	return shown, nil
+}
+
+func (a *API) createKey(c call) (any, error) {
+	var asked NewKey
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	owner, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	key, secret, err := a.store.CreateKey(owner.ID, asked.Expires)
+	if err != nil {
+		return nil, err
+	}
+	a.node.Changed(owner.ID)
+	return showKey(key, secret), nil
+}
+
+func (a *API) revokeKey(c call) (any, error) {
+	key, err := a.store.RevokeKey(c.target)
+	if err != nil {
+		return nil, err
+	}
+	a.node.Changed(key.AccountID)
+	return showKey(key, ""), nil
+}

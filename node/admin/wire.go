@@ -1,0 +1,192 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+	"corenode/wasm/tariff"
+)
+
+// Account is an account as the API shows it.
+type Account struct {
+	ID              string    `json:"id"`
+	Name            string    `json:"name"`
+	Unlimited       bool      `json:"unlimited"` // no money is checked
+	Disabled        bool      `json:"disabled"`  // every key is refused
+	Concurrency     int       `json:"concurrency"`
+	TokensPerMinute int64     `json:"tokens_per_minute"`
+	Models          []string  `json:"models"` // empty = all
+	Created         time.Time `json:"created"`
+	BalanceNanoUSD  abi.Nano  `json:"balance_nano_usd"`
+	HeldNanoUSD     abi.Nano  `json:"held_nano_usd"` // reserved by requests that run
+	BalanceUSD      string    `json:"balance_usd"`
+	HeldUSD         string    `json:"held_usd"`
+}
+
+// CreatedAccount is a new account with its first key, shown this once.
+type CreatedAccount struct {
+	Account
+	KeyID string `json:"key_id"`
+	Key   string `json:"key"`
+}
+
+// Amount is money that a caller sends: an integer of nano-dollars or a text in
+// dollars, exact, not both.
+type Amount struct {
+	NanoUSD *abi.Nano `json:"nano_usd,omitempty"`
+	USD     string    `json:"usd,omitempty"`
+}
+
+// NewAccount asks for an account. Zero limits are none.
+type NewAccount struct {
+	Name            string   `json:"name"`
+	Balance         Amount   `json:"balance,omitzero"`
+	Concurrency     int      `json:"concurrency,omitempty"`
+	TokensPerMinute int64    `json:"tokens_per_minute,omitempty"`
+	Models          []string `json:"models,omitempty"`
+	Unlimited       bool     `json:"unlimited,omitempty"`
+}
+
+// AccountChange sets what is not nil.
+type AccountChange struct {
+	Name            *string   `json:"name,omitempty"`
+	Concurrency     *int      `json:"concurrency,omitempty"`
+	TokensPerMinute *int64    `json:"tokens_per_minute,omitempty"`
+	Models          *[]string `json:"models,omitempty"` // empty list = all
+	Unlimited       *bool     `json:"unlimited,omitempty"`
+	Disabled        *bool     `json:"disabled,omitempty"`
+}
+
+// TopUp adds money. A repeated call with the same IdempotencyKey adds it once.
+type TopUp struct {
+	Amount         Amount `json:"amount"`
+	Note           string `json:"note,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+}
+
+// NewKey asks for a key; a zero Expires is never.
+type NewKey struct {
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Key is a key as the API shows it. Key itself is there in the answer that creates it only.
+type Key struct {
+	ID        string    `json:"id"`
+	AccountID string    `json:"account_id"`
+	Hint      string    `json:"hint"` // its first characters
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires,omitzero"`
+	Revoked   time.Time `json:"revoked,omitzero"`
+	LastUsed  time.Time `json:"last_used,omitzero"`
+	Key       string    `json:"key,omitempty"`
+}
+
+// Entry is one row of an account's statement.
+type Entry struct {
+	ID            int64             `json:"id"`
+	Kind          account.EntryKind `json:"kind"`
+	RequestID     string            `json:"request_id,omitempty"`
+	KeyID         string            `json:"key_id,omitempty"`
+	Model         string            `json:"model,omitempty"`
+	Time          time.Time         `json:"time"`
+	AmountNanoUSD abi.Nano          `json:"amount_nano_usd"`
+	AmountUSD     string            `json:"amount_usd"`
+	Usage         *Usage            `json:"usage,omitempty"`
+	Tier          int               `json:"tier,omitempty"`
+	Reason        account.Reason    `json:"reason,omitempty"`
+	ModuleDigest  string            `json:"module_digest,omitempty"`
+	InputHash     string            `json:"input_hash,omitempty"`
+	Provisional   bool              `json:"provisional,omitempty"`
+	Settles       int64             `json:"settles,omitempty"`
+	Note          string            `json:"note,omitempty"`
+}
+
+// Usage is the token counts of an entry.
+type Usage struct {
+	InputUncached int64 `json:"input_uncached"`
+	CacheRead     int64 `json:"cache_read"`
+	CacheWrite    int64 `json:"cache_write"`
+	Output        int64 `json:"output"`
+	Reasoning     int64 `json:"reasoning"`
+}
+
+// Status says what the node is doing.
+type Status struct {
+	Draining bool `json:"draining"`
+}
+
+// list is how the API wraps several of a thing.
+type list[T any] struct {
+	Data []T `json:"data"`
+}
+
+// nano gives the amount that was sent; none is 0.
+func (a Amount) nano(field string) (abi.Nano, error) {
+	switch {
+	case a.NanoUSD != nil && a.USD != "":
+		return 0, invalid(fmt.Errorf("%s has both nano_usd and usd, want one", field))
+	case a.NanoUSD != nil:
+		return *a.NanoUSD, nil
+	case a.USD == "":
+		return 0, nil
+	}
+	amount, err := tariff.ParseUSD(a.USD)
+	if err != nil {
+		return 0, invalid(fmt.Errorf("%s.usd is %q, want dollars such as \"12.50\" with at most nine decimals", field, a.USD))
+	}
+	return amount, nil
+}
+
+// decode reads a body strictly. An empty one is an empty object.
+func decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return invalid(fmt.Errorf("body: %w", err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return invalid(errors.New("body: more than one JSON value"))
+	}
+	return nil
+}
+
+func showAccount(a account.Account, money store.Money) Account {
+	models := a.Models
+	if models == nil {
+		models = []string{}
+	}
+	return Account{
+		ID: a.ID, Name: a.Name, Unlimited: a.Unlimited, Disabled: a.Disabled, Concurrency: a.Concurrency,
+		TokensPerMinute: a.TokensPerMinute, Models: models, Created: a.Created,
+		BalanceNanoUSD: money.Balance, HeldNanoUSD: money.Held,
+		BalanceUSD: tariff.FormatUSD(money.Balance), HeldUSD: tariff.FormatUSD(money.Held),
+	}
+}
+
+func showKey(k account.Key, secret string) Key {
+	return Key{ID: k.ID, AccountID: k.AccountID, Hint: k.Hint, Created: k.Created, Expires: k.Expires,
+		Revoked: k.Revoked, LastUsed: k.LastUsed, Key: secret}
+}
+
+func showEntry(e account.Entry) Entry {
+	shown := Entry{
+		ID: e.ID, Kind: e.Kind, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: e.Time,
+		AmountNanoUSD: e.Amount, AmountUSD: tariff.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
+		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Note: e.Note,
+	}
+	if e.Kind != account.TopUp {
+		u := Usage(e.Usage)
+		shown.Usage = &u
+	}
+	return shown
+}

@@ -1,0 +1,238 @@
+// Package config turns a YAML file, the environment and the command line into
+// one validated value.
+//
+// Later sources win: defaults, the file, CORENODE_ variables, flags. Unknown
+// keys and bad values are all reported at once, each with its key and, when it
+// came from the file, its line. A loaded Config is never changed: a reload
+// makes a new one. reference.yaml is the same documentation for operators; a
+// test keeps it equal to the defaults here.
+package config
+
+import (
+	_ "embed"
+	"runtime"
+	"time"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+//go:embed reference.yaml
+var reference []byte
+
+// Reference returns a YAML file that documents every key and holds exactly the defaults.
+func Reference() []byte { return append([]byte(nil), reference...) }
+
+// Size is a number of bytes, written as an integer or with a unit: KiB, MiB, GiB, TiB, kB, MB, GB, TB.
+type Size int64
+
+// Price is nano-dollars per token, written as dollars per million tokens.
+type Price abi.Nano
+
+// priceMissing stands for a price that no source gave.
+const priceMissing Price = -1
+
+// Config is everything that can be set. Keys are those of the YAML file.
+type Config struct {
+	// Listen is the address of the API, host:port. Default 127.0.0.1:8080.
+	Listen string `key:"listen"`
+	// DataDir is the folder of the node's database, keys and caches; one node per folder. Default ./data.
+	DataDir string           `key:"data_dir"`
+	Admin   Admin            `key:"admin"`
+	Log     Log              `key:"log"`
+	Limits  Limits           `key:"limits"`
+	Models  map[string]Model `key:"models"` // by model id; at least one
+}
+
+// Admin is the address of operators: accounts, keys, drain, metrics.
+type Admin struct {
+	// Listen is its address. Port 0 picks a free one, written to admin.addr in
+	// the data folder. Default 127.0.0.1:0.
+	Listen string `key:"listen"`
+	// AllowRemote permits an address that other machines reach. Its traffic,
+	// token included, is not encrypted. Default false.
+	AllowRemote bool `key:"allow_remote"`
+}
+
+// Log says what is written to standard error, one JSON object per line.
+type Log struct {
+	// Level is the least severe line written: debug, info, warn or error. Default info.
+	Level string `key:"level"`
+}
+
+// Limits bound what clients can make the node spend.
+type Limits struct {
+	// ConnectionsMax is the most client connections at once. Default 20000.
+	ConnectionsMax int `key:"connections_max"`
+	// HeaderBytesMax is the most bytes of a request's line and headers. Default 64KiB.
+	HeaderBytesMax Size `key:"header_bytes_max"`
+	// HeaderTimeout bounds the time until the headers are in. Default 10s.
+	HeaderTimeout time.Duration `key:"header_timeout"`
+	// BodyTimeout bounds the time until the body is in. Default 60s.
+	BodyTimeout time.Duration `key:"body_timeout"`
+	// IdleTimeout closes a connection without a request. Default 2m.
+	IdleTimeout time.Duration `key:"idle_timeout"`
+	// BodyBytesMax is the most bytes of one request body, after decompression. Default 32MiB.
+	BodyBytesMax Size `key:"body_bytes_max"`
+	// BodyBytesUnauthenticated cuts the body of a request without a valid key. Default 64KiB.
+	BodyBytesUnauthenticated Size `key:"body_bytes_unauthenticated"`
+	// BodyBytesTotal bounds all bodies being read or prepared, node-wide. Default 512MiB.
+	BodyBytesTotal Size `key:"body_bytes_total"`
+	// JSONDepth is the deepest nesting of a body. Default 128.
+	JSONDepth int `key:"json_depth"`
+	// PrepareConcurrency is how many bodies are rendered and tokenized at once,
+	// node-wide; over it requests wait. 0 = twice the processors. Default 0.
+	PrepareConcurrency int `key:"prepare_concurrency"`
+	// QueueRequestsMax is the most requests per model that wait for their first step. Default 1024.
+	QueueRequestsMax int `key:"queue_requests_max"`
+	// QueueTokensMax is the most prompt tokens that wait, per model. Default 8000000.
+	QueueTokensMax int64 `key:"queue_tokens_max"`
+	// QueueTimeout is the longest wait for the first step. Default 60s.
+	QueueTimeout time.Duration `key:"queue_timeout"`
+	// NonstreamingTimeout ends a non-streaming request with a 504. Default 600s.
+	NonstreamingTimeout time.Duration `key:"nonstreaming_timeout"`
+	// SlowReaderPause is how long a client may not read before its sequence is preempted. Default 30s.
+	SlowReaderPause time.Duration `key:"slow_reader_pause"`
+	// SlowReaderCancel is how long until it is cancelled and billed. Default 5m.
+	SlowReaderCancel time.Duration `key:"slow_reader_cancel"`
+	// DrainTimeout is how long streams may finish after SIGTERM. Default 60s.
+	DrainTimeout time.Duration `key:"drain_timeout"`
+	// Keepalive is the longest silence of a stream. Default 10s.
+	Keepalive time.Duration `key:"keepalive"`
+	// SessionsPerAccount is the most conversations remembered per account. Default 1000.
+	SessionsPerAccount int `key:"sessions_per_account"`
+	// SessionIdle is when a conversation without requests is forgotten. Default 10m.
+	SessionIdle time.Duration `key:"session_idle"`
+	// PinnedBytesPerAccount bounds the cache that sessions of one account hold. Default 256MiB.
+	PinnedBytesPerAccount Size `key:"pinned_bytes_per_account"`
+}
+
+// Engines that a model can name.
+const (
+	EngineCPU     = "cpu"
+	EngineInstant = "instant" // computes nothing: for measuring the node itself
+)
+
+// Model says which engine answers behind a model id.
+type Model struct {
+	// Engine is cpu, or instant: a measuring engine that computes nothing and
+	// answers at once with as many tokens as asked for. Default cpu.
+	Engine string `key:"engine"`
+	// Path is the model file; empty = the one embedded in the binary. Default empty.
+	Path string `key:"path"`
+	// Template is a file with the chat template; empty = the model file's own. Default empty.
+	Template string `key:"template"`
+	// ContextLength is the most tokens of prompt and output; 0 = what the model
+	// file says. Default 0, and 262144 for core-1.1 and core-1.1-mini.
+	ContextLength int `key:"context_length"`
+	// OutputMax is the most tokens of one answer; 0 = the context length. Default 0.
+	OutputMax int `key:"output_max"`
+	// DisplayName is shown by GET /v1/models; empty = the id. Default empty.
+	DisplayName string `key:"display_name"`
+	// Prices have no default, except those of core-1.1 and core-1.1-mini: nothing is free by accident.
+	Prices   Prices   `key:"prices"`
+	Sampling Sampling `key:"sampling"`
+	KV       KV       `key:"kv"`
+	Batch    Batch    `key:"batch"`
+	// Threads compute the model; 0 = one per processor. Default 0.
+	Threads int `key:"threads"`
+}
+
+// Prices are dollars per million tokens, exact to the nano-dollar per token:
+// at most three decimals. Write them in quotes.
+type Prices struct {
+	Input       Price `key:"input"`
+	CachedInput Price `key:"cached_input"`
+	Output      Price `key:"output"`
+}
+
+// Rates returns the prices as the tariff takes them.
+func (p Prices) Rates() builtin.Prices {
+	return builtin.Prices{Input: abi.Nano(p.Input), Cached: abi.Nano(p.CachedInput), Output: abi.Nano(p.Output)}
+}
+
+// Sampling holds the values of parameters that a request leaves out; nil = the model's own.
+type Sampling struct {
+	Temperature     *float64 `key:"temperature"`      // 0 or more; 0 is greedy
+	TopP            *float64 `key:"top_p"`            // above 0, at most 1
+	TopK            *int     `key:"top_k"`            // 0 = off
+	MinP            *float64 `key:"min_p"`            // 0 to 1
+	PresencePenalty *float64 `key:"presence_penalty"` // -2 to 2
+}
+
+// KV sizes the caches of a model, all allocated at start.
+type KV struct {
+	// DType is the type of a cached number: f16 or f32. Default f16.
+	DType string `key:"dtype"`
+	// PageTokens is the positions of one page: 16, 32 or 64. Default 32.
+	PageTokens int `key:"page_tokens"`
+	// MemoryBytes holds the pages of all sequences and the prefix cache. Default 1GiB.
+	MemoryBytes Size `key:"memory_bytes"`
+	// StateMemoryBytes holds the saved states of recurrent layers. Default 256MiB.
+	StateMemoryBytes Size `key:"state_memory_bytes"`
+}
+
+// Batch says how sequences are grouped into engine steps.
+type Batch struct {
+	// StepTokensMax is the most tokens one step computes, prefill and decode
+	// together. Larger raises throughput and the gap between tokens. Default 512.
+	StepTokensMax int `key:"step_tokens_max"`
+	// SequencesMax is the number of slots, at most StepTokensMax: each running
+	// sequence needs one token of every decode step. Default 32.
+	SequencesMax int `key:"sequences_max"`
+	// ChunkTokens is the most prompt tokens of one sequence in one step, a
+	// multiple of 64, at most StepTokensMax. Default 256.
+	ChunkTokens int `key:"chunk_tokens"`
+}
+
+// Default returns the configuration of a node that was told nothing.
+func Default() *Config {
+	return &Config{
+		Listen: "127.0.0.1:8080", DataDir: "./data",
+		Admin: Admin{Listen: "127.0.0.1:0"},
+		Log:   Log{Level: "info"},
+		Limits: Limits{
+			ConnectionsMax: 20000, HeaderBytesMax: 64 << 10,
+			HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+			BodyBytesMax: 32 << 20, BodyBytesUnauthenticated: 64 << 10, BodyBytesTotal: 512 << 20, JSONDepth: 128,
+			QueueRequestsMax: 1024, QueueTokensMax: 8_000_000, QueueTimeout: time.Minute,
+			NonstreamingTimeout: 600 * time.Second, SlowReaderPause: 30 * time.Second, SlowReaderCancel: 5 * time.Minute,
+			DrainTimeout: time.Minute, Keepalive: 10 * time.Second,
+			SessionsPerAccount: 1000, SessionIdle: 10 * time.Minute, PinnedBytesPerAccount: 256 << 20,
+		},
+		Models: map[string]Model{"core-1.1": defaultModel("core-1.1"), "core-1.1-mini": defaultModel("core-1.1-mini")},
+	}
+}
+
+// defaultModel is what an entry under models starts from.
+func defaultModel(id string) Model {
+	m := Model{
+		Engine: EngineCPU,
+		Prices: Prices{priceMissing, priceMissing, priceMissing},
+		KV:     KV{DType: "f16", PageTokens: 32, MemoryBytes: 1 << 30, StateMemoryBytes: 256 << 20},
+		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 256},
+	}
+	switch id {
+	case "core-1.1":
+		m.DisplayName, m.ContextLength, m.Prices = "Core 1.1", 262144, Prices{240, 24, 2400}
+	case "core-1.1-mini":
+		m.DisplayName, m.ContextLength, m.Prices = "Core 1.1 mini", 262144, Prices{80, 8, 800}
+	}
+	return m
+}
+
+// ThreadCount is Threads with 0 resolved.
+func (m Model) ThreadCount() int {
+	if m.Threads > 0 {
+		return m.Threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Prepares is PrepareConcurrency with 0 resolved.
+func (l Limits) Prepares() int {
+	if l.PrepareConcurrency > 0 {
+		return l.PrepareConcurrency
+	}
+	return 2 * runtime.GOMAXPROCS(0)
+}

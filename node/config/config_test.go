@@ -1,0 +1,225 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/wasm/builtin"
+)
+
+// everyKey lists all keys, those of a model once, by their last word and indent.
+func everyKey(t reflect.Type, depth int) (keys []string) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		keys = append(keys, strings.Repeat("  ", depth)+field.Tag.Get("key")+":")
+		switch field.Type.Kind() {
+		case reflect.Struct:
+			keys = append(keys, everyKey(field.Type, depth+1)...)
+		case reflect.Map:
+			keys = append(keys, everyKey(field.Type.Elem(), depth+2)...)
+		}
+	}
+	return keys
+}
+
+func TestReferenceIsTheDefaults(t *testing.T) {
+	got, problems := build(Reference(), Sources{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if want := Default(); !reflect.DeepEqual(got, want) {
+		t.Errorf("reference gives\n%+v, want\n%+v", got, want)
+	}
+	keys := everyKey(reflect.TypeFor[Config](), 0)
+	if len(keys) < 40 {
+		t.Fatalf("found only the keys %v", keys)
+	}
+	for _, key := range keys {
+		// A key that has no default stands in a comment at its place.
+		if found := regexp.MustCompile(`(?m)^` + strings.Repeat(" ", len(key)-len(strings.TrimLeft(key, " "))) + `(# )?` + strings.TrimLeft(key, " ")).Match(reference); !found {
+			t.Errorf("reference.yaml does not show %q", key)
+		}
+	}
+	if (&Config{}).validate() == nil || Default().validate() != nil {
+		t.Error("validate finds nothing wrong with nothing, or something with the defaults")
+	}
+}
+
+func TestNothingSetIsTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "\n# only a comment\n", "limits:\n", "{}"} {
+		got, problems := build([]byte(text), Sources{Environment: []string{"CORENODE_PORT=tcp://10.0.0.1:80", "HOME=/x"}})
+		if len(problems) > 0 || !reflect.DeepEqual(got, Default()) {
+			t.Errorf("%q: %+v, %v", text, got, problems)
+		}
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	file := `
+listen: 127.0.0.1:1
+data_dir: /from/file
+limits: {queue_timeout: 1s, body_bytes_max: 1MiB}
+models:
+  core-1.1: {path: file.gguf, prices: {output: 3}}
+  other:
+    engine: instant
+    prices: {input: "0.001", cached_input: "0", output: 1.5}
+    sampling: {temperature: 0.7, top_k: 20}
+`
+	c, problems := build([]byte(file), Sources{
+		Environment: []string{"CORENODE_LISTEN=127.0.0.1:2", "CORENODE_LIMITS_QUEUE_TIMEOUT=2s"},
+		Flags:       map[string]string{"listen": "127.0.0.1:3"},
+		Models:      []string{"core-1.1=flag.gguf", "new=a=b.gguf"},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if c.Listen != "127.0.0.1:3" || c.DataDir != "/from/file" || c.Limits.QueueTimeout != 2*time.Second || c.Limits.BodyBytesMax != 1<<20 {
+		t.Errorf("%+v", c)
+	}
+	core, other, added := c.Models["core-1.1"], c.Models["other"], c.Models["new"]
+	if len(c.Models) != 3 || core.Path != "flag.gguf" || core.ContextLength != 262144 ||
+		core.Prices.Rates() != (builtin.Prices{Input: 240, Cached: 24, Output: 3000}) {
+		t.Errorf("core-1.1: %+v of %d models", core, len(c.Models))
+	}
+	if other.Engine != EngineInstant || *other.Sampling.Temperature != 0.7 || *other.Sampling.TopK != 20 || other.Sampling.TopP != nil ||
+		other.Prices != (Prices{1, 0, 1500}) || other.KV.PageTokens != 32 {
+		t.Errorf("other: %+v", other)
+	}
+	if added.Path != "a=b.gguf" || added.Prices != (Prices{240, 24, 2400}) {
+		t.Errorf("new: %+v", added)
+	}
+}
+
+// TestEveryProblemIsReportedAtOnce has one mistake per line; the comment of
+// the line is what the report must say.
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+	const text = `listen: nonsense           # c.yaml:1: listen is "nonsense", want host:port
+lisen: x                   # c.yaml:2: lisen is not a known key; the top level has listen, data_dir
+data_dir: ""               # c.yaml:3: data_dir is empty
+admin:
+  listen: 0.0.0.0:9        # c.yaml:5: admin.listen is "0.0.0.0:9", which other machines can reach
+  allow_remote: yes        # c.yaml:6: admin.allow_remote is "yes", want true or false
+log: {level: loud}         # c.yaml:7: log.level is "loud", want one of
+limits:
+  body_bytes_max: 32MOB    # c.yaml:9: limits.body_bytes_max is "32MOB", want bytes such as
+  queue_timeout: 10        # c.yaml:10: limits.queue_timeout is "10", want a duration such as
+  keepalive: -1s           # c.yaml:11: limits.keepalive is -1s, want 1ms to 24h
+  json_depth: 1.5          # c.yaml:12: limits.json_depth is "1.5", want a whole number
+  idle_timeout:            # limits.idle_timeout has no value
+  drain_timeout: [1s]      # c.yaml:14: limits.drain_timeout is of type sequence, want a single value
+  slow_reader_cancel: 1s   # c.yaml:15: limits.slow_reader_cancel is 1s, want at least limits.slow_reader_pause (30s)
+  que: 1                   # c.yaml:16: limits.que is not a known key; limits has
+models:
+  core-1.1:
+    engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu", or run corenode-cuda
+    prices: {input: "0.0001"} # c.yaml:20: models.core-1.1.prices.input is "0.0001", want dollars per million
+    batch: {chunk_tokens: 100} # c.yaml:21: models.core-1.1.batch.chunk_tokens is 100, want a multiple of 64
+    kv: {dtype: f8}        # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16 or f32
+    sampling: {top_p: 2, min_p: .nan} # c.yaml:23: models.core-1.1.sampling.top_p is 2, want
+  other:
+    engine: upstream       # c.yaml:25: models.other.engine is "upstream", which this binary does not have
+    threads: -1            # c.yaml:26: models.other.threads is -1, want 0 to 1024
+    output_max: 9          # models.other.prices.input is missing
+    context_length: 8      # c.yaml:27: models.other.output_max is 9, want at most models.other.context_length (8)
+  another: 3               # c.yaml:29: models.another is of type integer, want keys and values
+  "a b": {}                # c.yaml:30: models.a b is not a model id
+`
+	_, problems := build([]byte(text), Sources{
+		File:        "c.yaml",
+		Environment: []string{"CORENODE_LIMITS_QUEUE_REQUESTS_MAX=many"},
+		Models:      []string{"nopath"},
+	})
+	var report strings.Builder
+	for _, p := range problems {
+		report.WriteString(p.Error() + "\n")
+	}
+	want := []string{
+		`CORENODE_LIMITS_QUEUE_REQUESTS_MAX: limits.queue_requests_max is "many", want a whole number`,
+		`command line: --model is "nopath", want ID=PATH`,
+		`models.core-1.1.sampling.min_p is ".nan", want a number`,
+		`c.yaml:24: models.other.prices.input is missing`,
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if _, comment, ok := strings.Cut(line, "# "); ok {
+			want = append(want, comment)
+		}
+	}
+	for _, part := range want {
+		if !strings.Contains(report.String(), part) {
+			t.Errorf("the report does not say %q", part)
+		}
+	}
+	if t.Failed() {
+		t.Logf("report:\n%s", report.String())
+	}
+}
+
+func TestBrokenYAMLNamesTheLine(t *testing.T) {
+	cases := map[string]string{
+		"listen: [\n":               "c.yaml:",
+		"listen: a\nlisten: b\n":    "c.yaml:2: not valid YAML",
+		"listen: a\n---\nlisten: b": "a second document",
+		"- listen":                  "is of type sequence, want keys and values",
+		"listen: &x a":              "listen is of type anchor, want a single value",
+		"\x00":                      "c.yaml",
+	}
+	for text, want := range cases {
+		_, problems := build([]byte(text), Sources{File: "c.yaml"})
+		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
+			t.Errorf("%q: %v, want %q", text, problems, want)
+		}
+	}
+}
+
+func TestLoadReadsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "corenode.yaml")
+	if _, err := Load(Sources{File: path}); err == nil {
+		t.Error("an absent file was loaded")
+	}
+	if err := os.WriteFile(path, []byte("admin: {listen: 0.0.0.0:9, allow_remote: true}\nlog: {level: nope}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(Sources{File: path}); err == nil || err.Error() != path+`:2: log.level is "nope", want one of [debug info warn error]` {
+		t.Errorf("error %v", err)
+	}
+	c, err := Load(Sources{File: path, Flags: map[string]string{"log.level": "warn"}})
+	if err != nil || c.Admin.Listen != "0.0.0.0:9" || c.Log.Level != "warn" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	cases := map[string]Size{
+		"0": 0, "1048576": 1 << 20, "8GiB": 8 << 30, "8 GiB": 8 << 30, "1kB": 1000, "3TB": 3e12, "5B": 5,
+		"": -1, "GiB": -1, "-1": -1, "1.5GiB": -1, "8gb": -1, "8G": -1, "9999999999TiB": -1, "0x10": -1,
+	}
+	for text, want := range cases {
+		got, err := parseSize(text)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("parseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+// FuzzBuild shows that no file can crash a start, and that what is accepted is valid.
+func FuzzBuild(f *testing.F) {
+	f.Add(string(reference))
+	f.Add("models: {a: {prices: {input: 1}}}")
+	f.Add("limits: {<<: *x}")
+	f.Add("? [a]\n: b")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, problems := build([]byte(text), Sources{File: "c.yaml"})
+		if len(problems) == 0 && c.validate() != nil {
+			t.Errorf("accepted an invalid configuration: %v", c.validate())
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing wrong with a configuration.
+type Problem struct {
+	Source string // the file, variable or flag at fault; empty = none in particular
+	Line   int    // in the file; 0 = unknown
+	Key    string // such as limits.queue_timeout
+	Text   string
+}
+
+// Error says where, what and what would be right.
+func (p Problem) Error() string {
+	var where string
+	switch {
+	case p.Line > 0:
+		where = fmt.Sprintf("%s:%d: ", p.Source, p.Line)
+	case p.Source != "":
+		where = p.Source + ": "
+	}
+	if p.Key == "" {
+		return where + p.Text
+	}
+	return where + p.Key + " " + p.Text
+}
+
+// Sources is where values come from, weakest first.
+type Sources struct {
+	// File is a YAML file; empty = none.
+	File string
+	// Environment is a list of NAME=value. CORENODE_ and the key in capitals,
+	// dots as underscores, sets a key outside models: CORENODE_LIMITS_QUEUE_TIMEOUT=5s.
+	// Other names, also other CORENODE_ ones, belong to somebody else.
+	Environment []string
+	// Flags maps keys to the values of command line flags, such as listen to 0.0.0.0:80.
+	Flags map[string]string
+	// Models are ID=PATH, from --model. A new id gets the prices of core-1.1.
+	Models []string
+}
+
+// Load reads, overlays and validates. Its error joins every Problem.
+func Load(from Sources) (*Config, error) {
+	var text []byte
+	if from.File != "" {
+		var err error
+		if text, err = os.ReadFile(from.File); err != nil {
+			return nil, fmt.Errorf("read config: %w", err)
+		}
+	}
+	c, problems := build(text, from)
+	if len(problems) == 0 {
+		return c, nil
+	}
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = p
+	}
+	return nil, errors.Join(errs...)
+}
+
+// build decides everything of Load. It is pure, so tests and the fuzzer call it.
+func build(text []byte, from Sources) (*Config, []Problem) {
+	d := decoder{source: from.File, places: map[string]place{}}
+	c := Default()
+	d.file(c, text)
+	d.environment(c, from.Environment)
+	d.flags(c, from.Flags)
+	d.models(c, from.Models)
+	known := len(d.problems)
+	for _, p := range c.validate() {
+		// A value that could not be read kept its default; validate saw that one.
+		if slices.ContainsFunc(d.problems[:known], func(q Problem) bool { return q.Key == p.Key }) {
+			continue
+		}
+		at := d.placeOf(p.Key)
+		p.Source, p.Line = at.source, at.line
+		d.problems = append(d.problems, p)
+	}
+	// In the order of the file, then what no line is to blame for.
+	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
+	})
+	return c, d.problems
+}
+
+// environment overlays variables of this node; a variable names a key or is not ours.
+func (d *decoder) environment(c *Config, variables []string) {
+	names := map[string]string{}
+	for _, variable := range variables {
+		if name, value, ok := strings.Cut(variable, "="); ok {
+			names[name] = value
+		}
+	}
+	for _, leaf := range leavesOf(c) {
+		name := "CORENODE_" + strings.ToUpper(strings.ReplaceAll(leaf.key, ".", "_"))
+		if value, ok := names[name]; ok {
+			d.set(leaf, value, place{source: name})
+		}
+	}
+}
+
+func (d *decoder) flags(c *Config, flags map[string]string) {
+	used := 0
+	for _, leaf := range leavesOf(c) {
+		if value, ok := flags[leaf.key]; ok {
+			used++
+			d.set(leaf, value, place{source: "command line"})
+		}
+	}
+	if used != len(flags) {
+		panic(fmt.Sprintf("config: a flag of %v names no key", flags))
+	}
+}
+
+// models overlays --model ID=PATH.
+func (d *decoder) models(c *Config, flags []string) {
+	for _, flag := range flags {
+		id, path, ok := strings.Cut(flag, "=")
+		if !ok || id == "" || path == "" {
+			d.problems = append(d.problems, Problem{Source: "command line", Text: fmt.Sprintf("--model is %q, want ID=PATH", flag)})
+			continue
+		}
+		m, known := c.Models[id]
+		if !known {
+			m = defaultModel(id)
+			if m.Prices.Input == priceMissing {
+				m.Prices = defaultModel("core-1.1").Prices
+			}
+		}
+		m.Path = path
+		c.Models[id] = m
+		d.places["models."+id] = place{source: "command line"}
+	}
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// checks collects what is wrong, by key.
+type checks struct{ problems []Problem }
+
+func (c *checks) refuse(key, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+// between refuses a number outside low to high.
+func between[N ~int | ~int64](c *checks, key string, n, low, high N) {
+	if n < low || n > high {
+		c.refuse(key, "is %d, want %d to %d", n, low, high)
+	}
+}
+
+// validate returns every problem of a configuration, in the order of the file.
+func (c *Config) validate() []Problem {
+	var all checks
+	if c.DataDir == "" {
+		all.refuse("data_dir", "is empty, want a folder")
+	}
+	checkAddress(&all, "listen", c.Listen)
+	c.Admin.validate(&all)
+	if levels := []string{"debug", "info", "warn", "error"}; !slices.Contains(levels, c.Log.Level) {
+		all.refuse("log.level", "is %q, want one of %v", c.Log.Level, levels)
+	}
+	c.Limits.validate(&all)
+	if len(c.Models) == 0 {
+		all.refuse("models", "is empty, want at least one model")
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Models)) {
+		c.Models[id].validate(&all, id)
+	}
+	return all.problems
+}
+
+// checkAddress returns the host of a valid host:port.
+func checkAddress(c *checks, key, address string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		c.refuse(key, "is %q, want host:port, such as 127.0.0.1:8080", address)
+	}
+	return host, err == nil
+}
+
+func (a Admin) validate(c *checks) {
+	host, ok := checkAddress(c, "admin.listen", a.Listen)
+	local := host == "localhost" || net.ParseIP(host).IsLoopback()
+	if ok && !local && !a.AllowRemote {
+		c.refuse("admin.listen", "is %q, which other machines can reach, unencrypted: want a loopback address, or admin.allow_remote: true", a.Listen)
+	}
+}
+
+func (l Limits) validate(c *checks) {
+	between(c, "limits.connections_max", l.ConnectionsMax, 1, 1_000_000)
+	between(c, "limits.header_bytes_max", l.HeaderBytesMax, 4<<10, 1<<20)
+	between(c, "limits.body_bytes_max", l.BodyBytesMax, 1<<10, 1<<30)
+	between(c, "limits.body_bytes_unauthenticated", l.BodyBytesUnauthenticated, 0, l.BodyBytesMax)
+	between(c, "limits.body_bytes_total", l.BodyBytesTotal, l.BodyBytesMax, 1<<40)
+	between(c, "limits.json_depth", l.JSONDepth, 8, 1024)
+	between(c, "limits.prepare_concurrency", l.PrepareConcurrency, 0, 4096)
+	between(c, "limits.queue_requests_max", l.QueueRequestsMax, 1, 1_000_000)
+	between(c, "limits.queue_tokens_max", l.QueueTokensMax, 1, 1<<40)
+	between(c, "limits.sessions_per_account", l.SessionsPerAccount, 0, 1_000_000)
+	between(c, "limits.pinned_bytes_per_account", l.PinnedBytesPerAccount, 0, 1<<50)
+	for _, d := range []struct {
+		key string
+		d   time.Duration
+	}{
+		{"header_timeout", l.HeaderTimeout}, {"body_timeout", l.BodyTimeout}, {"idle_timeout", l.IdleTimeout},
+		{"queue_timeout", l.QueueTimeout}, {"nonstreaming_timeout", l.NonstreamingTimeout},
+		{"slow_reader_pause", l.SlowReaderPause}, {"slow_reader_cancel", l.SlowReaderCancel},
+		{"drain_timeout", l.DrainTimeout}, {"keepalive", l.Keepalive}, {"session_idle", l.SessionIdle},
+	} {
+		if d.d < time.Millisecond || d.d > 24*time.Hour {
+			c.refuse("limits."+d.key, "is %v, want 1ms to 24h", d.d)
+		}
+	}
+	if l.SlowReaderCancel < l.SlowReaderPause {
+		c.refuse("limits.slow_reader_cancel", "is %v, want at least limits.slow_reader_pause (%v)", l.SlowReaderCancel, l.SlowReaderPause)
+	}
+}
+
+// modelID keeps ids usable in URLs, log lines and metric labels.
+var modelID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$`)
+
+func (m Model) validate(c *checks, id string) {
+	key := "models." + id + "."
+	if !modelID.MatchString(id) {
+		c.refuse("models."+id, "is not a model id: want 1 to 128 letters, digits or . _ : / @ -, first a letter or digit")
+	}
+	switch m.Engine {
+	case EngineCPU, EngineInstant:
+	case "cuda":
+		c.refuse(key+"engine", `is "cuda", which this binary does not have: want "cpu", or run corenode-cuda (make build-cuda)`)
+	case "upstream":
+		c.refuse(key+"engine", `is "upstream", which this binary does not have: want "cpu"`)
+	default:
+		c.refuse(key+"engine", "is %q, want cpu or instant", m.Engine)
+	}
+	between(c, key+"context_length", m.ContextLength, 0, 1<<24)
+	between(c, key+"output_max", m.OutputMax, 0, 1<<24)
+	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
+		c.refuse(key+"output_max", "is %d, want at most %scontext_length (%d)", m.OutputMax, key, m.ContextLength)
+	}
+	between(c, key+"threads", m.Threads, 0, 1024)
+	m.Prices.validate(c, key+"prices.")
+	m.Sampling.validate(c, key+"sampling.")
+	m.KV.validate(c, key+"kv.")
+	m.Batch.validate(c, key+"batch.")
+}
+
+func (p Prices) validate(c *checks, key string) {
+	for _, price := range []struct {
+		key   string
+		price Price
+	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"output", p.Output}} {
+		if price.price == priceMissing {
+			c.refuse(key+price.key, `is missing, want dollars per million tokens, such as "0.24"; "0" is free`)
+		}
+	}
+}
+
+func (s Sampling) validate(c *checks, key string) {
+	within := func(name string, v *float64, low, high float64) {
+		if v != nil && !(*v >= low && *v <= high) { // also refuses NaN
+			c.refuse(key+name, "is %v, want %v to %v", *v, low, high)
+		}
+	}
+	within("temperature", s.Temperature, 0, 100)
+	within("top_p", s.TopP, 1e-9, 1)
+	within("min_p", s.MinP, 0, 1)
+	within("presence_penalty", s.PresencePenalty, -2, 2)
+	if s.TopK != nil {
+		between(c, key+"top_k", *s.TopK, 0, 1<<20)
+	}
+}
+
+func (k KV) validate(c *checks, key string) {
+	if k.DType != "f16" && k.DType != "f32" {
+		c.refuse(key+"dtype", "is %q, want f16 or f32", k.DType)
+	}
+	if k.PageTokens != 16 && k.PageTokens != 32 && k.PageTokens != 64 {
+		c.refuse(key+"page_tokens", "is %d, want 16, 32 or 64", k.PageTokens)
+	}
+	between(c, key+"memory_bytes", k.MemoryBytes, 1<<20, 1<<45)
+	between(c, key+"state_memory_bytes", k.StateMemoryBytes, 0, 1<<45)
+}
+
+func (b Batch) validate(c *checks, key string) {
+	between(c, key+"step_tokens_max", b.StepTokensMax, 64, 1<<20)
+	if b.SequencesMax < 1 || b.SequencesMax > b.StepTokensMax {
+		c.refuse(key+"sequences_max", "is %d, want 1 to %sstep_tokens_max (%d)", b.SequencesMax, key, b.StepTokensMax)
+	}
+	if b.ChunkTokens < 64 || b.ChunkTokens%64 != 0 || b.ChunkTokens > b.StepTokensMax {
+		c.refuse(key+"chunk_tokens", "is %d, want a multiple of 64 up to %sstep_tokens_max (%d)", b.ChunkTokens, key, b.StepTokensMax)
+	}
+}

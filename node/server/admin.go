@@ -1,0 +1,265 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// The admin listener is for operators on the node's own machine. Three things
+// keep others out: the address it listens on, the bearer token, and the Host
+// check, without which a web page could reach it under a name of its own. It
+// sends no CORS headers. Only /metrics and the probes need no token: they hold
+// nothing of any account.
+
+const (
+	adminBodyMax = 1 << 20
+	profileMax   = time.Minute
+)
+
+// newAdmin configures fasthttp for the admin listener.
+func (s *Server) newAdmin() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.handleAdmin,
+		ErrorHandler:                 s.unreadableAdmin,
+		MaxRequestBodySize:           adminBodyMax,
+		DisablePreParseMultipartForm: true,
+		ReadBufferSize:               s.cfg.HeaderMax,
+		ReadTimeout:                  s.cfg.ReadTimeout,
+		WriteTimeout:                 2 * profileMax,
+		IdleTimeout:                  s.cfg.IdleTimeout,
+		CloseOnShutdown:              true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		Logger:                       quiet{},
+	}
+}
+
+func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
+	kind := abi.InvalidRequest
+	switch {
+	case err == fasthttp.ErrBodyTooLarge:
+		kind = abi.TooLarge
+	case isTimeout(err):
+		kind = abi.ReadTimeout
+	}
+	setAdminID(ctx)
+	adminError(ctx, &abi.Error{Kind: kind, Msg: "the request is not readable"})
+}
+
+func setAdminID(ctx *fasthttp.RequestCtx) {
+	id := engine.NewID("req_")
+	for _, name := range requestIDHeaders {
+		ctx.Response.Header.SetCanonical(name, []byte(id))
+	}
+}
+
+func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
+	ctx.SetStatusCode(wireOf(e.Kind).status)
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.SetBodyRaw(familyMessages.appendError(nil, e))
+}
+
+// handleAdmin checks who asks before anything else.
+func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
+	defer s.recoverAdmin(ctx)
+	setAdminID(ctx)
+	if !s.hostAllowed(ctx) {
+		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "this listener does not answer to that Host"})
+		return
+	}
+	path := string(pathOf(ctx.RequestURI()))
+	if s.openAdmin(ctx, path) {
+		return
+	}
+	if !s.adminToken(ctx) {
+		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+		adminError(ctx, unauthenticated("missing or wrong admin token"))
+		return
+	}
+	s.closedAdmin(ctx, path)
+}
+
+func (s *Server) recoverAdmin(ctx *fasthttp.RequestCtx) {
+	if r := recover(); r != nil {
+		s.metrics.panics.Inc()
+		s.log.Error("panic", "route", "admin", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+		adminError(ctx, &abi.Error{Kind: abi.Internal, Msg: "internal error"})
+	}
+}
+
+// hostAllowed accepts loopback names, the address the connection reached, and
+// the names the operator gave.
+func (s *Server) hostAllowed(ctx *fasthttp.RequestCtx) bool {
+	host := string(ctx.Request.Header.Host())
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if host == "localhost" {
+		return true
+	}
+	for _, allowed := range s.cfg.AdminHosts {
+		if host == strings.ToLower(allowed) {
+			return true
+		}
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && (ip.IsLoopback() || ip.Equal(ctx.LocalIP()))
+}
+
+// adminToken compares hashes, so neither content nor length shows in the time.
+func (s *Server) adminToken(ctx *fasthttp.RequestCtx) bool {
+	values := ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
+	if s.cfg.AdminToken == "" || len(values) != 1 {
+		return false
+	}
+	secret, refusal := bearer(values[0])
+	if refusal != nil {
+		return false
+	}
+	got, want := sha256.Sum256([]byte(secret)), sha256.Sum256([]byte(s.cfg.AdminToken))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// openAdmin answers what needs no token.
+func (s *Server) openAdmin(ctx *fasthttp.RequestCtx, path string) bool {
+	if path != "/metrics" && path != "/healthz" && path != "/readyz" {
+		return false
+	}
+	if !ctx.IsGet() && !ctx.IsHead() {
+		ctx.Response.Header.Set("Allow", "GET, HEAD")
+		adminError(ctx, &abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows GET, HEAD"})
+		return true
+	}
+	ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
+	switch path {
+	case "/metrics":
+		ctx.Response.Header.SetContentType("text/plain; version=0.0.4; charset=utf-8")
+		s.WriteMetrics(ctx.Response.BodyWriter())
+	case "/healthz":
+		ctx.SetBodyString("ok\n")
+	default:
+		s.adminReady(ctx)
+	}
+	return true
+}
+
+func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
+	if s.Draining() || s.deps.Ready != nil && s.deps.Ready() != nil {
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		ctx.SetBodyString("not ready\n")
+		return
+	}
+	ctx.SetBodyString("ready\n")
+}
+
+// WriteMetrics writes all series in the text format of Prometheus.
+func (s *Server) WriteMetrics(w io.Writer) { s.metrics.set.WritePrometheus(w) }
+
+// closedAdmin answers what needs the token.
+func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string) {
+	switch {
+	case path == "/drain":
+		s.adminDrain(ctx)
+	case path == "/debug/state" && s.deps.DebugState != nil:
+		s.adminState(ctx)
+	case strings.HasPrefix(path, "/debug/pprof/"):
+		adminProfile(ctx, strings.TrimPrefix(path, "/debug/pprof/"))
+	case s.deps.Admin != nil:
+		query := bytes.Clone(ctx.QueryArgs().QueryString())
+		status, contentType, answer := s.deps.Admin.Handle(string(ctx.Method()), path, query, bytes.Clone(ctx.PostBody()))
+		ctx.SetStatusCode(status)
+		ctx.Response.Header.SetContentType(contentType)
+		ctx.Response.SetBodyRaw(answer)
+	default:
+		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "no such path"})
+	}
+}
+
+// adminDrain begins the shutdown and answers before it is done.
+func (s *Server) adminDrain(ctx *fasthttp.RequestCtx) {
+	if !ctx.IsPost() {
+		ctx.Response.Header.Set("Allow", "POST")
+		adminError(ctx, &abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows POST"})
+		return
+	}
+	s.draining.Store(true)
+	if s.deps.StartDrain != nil {
+		s.deps.StartDrain()
+	}
+	ctx.SetStatusCode(fasthttp.StatusAccepted)
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.flights.count()))
+}
+
+func (s *Server) adminState(ctx *fasthttp.RequestCtx) {
+	b, err := json.MarshalIndent(s.deps.DebugState(), "", "  ")
+	if err != nil {
+		adminError(ctx, &abi.Error{Kind: abi.Internal, Msg: "the state does not marshal"})
+		return
+	}
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.SetBodyRaw(b)
+}
+
+var profiling atomic.Bool
+
+// adminProfile writes one profile: "profile" measures CPU for ?seconds=, others
+// are the runtime's by name, as text with ?debug=1.
+func adminProfile(ctx *fasthttp.RequestCtx, name string) {
+	ctx.Response.Header.SetContentType("application/octet-stream")
+	if name == "profile" {
+		cpuProfile(ctx)
+		return
+	}
+	p := pprof.Lookup(name)
+	if p == nil {
+		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "no such profile"})
+		return
+	}
+	level := ctx.QueryArgs().GetUintOrZero("debug")
+	if level > 0 {
+		ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
+	}
+	if err := p.WriteTo(ctx.Response.BodyWriter(), level); err != nil {
+		adminError(ctx, &abi.Error{Kind: abi.Internal, Msg: "the profile was not written"})
+	}
+}
+
+func cpuProfile(ctx *fasthttp.RequestCtx) {
+	length := profileMax / 2
+	if n, err := strconv.Atoi(string(ctx.QueryArgs().Peek("seconds"))); err == nil && n > 0 {
+		length = min(time.Duration(n)*time.Second, profileMax)
+	}
+	if !profiling.CompareAndSwap(false, true) {
+		adminError(ctx, &abi.Error{Kind: abi.Overloaded, Msg: "a profile is being taken", RetryAfter: length})
+		return
+	}
+	defer profiling.Store(false)
+	if err := pprof.StartCPUProfile(ctx.Response.BodyWriter()); err != nil {
+		adminError(ctx, &abi.Error{Kind: abi.Overloaded, Msg: "a profile is being taken", RetryAfter: length})
+		return
+	}
+	defer pprof.StopCPUProfile()
+	select {
+	case <-time.After(length):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,205 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+type fakeAdmin struct{ got chan string }
+
+func (a fakeAdmin) Handle(method, path string, query, body []byte) (int, string, []byte) {
+	a.got <- fmt.Sprintf("%s %s?%s %s", method, path, query, body)
+	return 201, "application/json", []byte(`{"made":true}`)
+}
+
+func (n *node) adminRaw(req string) reply {
+	n.t.Helper()
+	c, err := net.Dial("tcp", n.admin)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, req); err != nil {
+		n.t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(req, " ")
+	return read(n.t, bufio.NewReader(c), method)
+}
+
+func TestAdmin(t *testing.T) {
+	admin := fakeAdmin{make(chan string, 10)}
+	n := start(t, Config{AdminHosts: []string{"ops.internal"}}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Admin = admin
+		d.DebugState = func() any { return map[string]int{"actors": 3} }
+	})
+	token := "Authorization: Bearer admin-token"
+	cases := []struct {
+		name, method, path, host string
+		headers                  []string
+		status                   int
+		contains                 string
+	}{
+		{"token", "POST", "/accounts?x=1", "localhost", []string{token}, 201, "made"},
+		{"port", "POST", "/accounts?x=1", "127.0.0.1:9999", []string{token}, 201, "made"},
+		{"v6", "POST", "/accounts?x=1", "[::1]:80", []string{token}, 201, "made"},
+		{"configured host", "POST", "/accounts?x=1", "OPS.internal", []string{token}, 201, "made"},
+		{"no token", "POST", "/accounts", "localhost", nil, 401, "authentication_error"},
+		{"wrong token", "POST", "/accounts", "localhost", []string{"Authorization: Bearer admin-tokem"}, 401, ""},
+		{"token prefix", "POST", "/accounts", "localhost", []string{"Authorization: Bearer admin"}, 401, ""},
+		{"two tokens", "POST", "/accounts", "localhost", []string{token, token}, 401, ""},
+		{"client key", "POST", "/accounts", "localhost", []string{withKey}, 401, ""},
+		{"rebound name", "POST", "/accounts", "evil.example", []string{token}, 404, "Host"},
+		{"name like loopback", "GET", "/metrics", "127.0.0.1.evil.example", nil, 404, ""},
+		{"another address", "GET", "/metrics", "10.1.2.3", nil, 404, ""},
+		{"metrics", "GET", "/metrics", "localhost", nil, 200, "corenode_requests_total"},
+		{"metrics by POST", "POST", "/metrics", "localhost", nil, 405, ""},
+		{"ready", "GET", "/readyz", "localhost", nil, 200, "ready"},
+		{"state", "GET", "/debug/state", "localhost", []string{token}, 200, `"actors": 3`},
+		{"state without token", "GET", "/debug/state", "localhost", nil, 401, ""},
+		{"goroutines", "GET", "/debug/pprof/goroutine?debug=1", "localhost", []string{token}, 200, "goroutine profile"},
+		{"no such profile", "GET", "/debug/pprof/none", "localhost", []string{token}, 404, ""},
+		{"profile without token", "GET", "/debug/pprof/heap", "localhost", nil, 401, ""},
+		{"drain by GET", "GET", "/drain", "localhost", []string{token}, 405, ""},
+		{"preflight", "OPTIONS", "/accounts", "localhost", []string{"Origin: http://evil.example", "Access-Control-Request-Method: POST"}, 401, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			n.t = t
+			r := n.adminRaw(strings.Replace(request(c.method, c.path, "", c.headers...), "Host: node", "Host: "+c.host, 1))
+			checkIDs(t, r)
+			if r.StatusCode != c.status || !strings.Contains(r.body, c.contains) {
+				t.Errorf("%d %.200q, want %d with %q", r.StatusCode, r.body, c.status, c.contains)
+			}
+			for name := range r.Header {
+				if strings.HasPrefix(name, "Access-Control") {
+					t.Errorf("a CORS header: %s", name)
+				}
+			}
+			if c.status == 201 {
+				if got := <-admin.got; got != "POST /accounts?x=1 " {
+					t.Errorf("the handler got %q", got)
+				}
+			}
+		})
+	}
+	n.t = t
+	if len(admin.got) != 0 {
+		t.Error("a refused request reached the handler")
+	}
+}
+
+func TestAdminDrain(t *testing.T) {
+	began := make(chan struct{}, 1)
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) { d.StartDrain = func() { began <- struct{}{} } })
+	r := n.adminRaw(strings.Replace(request("POST", "/drain", "", "Authorization: Bearer admin-token"), "Host: node", "Host: localhost", 1))
+	if r.StatusCode != 202 || !strings.Contains(r.body, `"draining":true`) {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	<-began
+	if r := n.post(ask); r.StatusCode != 503 {
+		t.Errorf("new work got %d", r.StatusCode)
+	}
+	if r := n.adminRaw(strings.Replace(request("GET", "/readyz", ""), "Host: node", "Host: localhost", 1)); r.StatusCode != 503 {
+		t.Errorf("readyz says %d", r.StatusCode)
+	}
+}
+
+// Without a token nobody gets in, not even with an empty one.
+func TestAdminWithoutToken(t *testing.T) {
+	n := start(t, Config{AdminToken: "x"}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = fakeAdmin{make(chan string, 1)} })
+	n.s.cfg.AdminToken = ""
+	for _, header := range []string{"Authorization: Bearer ", "Authorization: Bearer x", "X-Nothing: 1"} {
+		if r := n.adminRaw(strings.Replace(request("GET", "/accounts", "", header), "Host: node", "Host: localhost", 1)); r.StatusCode != 401 {
+			t.Errorf("%q got %d", header, r.StatusCode)
+		}
+	}
+}
+
+func TestMetricsAreWhatPrometheusReads(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("a", "b", "c")), func(d *Deps) {
+		d.Gauges = []Gauge{{Name: `corenode_pages{state="free"}`, Value: func() float64 { return 17 }}}
+	})
+	for range 3 {
+		n.post(askSSE)
+	}
+	n.post("{")
+	n.raw(request("POST", "/v1/messages", ask))
+	scrape := func() string {
+		return n.adminRaw(strings.Replace(request("GET", "/metrics", ""), "Host: node", "Host: localhost", 1)).body
+	}
+	waitFor(t, "all five counted", func() bool { return strings.Contains(scrape(), "corenode_request_seconds_count 5") })
+	text := scrape()
+	for _, want := range []string{
+		`corenode_requests_total{route="messages",status="200",kind="ok"} 3`,
+		`corenode_requests_total{route="messages",status="400",kind="invalid_request"} 1`,
+		`corenode_requests_total{route="messages",status="401",kind="unauthenticated"} 1`,
+		`corenode_refusals_total{kind="unauthenticated"} 1`,
+		`corenode_requests_total{route="count_tokens",status="429",kind="rate_limited"} 0`,
+		`corenode_tokens_total{kind="prefill"} 9`, `corenode_tokens_total{kind="cached"} 3`, `corenode_tokens_total{kind="decode"} 6`,
+		`corenode_pages{state="free"} 17`, "# TYPE corenode_ttft_seconds histogram", "corenode_ttft_seconds_count 3",
+		"corenode_itl_seconds_count 6", "corenode_queue_seconds_count 3", "corenode_prefill_seconds_count 3", "corenode_decode_seconds_count 3",
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if strings.Contains(text, "acct_") || strings.Contains(text, "key_") {
+		t.Error("a label names an account or a key")
+	}
+	checkExposition(t, text)
+}
+
+// checkExposition reads the text format strictly: a name, labels, a number; and
+// buckets that rise to the count.
+func checkExposition(t *testing.T, text string) {
+	t.Helper()
+	line := regexp.MustCompile(`^([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? ([0-9.e+-]+)$`)
+	last := map[string]uint64{}
+	for l := range strings.Lines(text) {
+		l = strings.TrimSuffix(l, "\n")
+		if strings.HasPrefix(l, "# ") {
+			continue
+		}
+		m := line.FindStringSubmatch(l)
+		if m == nil {
+			t.Errorf("not a sample: %q", l)
+			continue
+		}
+		if name, ok := strings.CutSuffix(m[1], "_bucket"); ok {
+			v, err := strconv.ParseUint(m[4], 10, 64)
+			if err != nil || v < last[name] {
+				t.Errorf("bucket falls: %q after %d", l, last[name])
+			}
+			last[name] = v
+		}
+		if name, ok := strings.CutSuffix(m[1], "_count"); ok && m[4] != fmt.Sprint(last[name]) {
+			t.Errorf("%q, but the last bucket is %d", l, last[name])
+		}
+	}
+	if len(last) < 6 {
+		t.Errorf("%d histograms", len(last))
+	}
+}
+
+func TestHistogramBounds(t *testing.T) {
+	h := newHistogram("h", []float64{.1, 1})
+	for _, d := range []time.Duration{0, 100 * time.Millisecond, 101 * time.Millisecond, time.Second, 2 * time.Second} {
+		h.observe(d)
+	}
+	var b strings.Builder
+	h.write(&b)
+	want := "# TYPE h histogram\nh_bucket{le=\"0.1\"} 2\nh_bucket{le=\"1\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 3.201\nh_count 5\n"
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}

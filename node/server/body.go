@@ -1,0 +1,359 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/valyala/fasthttp"
+
+	"corenode/wasm/abi"
+)
+
+// skippedHeader marks, inside the node, a request whose body is not read; its
+// value is the length the client announced, -1 for chunks. No client can send
+// it: the name holds a byte that HTTP does not allow in one.
+const skippedHeader = "\x01body-skipped"
+
+// headerReceived decides from the headers alone whether the body is worth
+// reading. One that is not is hidden from fasthttp, so that the handler runs at
+// once: without waiting for it and without inviting it with a 100.
+func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	length := h.ContentLength()
+	if length == 0 || length == -2 || s.wantsBody(h, length) {
+		return fasthttp.RequestConfig{}
+	}
+	h.SetContentLength(0)
+	h.Del(fasthttp.HeaderExpect)
+	h.Set(skippedHeader, strconv.Itoa(length))
+	return fasthttp.RequestConfig{}
+}
+
+// wantsBody runs the checks that the handler will run again and that fail
+// without a body.
+func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
+	r, f := routeOf(h.RequestURI())
+	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || int64(length) > s.cfg.BodyMax {
+		return false
+	}
+	if doubleFramed(h) || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
+		return false
+	}
+	_, _, err := s.identify(h, f)
+	return err == nil
+}
+
+// doubleFramed says whether a request has both Content-Length and
+// Transfer-Encoding. fasthttp takes the chunks; a proxy in front might not.
+func doubleFramed(h *fasthttp.RequestHeader) bool {
+	if h.ContentLength() != -1 && string(h.Peek(skippedHeader)) != "-1" {
+		return false
+	}
+	for line := range bytes.Lines(h.RawHeaders()) {
+		if name, _, ok := bytes.Cut(line, []byte{':'}); ok && bytes.EqualFold(name, []byte("content-length")) {
+			return true
+		}
+	}
+	return false
+}
+
+// isJSON accepts what says nothing about its type: our only type is JSON.
+func isJSON(contentType []byte) bool {
+	media, _, _ := bytes.Cut(contentType, []byte{';'})
+	media = bytes.ToLower(bytes.TrimSpace(media))
+	return len(media) == 0 || string(media) == "application/json" ||
+		bytes.HasPrefix(media, []byte("application/")) && bytes.HasSuffix(media, []byte("+json"))
+}
+
+type encoding uint8
+
+const (
+	encodingIdentity encoding = iota
+	encodingGzip
+	encodingZstd
+	encodingUnknown
+)
+
+// encodingOf reads Content-Encoding; lists of encodings are not accepted.
+func encodingOf(h *fasthttp.RequestHeader) encoding {
+	values := h.PeekAll(fasthttp.HeaderContentEncoding)
+	if len(values) == 0 {
+		return encodingIdentity
+	}
+	if len(values) > 1 {
+		return encodingUnknown
+	}
+	switch string(bytes.ToLower(bytes.TrimSpace(values[0]))) {
+	case "", "identity":
+		return encodingIdentity
+	case "gzip", "x-gzip":
+		return encodingGzip
+	case "zstd":
+		return encodingZstd
+	}
+	return encodingUnknown
+}
+
+// budget is the node-wide bound of body bytes in memory.
+type budget struct {
+	max  int64
+	used atomic.Int64
+}
+
+// take reserves n bytes if they are there.
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) <= b.max {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+func (b *budget) give(n int64) { b.used.Add(-n) }
+
+// body is one request body in memory, counted against the node's budget until
+// release.
+type body struct {
+	bytes []byte
+	taken int64
+	from  *budget
+}
+
+func (b *body) release() {
+	b.from.give(b.taken)
+	b.taken, b.bytes = 0, nil
+}
+
+// deferBody prepares for a body that nobody may read: unless readBody empties
+// it, the connection ends with the answer, since what follows on it is not a
+// request.
+func (x *exchange) deferBody() {
+	h := &x.ctx.Request.Header
+	if h.Peek(skippedHeader) != nil || x.ctx.RequestBodyStream() != nil && h.ContentLength() != 0 && h.ContentLength() != -2 {
+		x.unreadBody = true
+	}
+}
+
+// readBody reads and decodes the request body. Headers are checked first, so
+// nothing of a body that cannot be accepted is read.
+func (x *exchange) readBody() (*body, *abi.Error) {
+	h := &x.ctx.Request.Header
+	if err := x.checkBodyHeaders(h); err != nil {
+		return nil, err
+	}
+	stream := x.ctx.RequestBodyStream()
+	if stream == nil || !x.unreadBody {
+		return &body{from: &x.s.bodies}, nil
+	}
+	in := &arrival{from: stream, conn: x.conn, cfg: &x.s.cfg, begun: time.Now(), length: int64(h.ContentLength())}
+	in.extend(in.begun)
+	b, err := x.s.decode(in, encodingOf(h))
+	x.unreadBody = !in.ended
+	x.arrived = time.Now()
+	return b, err
+}
+
+// checkBodyHeaders refuses what headerReceived hid, with the reason.
+func (x *exchange) checkBodyHeaders(h *fasthttp.RequestHeader) *abi.Error {
+	limit := x.s.cfg.BodyMax
+	length := h.ContentLength()
+	if skipped := h.Peek(skippedHeader); skipped != nil {
+		length, _ = strconv.Atoi(string(skipped)) // we wrote it
+	}
+	switch {
+	case doubleFramed(h):
+		return &abi.Error{Kind: abi.InvalidRequest, Msg: "the request has both Content-Length and Transfer-Encoding"}
+	case !isJSON(h.ContentType()):
+		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-type: want application/json"}
+	case encodingOf(h) == encodingUnknown:
+		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-encoding: want identity, gzip or zstd"}
+	case int64(length) > limit:
+		return tooLarge(limit)
+	}
+	return nil
+}
+
+func tooLarge(limit int64) *abi.Error {
+	return &abi.Error{Kind: abi.TooLarge, Op: "server.readBody", Msg: fmt.Sprintf("the body exceeds %d bytes", limit)}
+}
+
+// arrival is a body on its way in: it keeps the read deadline moving while
+// bytes come, counts them, and knows whether the end was reached.
+type arrival struct {
+	from   io.Reader
+	conn   *conn
+	cfg    *Config
+	begun  time.Time
+	length int64 // announced, -1 for chunks
+	n      int64
+	mark   int64 // n when the deadline was last moved
+	ended  bool
+	err    error // the first error that is not the end
+}
+
+// progressStep is how many bytes must come within ReadTimeout.
+const progressStep = 64 << 10
+
+// Read returns errTooLong once more came than a body may have.
+func (a *arrival) Read(p []byte) (int, error) {
+	n, err := a.from.Read(p)
+	a.n += int64(n)
+	if a.n-a.mark >= progressStep {
+		a.mark = a.n
+		a.extend(time.Now())
+	}
+	switch {
+	case a.n > a.cfg.BodyMax:
+		err = errTooLong
+	case err == io.EOF && a.length >= 0 && a.n < a.length:
+		err = io.ErrUnexpectedEOF
+	}
+	if err == io.EOF {
+		a.ended = true
+	} else if err != nil && a.err == nil {
+		a.err = err
+	}
+	return n, err
+}
+
+// extend moves the read deadline, up to the end of the whole body's time.
+func (a *arrival) extend(now time.Time) {
+	deadline := now.Add(a.cfg.ReadTimeout)
+	if last := a.begun.Add(a.cfg.BodyTimeout); deadline.After(last) {
+		deadline = last
+	}
+	if err := a.conn.SetReadDeadline(deadline); err != nil && a.err == nil {
+		a.err = err
+	}
+}
+
+var (
+	errTooLong  = errors.New("body over the limit")
+	errNoBudget = errors.New("bodies over the node's budget")
+)
+
+// zstdWindowMax is the largest window of a zstd frame: what RFC 9659 allows and
+// encoders use by default. It counts against the budget while decoding.
+const zstdWindowMax = 8 << 20
+
+var zstdPool = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowMax), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		panic("server: zstd options: " + err.Error())
+	}
+	return d
+}}
+
+var gzipPool = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
+// decode reads the whole body, decoded, within the limit and the budget.
+func (s *Server) decode(in *arrival, e encoding) (*body, *abi.Error) {
+	b := &body{from: &s.bodies}
+	var err error
+	switch e {
+	case encodingGzip:
+		err = b.readGzip(in, s.cfg.BodyMax)
+	case encodingZstd:
+		err = b.readZstd(in, s.cfg.BodyMax)
+	default:
+		err = b.readAll(in, s.cfg.BodyMax, in.length)
+	}
+	if err == nil {
+		return b, nil
+	}
+	b.release()
+	return nil, bodyError(err, in.err, s.cfg.BodyMax)
+}
+
+func (b *body) readGzip(in *arrival, limit int64) error {
+	z := gzipPool.Get().(*gzip.Reader)
+	defer gzipPool.Put(z)
+	if err := z.Reset(in); err != nil {
+		return err
+	}
+	if err := b.readAll(z, limit, -1); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+func (b *body) readZstd(in *arrival, limit int64) error {
+	if !b.from.take(zstdWindowMax) {
+		return errNoBudget
+	}
+	defer b.from.give(zstdWindowMax)
+	z := zstdPool.Get().(*zstd.Decoder)
+	defer zstdPool.Put(z)
+	defer z.Reset(nil)
+	if err := z.Reset(in); err != nil {
+		return err
+	}
+	return b.readAll(z, limit, -1)
+}
+
+// readAll reads r to its end. Memory grows with what has come, never with what
+// was announced; it starts with the announced size when that is small.
+func (b *body) readAll(r io.Reader, limit, announced int64) error {
+	size := int64(4 << 10)
+	if announced >= 0 {
+		size = min(announced+1, progressStep)
+	}
+	if !b.grow(size) {
+		return errNoBudget
+	}
+	for {
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		switch {
+		case int64(len(b.bytes)) > limit:
+			return errTooLong
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case len(b.bytes) == cap(b.bytes):
+			if !b.grow(min(2*int64(cap(b.bytes)), limit+1)) {
+				return errNoBudget
+			}
+		}
+	}
+}
+
+// grow moves the body to memory for size bytes, if the budget has them.
+func (b *body) grow(size int64) bool {
+	if !b.from.take(size - b.taken) {
+		return false
+	}
+	b.taken = size
+	larger := make([]byte, len(b.bytes), size)
+	copy(larger, b.bytes)
+	b.bytes = larger
+	return true
+}
+
+// bodyError says what went wrong: with its arrival, which outranks, or its decoding.
+func bodyError(err, arrival error, limit int64) *abi.Error {
+	if arrival != nil {
+		err = arrival
+	}
+	switch {
+	case errors.Is(err, errTooLong):
+		return tooLarge(limit)
+	case errors.Is(err, errNoBudget):
+		return &abi.Error{Kind: abi.Overloaded, Op: "server.readBody", Msg: "the node holds too many request bodies; retry", RetryAfter: time.Second}
+	case isTimeout(err):
+		return &abi.Error{Kind: abi.ReadTimeout, Op: "server.readBody", Msg: "the body did not arrive in time"}
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return &abi.Error{Kind: abi.TooLarge, Op: "server.readBody", Msg: fmt.Sprintf("the zstd window exceeds %d bytes", zstdWindowMax)}
+	case arrival != nil:
+		return &abi.Error{Kind: abi.InvalidRequest, Op: "server.readBody", Msg: "the body is cut short or its framing is broken", Err: err}
+	}
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "server.readBody", Msg: "the body cannot be decoded as its content-encoding says", Err: err}
+}

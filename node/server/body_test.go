@@ -1,0 +1,296 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"corenode/wasm/abi"
+)
+
+func gzipped(t testing.TB, s []byte) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func zstded(t testing.TB, s []byte, opts ...zstd.EOption) string {
+	w, err := zstd.NewWriter(nil, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	return string(w.EncodeAll(s, nil))
+}
+
+func chunked(parts ...string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", len(p), p)
+	}
+	return b.String() + "0\r\n\r\n"
+}
+
+// padded is a good body of exactly n bytes.
+func padded(n int) string {
+	const head, tail = `{"ignored":"`, `",` // + ask without its brace
+	return head + strings.Repeat("p", n-len(head)-len(tail)-len(ask)+1) + tail + ask[1:]
+}
+
+func TestBodies(t *testing.T) {
+	const limit = 256 << 10
+	n := start(t, Config{BodyMax: limit, BodiesMax: 64 << 20}, newFakeBackend(say("x")))
+	bomb := make([]byte, 8<<20)
+	wide := bytes.Repeat([]byte(ask+strings.Repeat(" ", 100)), 200<<10)
+	cases := []struct {
+		name, encoding, body string
+		status               int
+	}{
+		{"gzip", "gzip", gzipped(t, []byte(ask)), 200},
+		{"x-gzip", "X-GZIP", gzipped(t, []byte(ask)), 200},
+		{"zstd", "zstd", zstded(t, []byte(ask)), 200},
+		{"identity", "identity", ask, 200},
+		{"deflate", "deflate", ask, 415},
+		{"brotli", "br", ask, 415},
+		{"two at once", "gzip, zstd", ask, 415},
+		{"gzip that is not", "gzip", ask, 400},
+		{"zstd that is not", "zstd", ask, 400},
+		{"gzip cut short", "gzip", gzipped(t, []byte(ask))[:40], 400},
+		{"zstd cut short", "zstd", zstded(t, []byte(padded(4000)))[:30], 400},
+		{"gzip with a wrong sum", "gzip", func() string { b := []byte(gzipped(t, []byte(ask))); b[len(b)-5] ^= 1; return string(b) }(), 400},
+		{"gzip of nothing", "gzip", gzipped(t, nil), 400},
+		{"gzip bomb", "gzip", gzipped(t, bomb), 413},
+		{"zstd bomb", "zstd", zstded(t, bomb), 413},
+		{"zstd window over the cap", "zstd", zstded(t, wide[:20<<20], zstd.WithWindowSize(16<<20), zstd.WithSingleSegment(false)), 413},
+		{"exactly the limit", "", padded(limit), 200},
+		{"one byte over", "", padded(limit + 1), 413},
+		{"gzip of exactly the limit", "gzip", gzipped(t, []byte(padded(limit))), 200},
+		{"gzip of one byte over", "gzip", gzipped(t, []byte(padded(limit+1))), 413},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			n.t = t
+			headers := []string{withKey}
+			if c.encoding != "" {
+				headers = append(headers, "Content-Encoding: "+c.encoding)
+			}
+			for _, frame := range []string{"length", "chunks"} {
+				req := request("POST", "/v1/messages", c.body, headers...)
+				if frame == "chunks" {
+					half := len(c.body) / 2
+					req = request("POST", "/v1/messages", "", append(headers, "Transfer-Encoding: chunked")...) + chunked(c.body[:half], c.body[half:])
+				}
+				r := n.raw(req)
+				checkIDs(t, r)
+				if r.StatusCode != c.status {
+					t.Errorf("%s: %d, want %d: %.300q", frame, r.StatusCode, c.status, r.body)
+				}
+				if r.StatusCode >= 400 {
+					r.errorType(t)
+				}
+			}
+		})
+	}
+	n.t = t
+}
+
+// A client that announces a body and asks before it sends is refused without sending it.
+func TestExpectContinue(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	head := func(headers ...string) string {
+		return request("POST", "/v1/messages", "", append(headers, fmt.Sprintf("Content-Length: %d", len(ask)), "Expect: 100-continue")...)
+	}
+	if r := n.raw(head("X-Api-Key: nope")); r.StatusCode != 401 {
+		t.Errorf("a wrong key got %d", r.StatusCode)
+	}
+	if r := n.raw(request("POST", "/v1/messages", "", withKey, "Content-Length: 99999999999", "Expect: 100-continue")); r.StatusCode != 413 {
+		t.Errorf("a huge body got %d", r.StatusCode)
+	}
+	c := n.dial()
+	if _, err := io.WriteString(c, head(withKey)); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(c)
+	if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := r.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, ask); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, r, "POST"); got.StatusCode != 200 {
+		t.Errorf("%d %q", got.StatusCode, got.body)
+	}
+}
+
+func TestBodyArrivesLate(t *testing.T) {
+	n := start(t, Config{ReadTimeout: 150 * time.Millisecond}, newFakeBackend(say("x")))
+	for name, req := range map[string]string{
+		"headers":      "POST /v1/messages HTTP/1.1\r\nHost: n\r\nX-A",
+		"no body":      request("POST", "/v1/messages", "", withKey, "Content-Length: 100"),
+		"half a body":  request("POST", "/v1/messages", "", withKey, "Content-Length: 100") + "{",
+		"half a chunk": request("POST", "/v1/messages", "", withKey, "Transfer-Encoding: chunked") + "40\r\n{",
+	} {
+		r := n.raw(req)
+		checkIDs(t, r)
+		if r.StatusCode != 408 || r.errorType(t) != "invalid_request_error" || !r.Close {
+			t.Errorf("%s: %d %q", name, r.StatusCode, r.body)
+		}
+	}
+}
+
+func TestBodyCutShort(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	c := n.dial()
+	if _, err := io.WriteString(c, request("POST", "/v1/messages", "", withKey, "Content-Length: 100")+"{"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 400 {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+}
+
+// The whole answer reaches a stranger that goes on sending a body nobody reads.
+func TestStrangersBodyIsCut(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	c := n.dial()
+	go func() { // fails once the server has had enough
+		_, _ = io.WriteString(c, request("POST", "/v1/messages", "", "Content-Length: 10000000")+strings.Repeat("x", 10_000_000))
+	}()
+	r := read(t, bufio.NewReader(c), "POST")
+	if r.StatusCode != 401 || r.cut != nil || !r.Close {
+		t.Errorf("%d %q %v", r.StatusCode, r.body, r.cut)
+	}
+}
+
+// A request that was refused with its body unread must not leave that body
+// behind as the next request.
+func TestUnreadBodyIsNoRequest(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	inner := request("GET", "/v1/models", "", withKey)
+	for name, outer := range map[string]string{
+		"stranger":        request("POST", "/v1/messages", inner),
+		"wrong method":    request("PUT", "/v1/messages", inner, withKey),
+		"unknown path":    request("POST", "/v1/none", inner, withKey),
+		"GET with a body": request("GET", "/healthz", inner),
+	} {
+		c := n.dial()
+		if _, err := io.WriteString(c, outer); err != nil {
+			t.Fatal(err)
+		}
+		all, err := io.ReadAll(c)
+		if err != nil || bytes.Count(all, []byte("HTTP/1.1 ")) != 1 {
+			t.Errorf("%s: %v %q", name, err, all)
+		}
+	}
+}
+
+func TestPipelining(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("one")))
+	c := n.dial()
+	one := request("POST", "/v1/messages", ask, withKey)
+	stream := request("POST", "/v1/messages", askSSE, withKey)
+	if _, err := io.WriteString(c, one+stream+one); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(c)
+	for i, want := range []string{`"text":"one"`, "message_stop", `"text":"one"`} {
+		if got := read(t, r, "POST"); got.StatusCode != 200 || !strings.Contains(got.body, want) {
+			t.Errorf("%d: %d %q", i, got.StatusCode, got.body)
+		}
+	}
+}
+
+// The node-wide budget refuses a body that fits the limit but not the memory
+// that others hold.
+func TestBodyBudget(t *testing.T) {
+	n := start(t, Config{BodyMax: 1 << 20, BodiesMax: 1 << 20}, newFakeBackend(say("x")))
+	first := n.dial()
+	if _, err := io.WriteString(first, request("POST", "/v1/messages", "", withKey, "Content-Length: 1000000")+strings.Repeat("x", 900_000)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the budget is held", func() bool { return n.s.bodies.used.Load() > 512<<10 })
+	r := n.post(padded(600 << 10))
+	if r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	if r := n.post(ask, "Content-Encoding: zstd"); r.StatusCode != 503 {
+		t.Errorf("a zstd window came from nowhere: %d", r.StatusCode)
+	}
+	first.Close()
+	waitFor(t, "the budget is free again", func() bool { return n.s.bodies.used.Load() == 0 })
+	if r := n.post(padded(600 << 10)); r.StatusCode != 200 {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+}
+
+func TestGateBoundsPreparing(t *testing.T) {
+	block, inside := make(chan struct{}), make(chan struct{}, 16)
+	backend := newFakeBackend(say("x"))
+	n := start(t, Config{PreparesMax: 2}, backend, func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() { inside <- struct{}{}; <-block }},
+			"core-1.1-mini": fakeModel{id: "core-1.1-mini", prepare: func() { inside <- struct{}{}; <-block }}}
+	})
+	mini := strings.Replace(ask, "core-1.1", "core-1.1-mini", 1)
+	held := n.dial()
+	if _, err := io.WriteString(held, request("POST", "/v1/messages", mini, "X-Api-Key: "+otherKey)); err != nil {
+		t.Fatal(err)
+	}
+	<-inside
+	if r := n.raw(request("POST", "/v1/messages", mini, "X-Api-Key: "+otherKey)); r.StatusCode != 429 || r.Header.Get("Retry-After") != "1" {
+		t.Errorf("over the account's bound: %d %q", r.StatusCode, r.body)
+	}
+	second := n.dial()
+	if _, err := io.WriteString(second, request("POST", "/v1/messages", ask, withKey)); err != nil {
+		t.Fatal(err)
+	}
+	<-inside
+	if r := n.post(ask); r.StatusCode != 503 || r.errorType(t) != "overloaded_error" {
+		t.Errorf("over the node's bound: %d %q", r.StatusCode, r.body)
+	}
+	close(block)
+	for _, c := range []io.Reader{held, second} {
+		if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 200 {
+			t.Errorf("%d %q", r.StatusCode, r.body)
+		}
+	}
+	if n.s.gate.node != 0 || len(n.s.gate.accounts) != 0 {
+		t.Error("the gate is not empty")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := budget{max: 10}
+	if !b.take(6) || b.take(5) || !b.take(4) || b.take(1) {
+		t.Error("the budget miscounts")
+	}
+	b.give(10)
+	if b.used.Load() != 0 {
+		t.Errorf("%d left", b.used.Load())
+	}
+}
+
+func TestErrorsNamePath(t *testing.T) {
+	e := &abi.Error{Kind: abi.InvalidRequest, Msg: "too long", Param: "messages.0"}
+	if got := string(familyChat.appendError(nil, e)); got != `{"error":{"message":"messages.0: too long","type":"invalid_request_error","code":"invalid_request"}}` {
+		t.Error(got)
+	}
+}

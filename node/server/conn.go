@@ -1,0 +1,167 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+const (
+	// unreadMax is the most bytes of an unread body that are thrown away, after
+	// the answer, for a caller without a valid key.
+	unreadMax = 64 << 10
+	// lingerTimeout is how long a connection that is closed with unread bytes stays
+	// open after the answer. Closing at once would reset it, and the reset may
+	// overtake the answer.
+	lingerTimeout = time.Second
+	// refusalsMax bounds the connections that are being told that there are too many.
+	refusalsMax     = 64
+	tcpKeepAliveGap = 30 * time.Second
+)
+
+// listener wraps accepted connections and bounds their number.
+type listener struct {
+	net.Listener
+	s        *Server
+	open     atomic.Int64
+	refusing chan struct{}
+}
+
+func newListener(ln net.Listener, s *Server) *listener {
+	return &listener{Listener: ln, s: s, refusing: make(chan struct{}, refusalsMax)}
+}
+
+// Accept returns the next connection within the bound; those over it are
+// answered with a 503 and closed.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			keepAlive(tcp)
+		}
+		if l.open.Add(1) <= int64(l.s.cfg.ConnectionsMax) {
+			return &conn{Conn: c, closed: func() { l.open.Add(-1) }}, nil
+		}
+		l.open.Add(-1)
+		l.refuse(c)
+	}
+}
+
+// keepAlive lets the kernel find peers that vanished without a word. A socket
+// that refuses the option still works, so its error is of no use.
+func keepAlive(c *net.TCPConn) {
+	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable: true, Idle: tcpKeepAliveGap, Interval: tcpKeepAliveGap / 3, Count: 3,
+	})
+}
+
+// refuse tells a connection that the node has too many. When refusalsMax are
+// being told already, it is closed without a word.
+func (l *listener) refuse(c net.Conn) {
+	l.s.metrics.connectionsRefused.Inc()
+	select {
+	case l.refusing <- struct{}{}:
+	default:
+		c.Close()
+		return
+	}
+	go func() {
+		defer func() { <-l.refusing }()
+		refused := &conn{Conn: c}
+		refused.linger.Store(unreadMax)
+		defer refused.Close()
+		_ = c.SetWriteDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
+		_, _ = c.Write(overcrowded())
+	}()
+}
+
+// overcrowded is a whole HTTP response: no request was read, so fasthttp has no part in it.
+func overcrowded() []byte {
+	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
+	body := familyMessages.appendError(nil, e)
+	id := engine.NewID("req_")
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
+		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
+}
+
+// conn is one public connection. linger and finished are set by the goroutine
+// that serves it.
+type conn struct {
+	net.Conn
+	// linger is the most unread bytes to throw away before closing, 0 to close at once.
+	linger atomic.Int64
+	// finished makes the connection end after the answer under way: the next read
+	// for a request finds its end.
+	finished atomic.Bool
+	once     sync.Once
+	closed   func() // may be nil
+}
+
+// Read refuses to begin another request once the connection is finished.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.finished.Load() {
+		return 0, io.EOF
+	}
+	return c.Conn.Read(p)
+}
+
+// Close closes the connection, once, after lingering when that was asked for.
+func (c *conn) Close() error {
+	err := net.ErrClosed
+	c.once.Do(func() {
+		if unread := c.linger.Load(); unread > 0 {
+			c.drain(unread)
+		}
+		err = c.Conn.Close()
+		if c.closed != nil {
+			c.closed()
+		}
+	})
+	return err
+}
+
+// drain says that no more comes from us and reads what the client is still
+// sending, up to a bound in bytes and time; over the bound in bytes it waits
+// without reading. Its errors all mean that the client is gone, as it should be.
+func (c *conn) drain(unread int64) {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	end := time.Now().Add(lingerTimeout)
+	if c.Conn.SetReadDeadline(end) != nil {
+		return
+	}
+	if n, err := io.CopyN(io.Discard, c.Conn, unread); n == unread && err == nil {
+		time.Sleep(time.Until(end))
+	}
+}
+
+// fd returns the socket's descriptor for the watcher, or -1 where there is
+// none. It is valid while the connection's goroutine has not closed it.
+func (c *conn) fd() int {
+	sc, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return -1
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	fd := -1
+	if raw.Control(func(p uintptr) { fd = int(p) }) != nil {
+		return -1
+	}
+	return fd
+}

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// inPhase returns a script that stays in one phase until it is cancelled.
+func inPhase(phase int, reached chan<- struct{}) func(*fakeStream) {
+	return func(s *fakeStream) {
+		if phase != phaseQueue {
+			s.out.Push(begin()...)
+		}
+		for {
+			if phase == phaseDecode && s.out.Room() {
+				s.out.Push(delta("tok "))
+			}
+			select {
+			case reached <- struct{}{}:
+			default:
+			}
+			select {
+			case <-s.cancelled:
+				switch phase {
+				case phaseQueue:
+					s.cancelledAs(abi.Usage{}, 0, 0, 0)
+				case phasePrefill:
+					s.cancelledAs(abi.Usage{InputUncached: 64}, time.Millisecond, 0, 0)
+				case phaseDecode:
+					s.cancelledAs(abi.Usage{InputUncached: 64, Output: 5}, time.Millisecond, time.Millisecond, time.Millisecond)
+				}
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+}
+
+// A client that leaves frees everything, whatever its request was doing and
+// however it left.
+func TestDisconnect(t *testing.T) {
+	leave := map[string]func(*net.TCPConn) error{
+		"close":      (*net.TCPConn).Close,
+		"half close": (*net.TCPConn).CloseWrite,
+		"reset": func(c *net.TCPConn) error {
+			if err := c.SetLinger(0); err != nil {
+				return err
+			}
+			return c.Close()
+		},
+		"unread bytes, then close": func(c *net.TCPConn) error {
+			if _, err := io.WriteString(c, "GET /healthz"); err != nil {
+				return err
+			}
+			return c.CloseWrite()
+		},
+	}
+	phases := []string{phaseQueue: "queue", phasePrefill: "prefill", phaseDecode: "decode"}
+	for phase, phaseName := range phases {
+		for how, leave := range leave {
+			for kind, body := range map[string]string{"stream": askSSE, "plain": ask} {
+				t.Run(phaseName+"/"+how+"/"+kind, func(t *testing.T) {
+					reached := make(chan struct{}, 1)
+					backend := newFakeBackend(inPhase(phase, reached))
+					n := start(t, Config{WatchEvery: 10 * time.Millisecond}, backend)
+					c := n.dial().(*net.TCPConn)
+					if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey)); err != nil {
+						t.Fatal(err)
+					}
+					s := <-backend.streams
+					<-reached
+					if err := leave(c); err != nil {
+						t.Fatal(err)
+					}
+					waitFor(t, "settled", func() bool { return s.settles.Load() == 1 })
+					waitFor(t, "logged", func() bool { return strings.Contains(n.log.String(), `"status":499`) })
+					if s.cancels.Load() == 0 {
+						t.Error("never cancelled")
+					}
+					waitFor(t, "counted", func() bool { return n.s.metrics.left[phase].Get() == 1 })
+					waitFor(t, "unwatched", func() bool {
+						n.s.watcher.mu.Lock()
+						defer n.s.watcher.mu.Unlock()
+						return len(n.s.watcher.watches) == 0
+					})
+				})
+			}
+		}
+	}
+}
+
+// A client that stays is never taken for one that left.
+func TestWatcherLetsOthersBe(t *testing.T) {
+	reached := make(chan struct{}, 1)
+	backend := newFakeBackend(inPhase(phaseQueue, reached))
+	n := start(t, Config{WatchEvery: time.Millisecond}, backend)
+	leaver, stayer := n.dial(), n.dial()
+	for _, c := range []net.Conn{leaver, stayer} {
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", ask, withKey)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := <-backend.streams, <-backend.streams
+	if err := leaver.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "one is settled", func() bool { return first.settles.Load()+second.settles.Load() == 1 })
+	time.Sleep(20 * time.Millisecond) // some sweeps
+	if first.cancels.Load() > 0 && second.cancels.Load() > 0 {
+		t.Error("both were cancelled")
+	}
+}
+
+func TestWatcherAddRemove(t *testing.T) {
+	w := newWatcher(time.Hour)
+	defer w.stop()
+	var watches []*watch
+	for i := range 10 {
+		watches = append(watches, w.add(1000+i, func() {}))
+	}
+	unwatched := w.add(-1, func() { t.Error("called") })
+	for _, i := range []int{9, 0, 4, 4, 8, 1, 2, 3, 5, 6, 7} { // 4 twice
+		w.remove(watches[i])
+		for k, e := range w.watches {
+			if e.index != k {
+				t.Fatalf("entry %d thinks it is %d", k, e.index)
+			}
+		}
+	}
+	w.remove(unwatched)
+	if len(w.watches) != 0 {
+		t.Errorf("%d left", len(w.watches))
+	}
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+func TestDrain(t *testing.T) {
+	goOn := make(chan struct{})
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-goOn
+		s.out.Push(delta("done"))
+		s.out.Push(end()...)
+	})
+	n := start(t, Config{}, backend)
+	c := n.dial()
+	if _, err := io.WriteString(c, request("POST", "/v1/messages", askSSE, withKey)); err != nil {
+		t.Fatal(err)
+	}
+	<-backend.streams
+	drained := make(chan error, 1)
+	go func() { drained <- n.s.Drain(t.Context()) }()
+	waitFor(t, "draining", n.s.Draining)
+	for _, body := range []string{ask, askSSE} {
+		r := n.post(body)
+		checkIDs(t, r)
+		if r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") == "" || r.Header.Get("Retry-After-Ms") == "" {
+			t.Errorf("%d %q %v", r.StatusCode, r.body, r.Header)
+		}
+	}
+	if r := n.raw(request("GET", "/readyz", "")); r.StatusCode != 503 {
+		t.Errorf("readyz says %d", r.StatusCode)
+	}
+	if r := n.raw(request("GET", "/healthz", "")); r.StatusCode != 200 {
+		t.Errorf("healthz says %d", r.StatusCode)
+	}
+	if r := n.raw(request("POST", "/v1/messages", ask)); r.StatusCode != 401 {
+		t.Errorf("a stranger was told %d", r.StatusCode)
+	}
+	select {
+	case err := <-drained:
+		t.Fatalf("drained with a stream open: %v", err)
+	default:
+	}
+	close(goOn)
+	if r := read(t, bufio.NewReader(c), "POST"); !strings.Contains(r.body, "message_stop") {
+		t.Errorf("the stream did not finish: %q", r.body)
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", n.addr); err == nil {
+		t.Error("the listener is open after the drain")
+	}
+}
+
+func TestDrainDeadline(t *testing.T) {
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-s.cancelled
+		s.cancelledAs(abi.Usage{InputUncached: 3}, 1, 1, 0)
+	})
+	n := start(t, Config{}, backend)
+	stream, plain := n.dial(), n.dial()
+	for c, body := range map[net.Conn]string{stream: askSSE, plain: ask} {
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		<-backend.streams
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := n.s.Drain(ctx); err != nil {
+		t.Error(err)
+	}
+	r := read(t, bufio.NewReader(stream), "POST")
+	if got := frames(t, r.body); got[len(got)-1] != "error" || !strings.Contains(r.body, "overloaded_error") || strings.Contains(r.body, "message_stop") {
+		t.Errorf("%q", r.body)
+	}
+	if r := read(t, bufio.NewReader(plain), "POST"); r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	_, err := New(Config{BodyMax: 10, BodiesMax: 5, KeepAlive: -1, PreparesMax: -1}, Deps{})
+	for _, want := range []string{"BodiesMax", "KeepAlive", "PreparesMax", "Backend", "Catalog", "Keys"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is not named: %v", want, err)
+		}
+	}
+}

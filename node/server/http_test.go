@@ -1,0 +1,365 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// checkIDs holds for every response whatsoever.
+func checkIDs(t *testing.T, r reply) {
+	t.Helper()
+	id := r.Header.Get("X-Llm-Request-Id")
+	if !strings.HasPrefix(id, "req_") || r.Header.Get("Request-Id") != id || r.Header.Get("X-Request-Id") != id {
+		t.Errorf("ids: %q, %q, %q", id, r.Header.Get("Request-Id"), r.Header.Get("X-Request-Id"))
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	n := start(t, Config{HeaderMax: 4096, BodyMax: 1 << 20, BodiesMax: 4 << 20}, newFakeBackend(say("hello")))
+	bearer := "Authorization: Bearer " + goodKey
+	cases := []struct {
+		name, request string
+		status        int
+		wantType      string // of the messages envelope, "" = none expected
+		contains      string // in the body
+	}{
+		{"message", request("POST", "/v1/messages", ask, withKey, withJSON), 200, "", `"text":"hello"`},
+		{"bearer", request("POST", "/v1/messages", ask, bearer, withJSON), 200, "", `"type":"message"`},
+		{"bearer in lower case", request("POST", "/v1/messages", ask, "authorization: bearer "+goodKey), 200, "", ""},
+		{"no content type", request("POST", "/v1/messages", ask, withKey), 200, "", ""},
+		{"charset", request("POST", "/v1/messages", ask, withKey, "Content-Type: application/json; charset=utf-8"), 200, "", ""},
+		{"query is ignored", request("POST", "/v1/messages?beta=true", ask, withKey), 200, "", ""},
+		{"absolute target", request("POST", "http://node/v1/messages", ask, withKey), 200, "", ""},
+		{"version headers pass", request("POST", "/v1/messages", ask, withKey, "anthropic-version: nonsense", "anthropic-beta: x,y"), 200, "", ""},
+		{"wrong content type", request("POST", "/v1/messages", ask, withKey, "Content-Type: text/plain"), 415, "invalid_request_error", "application/json"},
+		{"count", request("POST", "/v1/messages/count_tokens", ask, withKey), 200, "", `{"input_tokens":2}`},
+		{"count without max_tokens", request("POST", "/v1/messages/count_tokens", `{"model":"core-1.1","messages":[{"role":"user","content":"abc"}]}`, withKey), 200, "", `{"input_tokens":3}`},
+		{"count does not care about the cap", request("POST", "/v1/messages/count_tokens", `{"model":"core-1.1","max_tokens":99999,"messages":[{"role":"user","content":"abc"}]}`, withKey), 200, "", ""},
+		{"models", request("GET", "/v1/models", "", withKey), 200, "", `"object":"list"`},
+		{"models by bearer", request("GET", "/v1/models", "", bearer), 200, "", `"has_more":false`},
+		{"model", request("GET", "/v1/models/core-1.1", "", withKey), 200, "", `"context_length":262144`},
+		{"model escaped", request("GET", "/v1/models/core%2D1.1", "", withKey), 200, "", `"id":"core-1.1"`},
+		{"no such model", request("GET", "/v1/models/gpt", "", withKey), 404, "not_found_error", `"code":"model_not_found"`},
+		{"health", request("GET", "/healthz", ""), 200, "", "ok"},
+		{"ready", request("GET", "/readyz", ""), 200, "", "ready"},
+		{"unknown below messages", request("GET", "/v1/messages/batches", "", withKey), 404, "not_found_error", ""},
+		{"unknown below messages, no key", request("POST", "/v1/messages/batches", "{}"), 404, "not_found_error", ""},
+		{"trailing slash", request("POST", "/v1/messages/", "{}", withKey), 404, "not_found_error", ""},
+		{"doubled v1", request("POST", "/v1/v1/messages", ask, withKey), 404, "not_found_error", ""},
+		{"doubled slash", request("POST", "//v1/messages", ask, withKey), 404, "not_found_error", ""},
+		{"dots", request("POST", "/v1/x/../messages", ask, withKey), 404, "not_found_error", ""},
+		{"root", request("GET", "/", ""), 404, "not_found_error", ""},
+		{"chat is not there yet", request("POST", "/v1/chat/completions", "{}", bearer), 404, "", `"code":"not_found"`},
+		{"responses are not there yet", request("POST", "/v1/responses", "{}", bearer), 404, "", `{"error":{"message":`},
+		{"wrong method", request("GET", "/v1/messages", "", withKey), 405, "invalid_request_error", ""},
+		{"wrong method with body", request("PUT", "/v1/messages", ask, withKey), 405, "invalid_request_error", ""},
+		{"wrong method on models", request("DELETE", "/v1/models", "", withKey), 405, "invalid_request_error", ""},
+		{"invented method", request("BREW", "/v1/messages", "", withKey), 405, "invalid_request_error", ""},
+		{"no key", request("POST", "/v1/messages", ask), 401, "authentication_error", "x-api-key"},
+		{"no key, models", request("GET", "/v1/models", ""), 401, "authentication_error", `"code":"unauthorized"`},
+		{"wrong key", request("POST", "/v1/messages", ask, "X-Api-Key: nope"), 401, "authentication_error", ""},
+		{"wrong key before unknown model", request("POST", "/v1/messages", strings.Replace(ask, "core-1.1", "gpt", 1), "X-Api-Key: nope"), 401, "authentication_error", ""},
+		{"revoked", request("POST", "/v1/messages", ask, "X-Api-Key: sk-revoked"), 401, "authentication_error", ""},
+		{"expired", request("POST", "/v1/messages", ask, "X-Api-Key: sk-expired"), 401, "authentication_error", ""},
+		{"disabled account", request("POST", "/v1/messages", ask, "X-Api-Key: sk-disabled"), 401, "authentication_error", ""},
+		{"authorization wins even when wrong", request("POST", "/v1/messages", ask, withKey, "Authorization: Bearer nope"), 401, "authentication_error", ""},
+		{"authorization wins when right", request("POST", "/v1/messages", ask, "X-Api-Key: nope", bearer), 200, "", ""},
+		{"authorization of another scheme", request("POST", "/v1/messages", ask, withKey, "Authorization: Basic abc"), 401, "authentication_error", ""},
+		{"two authorizations", request("POST", "/v1/messages", ask, bearer, bearer), 401, "authentication_error", "more than once"},
+		{"two api keys", request("POST", "/v1/messages", ask, withKey, withKey), 401, "authentication_error", "more than once"},
+		{"unknown model", request("POST", "/v1/messages", strings.Replace(ask, "core-1.1", "gpt", 1), withKey), 404, "not_found_error", "gpt"},
+		{"model not allowed", request("POST", "/v1/messages", ask, "X-Api-Key: "+otherKey), 404, "not_found_error", ""},
+		{"model not allowed, listed", request("GET", "/v1/models/core-1.1", "", "X-Api-Key: "+otherKey), 404, "not_found_error", ""},
+		{"empty body", request("POST", "/v1/messages", "", withKey), 400, "invalid_request_error", ""},
+		{"not JSON", request("POST", "/v1/messages", "{", withKey), 400, "invalid_request_error", ""},
+		{"an array", request("POST", "/v1/messages", "[]", withKey), 400, "invalid_request_error", ""},
+		{"no max_tokens", request("POST", "/v1/messages", `{"model":"core-1.1","messages":[{"role":"user","content":"a"}]}`, withKey), 400, "invalid_request_error", "max_tokens"},
+		{"over the plain cap", request("POST", "/v1/messages", strings.Replace(ask, ":16", ":32769", 1), withKey), 400, "invalid_request_error", "32768"},
+		{"at the plain cap", request("POST", "/v1/messages", strings.Replace(ask, ":16", ":32768", 1), withKey), 200, "", ""},
+		{"over the cap, streaming", request("POST", "/v1/messages", strings.Replace(askSSE, ":16", ":32769", 1), withKey), 200, "", "message_stop"},
+		{"prepare refuses", request("POST", "/v1/messages", strings.Replace(ask, "hi", strings.Repeat("a", 2000), 1), withKey), 400, "invalid_request_error", "messages: prompt is too long"},
+		{"huge header", request("GET", "/healthz", "", "X-Junk: "+strings.Repeat("j", 8192)), 431, "request_too_large", "4096"},
+		{"not HTTP", "hello there\r\n\r\n", 400, "invalid_request_error", ""},
+		{"h2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "invalid_request_error", ""},
+		{"no host", "GET /healthz HTTP/1.1\r\n\r\n", 400, "invalid_request_error", ""},
+		{"two lengths", "POST /v1/messages HTTP/1.1\r\nHost: n\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, "invalid_request_error", ""},
+		{"negative length", "POST /v1/messages HTTP/1.1\r\nHost: n\r\nContent-Length: -1\r\n\r\n{}", 400, "invalid_request_error", ""},
+		{"length and chunks", "POST /v1/messages HTTP/1.1\r\nHost: n\r\n" + withKey + "\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "invalid_request_error", "both"},
+		{"broken chunk", "POST /v1/messages HTTP/1.1\r\nHost: n\r\n" + withKey + "\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 400, "invalid_request_error", ""},
+		{"announced too large", "POST /v1/messages HTTP/1.1\r\nHost: n\r\n" + withKey + "\r\nContent-Length: 1048577\r\n\r\n", 413, "request_too_large", "1048576"},
+		{"body without a key is not waited for", "POST /v1/messages HTTP/1.1\r\nHost: n\r\nContent-Length: 100\r\n\r\n", 401, "authentication_error", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			n.t = t
+			r := n.raw(c.request)
+			checkIDs(t, r)
+			if r.StatusCode != c.status || !strings.Contains(r.body, c.contains) {
+				t.Fatalf("status %d, want %d with %q: %q", r.StatusCode, c.status, c.contains, r.body)
+			}
+			if c.wantType != "" && r.errorType(t) != c.wantType {
+				t.Errorf("error type of %q, want %s", r.body, c.wantType)
+			}
+			if c.status == 401 && r.Header.Get("Www-Authenticate") != "Bearer" {
+				t.Errorf("WWW-Authenticate is %q", r.Header.Get("Www-Authenticate"))
+			}
+		})
+	}
+	n.t = t
+	if len(cases) < 50 {
+		t.Fatal("the table shrank")
+	}
+}
+
+func TestAllowAndHead(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	cases := []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"OPTIONS", "/v1/messages", 204, "POST, OPTIONS"},
+		{"OPTIONS", "/v1/models", 204, "GET, HEAD, OPTIONS"},
+		{"GET", "/v1/messages", 405, "POST, OPTIONS"},
+		{"HEAD", "/v1/messages", 405, "POST, OPTIONS"},
+		{"POST", "/v1/models", 405, "GET, HEAD, OPTIONS"},
+		{"POST", "/healthz", 405, "GET, HEAD, OPTIONS"},
+		{"HEAD", "/v1/models", 200, ""},
+		{"HEAD", "/healthz", 200, ""},
+		{"HEAD", "/v1/nothing", 404, ""},
+	}
+	for _, c := range cases {
+		r := n.raw(request(c.method, c.path, "", withKey))
+		checkIDs(t, r)
+		if r.StatusCode != c.status || r.Header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, Allow %q", c.method, c.path, r.StatusCode, r.Header.Get("Allow"))
+		}
+		if r.body != "" && c.method != "GET" && c.method != "POST" {
+			t.Errorf("%s %s has a body: %q", c.method, c.path, r.body)
+		}
+	}
+	if n.backend.calls.Load() != 0 {
+		t.Error("HEAD began a generation")
+	}
+}
+
+func TestAdmissionRefusals(t *testing.T) {
+	cases := []struct {
+		err       *abi.Error
+		status    int
+		kind      string
+		after, ms string
+		retry     string
+	}{
+		{&abi.Error{Kind: abi.InsufficientBalance, Msg: "no money"}, 402, "billing_error", "", "", "false"},
+		{&abi.Error{Kind: abi.RateLimited, Msg: "slow", RetryAfter: 1500 * time.Millisecond}, 429, "rate_limit_error", "2", "1500", ""},
+		{&abi.Error{Kind: abi.RateLimited, Msg: "slow"}, 429, "rate_limit_error", "1", "1000", ""},
+		{&abi.Error{Kind: abi.Overloaded, Msg: "full", RetryAfter: 300 * time.Microsecond}, 503, "overloaded_error", "1", "1", ""},
+		{&abi.Error{Kind: abi.Internal, Msg: "internal error"}, 500, "api_error", "", "", ""},
+	}
+	backend := newFakeBackend(say("x"))
+	n := start(t, Config{}, backend)
+	for _, body := range []string{ask, askSSE} {
+		for _, c := range cases {
+			backend.refuse = c.err
+			r := n.post(body)
+			checkIDs(t, r)
+			h := r.Header
+			if r.StatusCode != c.status || r.errorType(t) != c.kind || h.Get("Retry-After") != c.after ||
+				h.Get("Retry-After-Ms") != c.ms || h.Get("X-Should-Retry") != c.retry {
+				t.Errorf("%v: %d %q %v", c.err, r.StatusCode, r.body, h)
+			}
+			if h.Get("Anthropic-Ratelimit-Tokens-Remaining") != "900" {
+				t.Errorf("%v: no rate-limit headers: %v", c.err, h)
+			}
+		}
+	}
+}
+
+func TestUnclassifiedErrorShowsNothing(t *testing.T) {
+	backend := newFakeBackend(say("x"))
+	backend.refuse = errors.New("dial /var/secret/socket: refused")
+	n := start(t, Config{}, backend)
+	r := n.post(ask)
+	if r.StatusCode != 500 || strings.Contains(r.body, "secret") || r.errorType(t) != "api_error" {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+}
+
+func TestPermitEndpoints(t *testing.T) {
+	backend := newFakeBackend(say("x"))
+	n := start(t, Config{}, backend)
+	backend.noEntry = &abi.Error{Kind: abi.RateLimited, Msg: "tokens are spent", RetryAfter: time.Second}
+	for _, req := range []string{
+		request("POST", "/v1/messages/count_tokens", ask, withKey),
+		request("GET", "/v1/models", "", withKey),
+		request("GET", "/v1/models/core-1.1", "", withKey),
+	} {
+		r := n.raw(req)
+		if r.StatusCode != 429 || r.Header.Get("Retry-After") != "1" {
+			t.Errorf("%q: %d %v", req[:30], r.StatusCode, r.Header)
+		}
+	}
+	if backend.calls.Load() != 0 {
+		t.Error("an endpoint that generates nothing began a generation")
+	}
+}
+
+func TestRateLimitHeaders(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	messagesNames := []string{"requests", "tokens", "input-tokens", "output-tokens"}
+	for _, req := range []string{
+		request("POST", "/v1/messages", ask, withKey), request("POST", "/v1/messages", askSSE, withKey),
+		request("POST", "/v1/messages", "{", withKey), request("POST", "/v1/messages/count_tokens", ask, withKey),
+		request("GET", "/v1/messages", "", withKey), request("GET", "/v1/messages/none", "", withKey),
+	} {
+		h := n.raw(req).Header
+		for _, name := range messagesNames {
+			reset, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+name+"-Reset"))
+			if h.Get("Anthropic-Ratelimit-"+name+"-Limit") == "" || h.Get("Anthropic-Ratelimit-"+name+"-Remaining") == "" || err != nil || reset.Before(time.Now().Add(-time.Second)) {
+				t.Errorf("%q: %s: %v", req[:40], name, h)
+			}
+		}
+		if h.Get("X-Ratelimit-Limit-Tokens") != "" {
+			t.Errorf("%q has the other family's headers", req[:40])
+		}
+	}
+	for _, req := range []string{
+		request("GET", "/v1/models", "", withKey), request("GET", "/v1/models/none", "", withKey),
+		request("POST", "/v1/chat/completions", "{}", "Authorization: Bearer "+goodKey),
+	} {
+		h := n.raw(req).Header
+		for _, name := range []string{"Requests", "Tokens"} {
+			if _, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + name)); err != nil || h.Get("X-Ratelimit-Limit-"+name) == "" || h.Get("X-Ratelimit-Remaining-"+name) == "" {
+				t.Errorf("%q: %s: %v", req[:40], name, h)
+			}
+		}
+	}
+	if h := n.raw(request("POST", "/v1/messages", ask)).Header; h.Get("Anthropic-Ratelimit-Tokens-Limit") != "" {
+		t.Error("a stranger was told limits")
+	}
+}
+
+func TestModelsListsWhatTheKeyMayUse(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	for key, want := range map[string][]string{goodKey: {"core-1.1", "core-1.1-mini"}, otherKey: {"core-1.1-mini"}} {
+		r := n.raw(request("GET", "/v1/models", "", "X-Api-Key: "+key))
+		var page struct {
+			Object  string
+			HasMore *bool  `json:"has_more"`
+			FirstID string `json:"first_id"`
+			LastID  string `json:"last_id"`
+			Data    []struct {
+				ID, Object, Type  string
+				OwnedBy           string `json:"owned_by"`
+				DisplayName       string `json:"display_name"`
+				Created           int64
+				CreatedAt         time.Time `json:"created_at"`
+				ContextLength     int       `json:"context_length"`
+				MaxCompletionToks int       `json:"max_completion_tokens"`
+			}
+		}
+		if err := json.Unmarshal([]byte(r.body), &page); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, m := range page.Data {
+			ids = append(ids, m.ID)
+			if m.Object != "model" || m.Type != "model" || m.OwnedBy == "" || m.DisplayName == "" || m.Created != 1_700_000_000 ||
+				m.CreatedAt.Unix() != m.Created || m.ContextLength != 262144 || m.MaxCompletionToks != 131072 {
+				t.Errorf("entry %+v", m)
+			}
+		}
+		if fmt.Sprint(ids) != fmt.Sprint(want) || page.Object != "list" || page.HasMore == nil || *page.HasMore ||
+			page.FirstID != want[0] || page.LastID != want[len(want)-1] {
+			t.Errorf("%s: %s", key, r.body)
+		}
+	}
+}
+
+func TestKeepAliveConnection(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("a", "b")))
+	tr := &http.Transport{MaxConnsPerHost: 1}
+	defer tr.CloseIdleConnections()
+	client := &http.Client{Transport: tr}
+	for i := range 20 { // alternating so that each kind follows each
+		body, want := ask, `"text":"ab"`
+		if i%3 == 1 {
+			body, want = askSSE, "message_stop"
+		} else if i%3 == 2 {
+			body, want = "{", "invalid_request_error"
+		}
+		req, _ := http.NewRequest("POST", "http://"+n.addr+"/v1/messages", strings.NewReader(body))
+		req.Header.Set("X-Api-Key", goodKey)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 1<<16)
+		total := 0
+		for {
+			k, err := resp.Body.Read(b[total:])
+			total += k
+			if err != nil {
+				break
+			}
+		}
+		resp.Body.Close()
+		if !strings.Contains(string(b[:total]), want) {
+			t.Errorf("%d: %q", i, b[:total])
+		}
+	}
+}
+
+func TestPanicIsA500(t *testing.T) {
+	backend := newFakeBackend(say("x"))
+	n := start(t, Config{}, backend, func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() { panic("a bug") }}}
+	})
+	for range 3 {
+		r := n.post(ask)
+		checkIDs(t, r)
+		if r.StatusCode != 500 || r.errorType(t) != "api_error" || strings.Contains(r.body, "bug") {
+			t.Errorf("%d %q", r.StatusCode, r.body)
+		}
+	}
+	if got := n.s.metrics.panics.Get(); got != 3 {
+		t.Errorf("%d panics counted", got)
+	}
+	if n.s.gate.node != 0 || len(n.s.gate.accounts) != 0 {
+		t.Error("a panic kept its place in the gate")
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	n := start(t, Config{ConnectionsMax: 1}, newFakeBackend(say("x")))
+	first := n.dial()
+	if _, err := first.Write([]byte("GET /healthz HTTP/1.1\r\nHost: n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "first connection accepted", func() bool { return n.s.public.GetOpenConnectionsCount() > 0 })
+	r := n.raw(request("GET", "/healthz", ""))
+	checkIDs(t, r)
+	if r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %q %v", r.StatusCode, r.body, r.Header)
+	}
+}
+
+func TestHTTP10(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("one", "two")))
+	for _, body := range []string{ask, askSSE} {
+		req := strings.Replace(request("POST", "/v1/messages", body, withKey), "HTTP/1.1", "HTTP/1.0", 1)
+		r := n.raw(req)
+		checkIDs(t, r)
+		if r.StatusCode != 200 || len(r.TransferEncoding) != 0 || !strings.Contains(r.body, "two") || strings.Contains(r.body, "\r\n") {
+			t.Errorf("%d %v %q", r.StatusCode, r.TransferEncoding, r.body)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"corenode/actors/account"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// exchange is one request from its headers to its last byte: what its log line
+// and its metrics say. It is owned by the connection's goroutine. ctx is valid
+// until the handler returns; nothing of it is kept.
+type exchange struct {
+	s    *Server
+	ctx  *fasthttp.RequestCtx
+	conn *conn
+
+	id     string
+	route  route
+	family family
+	begun  time.Time
+	// arrived is when the last byte of the request was read; TTFT counts from it.
+	arrived time.Time
+	// retries is what official clients say of themselves, -1 without.
+	retries int
+
+	authentic bool
+	key       account.Key
+	account   account.Account
+	limits    Limits
+	hasLimits bool
+
+	modelName string // only ids of the catalog: others are the client's words
+	stream    bool
+	streamed  bool // the answer's stream has the exchange now and ends it
+	flying    bool // counted in flights
+	// unreadBody says that bytes of the body may still be on the connection.
+	unreadBody bool
+
+	status  int
+	failed  bool
+	kind    abi.Kind // valid if failed
+	op      string
+	cause   error
+	settled Settled
+	ttft    time.Duration
+
+	ended atomic.Bool
+}
+
+var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-Id"), []byte("X-Request-Id")}
+
+// begin opens the record of a request and gives it its id.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
+	now := time.Now()
+	x := &exchange{s: s, ctx: ctx, id: engine.NewID("req_"), begun: now, arrived: now, retries: -1, status: fasthttp.StatusOK}
+	x.conn, _ = ctx.Conn().(*conn)
+	x.route, x.family = routeOf(ctx.Request.Header.RequestURI())
+	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
+		if n, err := strconv.Atoi(string(v)); err == nil {
+			x.retries = n
+		}
+	}
+	x.setIDs()
+	return x
+}
+
+func (x *exchange) setIDs() {
+	for _, name := range requestIDHeaders {
+		x.ctx.Response.Header.SetCanonical(name, []byte(x.id))
+	}
+}
+
+// end is deferred by every entry: a panic becomes a 500, and the exchange is
+// closed unless a stream took it over.
+func (x *exchange) end() {
+	if r := recover(); r != nil {
+		x.panicked(r)
+		x.ctx.Response.Reset()
+		x.setIDs()
+		x.closeAfter(unreadMax)
+		x.fail(&abi.Error{Kind: abi.Internal, Op: "server.handle", Msg: "internal error", Err: fmt.Errorf("panic: %v", r)})
+	}
+	if x.streamed {
+		return
+	}
+	if x.unreadBody {
+		x.closeUnread()
+	}
+	if x.hasLimits || x.authentic {
+		x.rateHeaders()
+	}
+	x.close()
+}
+
+// panicked counts a panic and logs where it was.
+func (x *exchange) panicked(r any) {
+	x.s.metrics.panics.Inc()
+	x.s.log.Error("panic", "id", x.id, "route", x.route.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+}
+
+// rateHeaders writes the limits of an authenticated caller, asking for them
+// when no admission has told them.
+func (x *exchange) rateHeaders() {
+	if !x.hasLimits {
+		x.setLimits(x.s.deps.Backend.Limits(x.account))
+	}
+	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, time.Now())
+}
+
+func (x *exchange) setLimits(l Limits) { x.limits, x.hasLimits = l, true }
+
+// closeAfter ends the connection with this answer, throwing away at most unread
+// bytes that the client still sends.
+func (x *exchange) closeAfter(unread int64) {
+	x.ctx.SetConnectionClose()
+	if x.conn != nil {
+		x.conn.linger.Store(unread)
+	}
+}
+
+// closeUnread ends a connection whose body was not read: little of it is thrown
+// away for strangers, up to a whole body for callers with a key.
+func (x *exchange) closeUnread() {
+	unread := int64(unreadMax)
+	if x.authentic {
+		unread = x.s.cfg.BodyMax
+	}
+	x.closeAfter(unread)
+}
+
+// fail answers with an error.
+func (x *exchange) fail(e *abi.Error) { x.failStatus(x.family.statusOf(e.Kind), e) }
+
+// failStatus is fail for the one case where the kind does not decide the status.
+func (x *exchange) failStatus(status int, e *abi.Error) {
+	x.note(e)
+	x.status = status
+	r := &x.ctx.Response
+	r.SetStatusCode(status)
+	setRetryHeaders(&r.Header, e)
+	if e.Kind == abi.Timeout {
+		r.Header.SetContentType("text/html; charset=utf-8")
+		r.SetBodyString(gatewayTimeout)
+		return
+	}
+	r.Header.SetContentType("application/json")
+	r.SetBodyRaw(x.family.appendError(nil, e))
+}
+
+// note records a failure for log and metrics.
+func (x *exchange) note(e *abi.Error) {
+	x.failed, x.kind, x.op, x.cause = true, e.Kind, e.Op, e.Err
+}
+
+func (x *exchange) text(status int, s string) {
+	x.status = status
+	x.failed = status != fasthttp.StatusOK
+	x.kind = abi.Overloaded // the only reason for a probe to fail
+	x.ctx.SetStatusCode(status)
+	x.ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
+	x.ctx.Response.SetBodyString(s)
+}
+
+// json answers 200 with a body that the caller gives away.
+func (x *exchange) json(b []byte) {
+	x.ctx.Response.Header.SetContentType("application/json")
+	x.ctx.Response.SetBodyRaw(b)
+}
+
+// close writes the log line and the metrics, once.
+func (x *exchange) close() {
+	if x.ended.Swap(true) {
+		return
+	}
+	total := time.Since(x.begun)
+	x.s.metrics.observe(x, total)
+	x.writeLog(total)
+	if x.flying {
+		x.s.flights.done()
+	}
+}
+
+// writeLog writes the request's line. It names nothing that a client chose
+// freely: no path, header, body, session id or tool name. Probes are not worth
+// a line unless somebody debugs.
+func (x *exchange) writeLog(total time.Duration) {
+	level := slog.LevelInfo
+	if x.route == routeHealth || x.route == routeReady {
+		level = slog.LevelDebug
+	}
+	if !x.s.log.Enabled(context.Background(), level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 24)
+	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.route.String()), slog.Int("status", x.status))
+	if x.authentic {
+		attrs = append(attrs, slog.String("account", x.account.ID), slog.String("key", x.key.ID))
+	}
+	if x.modelName != "" {
+		attrs = append(attrs, slog.String("model", x.modelName), slog.Bool("stream", x.stream))
+	}
+	if x.settled.Reason != "" {
+		attrs = append(attrs, x.settledAttrs()...)
+	}
+	attrs = append(attrs, milliseconds("total_ms", total))
+	if x.ttft > 0 {
+		attrs = append(attrs, milliseconds("ttft_ms", x.ttft))
+	}
+	if x.retries >= 0 {
+		attrs = append(attrs, slog.Int("retry", x.retries))
+	}
+	if x.failed {
+		attrs = append(attrs, slog.String("error", x.kind.String()))
+		if x.op != "" {
+			attrs = append(attrs, slog.String("op", x.op))
+		}
+		if x.kind == abi.Internal && x.cause != nil { // ours, so it quotes nothing of the client's
+			attrs = append(attrs, slog.String("cause", x.cause.Error()))
+		}
+	}
+	x.s.log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// settledAttrs is what an admitted request cost.
+func (x *exchange) settledAttrs() []slog.Attr {
+	u := x.settled.Usage
+	return []slog.Attr{
+		slog.String("reason", string(x.settled.Reason)),
+		slog.Int64("input_tokens", u.InputUncached), slog.Int64("cache_read_tokens", u.CacheRead),
+		slog.Int64("cache_write_tokens", u.CacheWrite),
+		slog.Int64("output_tokens", u.Output), slog.Int64("reasoning_tokens", u.Reasoning),
+		slog.Int64("charge_nano", int64(x.settled.Charge)),
+		milliseconds("queue_ms", x.settled.Queue), milliseconds("prefill_ms", x.settled.Prefill),
+		milliseconds("decode_ms", x.settled.Decode),
+	}
+}
+
+func milliseconds(name string, d time.Duration) slog.Attr {
+	return slog.Float64(name, float64(d.Microseconds())/1000)
+}
+
+// takeOff counts a request as work in flight, unless the node is draining.
+// Counting comes first, so a drain that saw nothing in flight missed nothing.
+func (x *exchange) takeOff() bool {
+	x.s.flights.add()
+	x.flying = true
+	return !x.s.Draining()
+}
+
+// flights counts the authenticated requests between their headers and their
+// end: those that a drain waits for.
+type flights struct {
+	mu   sync.Mutex
+	n    int           // Guarded by mu
+	idle chan struct{} // Guarded by mu; closed and replaced when n falls to 0
+}
+
+func (f *flights) add() {
+	f.mu.Lock()
+	f.n++
+	f.mu.Unlock()
+}
+
+func (f *flights) done() {
+	f.mu.Lock()
+	if f.n--; f.n == 0 {
+		close(f.idle)
+		f.idle = make(chan struct{})
+	}
+	f.mu.Unlock()
+}
+
+func (f *flights) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n
+}
+
+// wait returns true when there was a moment without requests, false when ctx
+// ended first.
+func (f *flights) wait(ctx context.Context) bool {
+	f.mu.Lock()
+	if f.n == 0 {
+		f.mu.Unlock()
+		return true
+	}
+	idle := f.idle
+	f.mu.Unlock()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

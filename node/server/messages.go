@@ -1,0 +1,196 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// messages serves POST /v1/messages.
+func (x *exchange) messages() {
+	prepared, refusal := x.prepare()
+	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	call := Call{RequestID: x.id, Account: x.account, KeyID: x.key.ID, Request: prepared,
+		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id"))}
+	stream, limits, err := x.s.deps.Backend.Generate(call)
+	x.setLimits(limits)
+	if err != nil {
+		x.fail(abi.AsError(err))
+		return
+	}
+	a := newAnswer(x, stream, prepared.Model)
+	defer func() {
+		if !x.streamed { // else the body stream's Close does it
+			a.close()
+		}
+	}()
+	if x.stream {
+		a.beginStream()
+		return
+	}
+	a.plain()
+}
+
+// prepare reads the body and makes tokens of it, within the gate. The body's
+// memory is given back as soon as it is parsed.
+func (x *exchange) prepare() (*engine.Request, *abi.Error) {
+	b, refusal := x.readBody()
+	if refusal != nil {
+		return nil, refusal
+	}
+	defer b.release()
+	if refusal := x.s.gate.enter(x.account.ID, x.account.Concurrency); refusal != nil {
+		return nil, refusal
+	}
+	defer x.s.gate.leave(x.account.ID)
+	request, model, refusal := x.parse(b, messages.Parse)
+	if refusal != nil {
+		return nil, refusal
+	}
+	prepared, err := model.Prepare(request)
+	if err != nil {
+		return nil, abi.AsError(err)
+	}
+	return prepared, nil
+}
+
+// parse reads the body and finds its model.
+func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) (*messages.Request, Model, *abi.Error) {
+	request, err := read(b.bytes)
+	b.release()
+	if err != nil {
+		return nil, nil, abi.AsError(err)
+	}
+	x.stream = request.Stream
+	model, ok := x.s.deps.Catalog.Model(request.Model)
+	if !ok || !x.account.MayUse(request.Model) {
+		return nil, nil, modelNotFound(request.Model)
+	}
+	x.modelName = model.Info().ID
+	return request, model, nil
+}
+
+// modelNotFound is the same for a model that does not exist and for one that
+// the account may not use. The id is the client's: it is cut before it is repeated.
+func modelNotFound(id string) *abi.Error {
+	const shown = 100
+	if len(id) > shown {
+		id = id[:shown] + "..."
+	}
+	return &abi.Error{Kind: abi.ModelNotFound, Msg: "unknown model " + strconv.Quote(id), Param: "model"}
+}
+
+// countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
+func (x *exchange) countTokens() {
+	b, refusal := x.readBody()
+	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	defer b.release()
+	n, refusal := x.count(b)
+	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
+}
+
+func (x *exchange) count(b *body) (int, *abi.Error) {
+	if refusal := x.s.gate.enter(x.account.ID, x.account.Concurrency); refusal != nil {
+		return 0, refusal
+	}
+	defer x.s.gate.leave(x.account.ID)
+	request, model, refusal := x.parse(b, messages.ParseCount)
+	if refusal != nil {
+		return 0, refusal
+	}
+	release, limits, err := x.s.deps.Backend.Enter(x.account)
+	x.setLimits(limits)
+	if err != nil {
+		return 0, abi.AsError(err)
+	}
+	defer release()
+	n, err := model.Count(request)
+	if err != nil {
+		return 0, abi.AsError(err)
+	}
+	return n, nil
+}
+
+// plain answers a request that does not stream: it waits for all events, the
+// clock, or the client's leaving.
+func (a *answer) plain() {
+	x := a.x
+	timer := time.NewTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
+	defer timer.Stop()
+	held, ready := a.stream.Held(), (<-chan struct{})(nil)
+	for {
+		select {
+		case err := <-held:
+			if held = nil; err != nil {
+				a.refuse(abi.AsError(err))
+				return
+			}
+			ready = a.stream.Output().Ready()
+		case <-ready:
+			a.events = a.stream.Output().Drain(a.events)
+			if a.answered() {
+				return
+			}
+		case <-timer.C:
+			a.refuse(&abi.Error{Kind: abi.Timeout, Op: "server.plain", Msg: "the request took too long"})
+			return
+		case <-a.gone:
+			a.refuse(errGone())
+			return
+		case <-x.s.abort:
+			a.refuse(errDraining())
+			return
+		}
+	}
+}
+
+// answered writes the answer when its last event is there.
+func (a *answer) answered() bool {
+	if len(a.events) == 0 {
+		return false
+	}
+	last := &a.events[len(a.events)-1]
+	switch last.Kind {
+	case abi.EventError:
+		a.refuse(a.failure(last.Err))
+		return true
+	case abi.EventEnd:
+		if err := a.settle(); err != nil {
+			a.refuse(err)
+			return true
+		}
+		a.x.json(a.encoder.AppendMessage(nil, a.events))
+		return true
+	}
+	return false
+}
+
+// refuse cancels, settles and answers with an error. What settling says is
+// logged, not shown: the client has its error already.
+func (a *answer) refuse(e *abi.Error) {
+	a.stream.Cancel()
+	if err := a.settle(); err != nil && err.Err != nil {
+		e = &abi.Error{Kind: e.Kind, Op: e.Op, Msg: e.Msg, RetryAfter: e.RetryAfter, Err: errors.Join(e.Err, err.Err)}
+	}
+	a.x.fail(e)
+}
+
+// errGone is a client that left.
+func errGone() *abi.Error {
+	return &abi.Error{Kind: abi.Canceled, Op: "server.watch", Msg: "the client closed the connection"}
+}

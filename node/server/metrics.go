@@ -1,0 +1,181 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	vm "github.com/VictoriaMetrics/metrics"
+
+	"corenode/wasm/abi"
+)
+
+// metrics are the node's numbers. Every series is made at the start: no label
+// comes from a client, and there are none of accounts.
+type metrics struct {
+	set *vm.Set
+
+	requests [routeEnd][]*vm.Counter // by kind, one past the kinds for answers without error
+	refusals []*vm.Counter           // by kind
+	left     [3]*vm.Counter          // clients that left, by phase
+
+	prefillTokens, cachedTokens, decodeTokens *vm.Counter
+	panics, connectionsRefused                *vm.Counter
+
+	ttft, itl, queue, prefill, decode, total *histogram
+}
+
+const (
+	phaseQueue = iota
+	phasePrefill
+	phaseDecode
+)
+
+// newMetrics makes all series of a server.
+func newMetrics(s *Server) *metrics {
+	m := &metrics{set: vm.NewSet()}
+	m.makeRequests()
+	for phase, name := range [...]string{phaseQueue: "queue", phasePrefill: "prefill", phaseDecode: "decode"} {
+		m.left[phase] = m.set.NewCounter(fmt.Sprintf(`corenode_disconnects_total{phase="%s"}`, name))
+	}
+	m.prefillTokens = m.set.NewCounter(`corenode_tokens_total{kind="prefill"}`)
+	m.cachedTokens = m.set.NewCounter(`corenode_tokens_total{kind="cached"}`)
+	m.decodeTokens = m.set.NewCounter(`corenode_tokens_total{kind="decode"}`)
+	m.panics = m.set.NewCounter(`corenode_panics_total`)
+	m.connectionsRefused = m.set.NewCounter(`corenode_connections_refused_total`)
+	m.ttft = m.histogram("corenode_ttft_seconds", secondsBuckets)
+	m.itl = m.histogram("corenode_itl_seconds", gapBuckets)
+	m.queue = m.histogram("corenode_queue_seconds", secondsBuckets)
+	m.prefill = m.histogram("corenode_prefill_seconds", secondsBuckets)
+	m.decode = m.histogram("corenode_decode_seconds", secondsBuckets)
+	m.total = m.histogram("corenode_request_seconds", secondsBuckets)
+	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.flights.count()) })
+	m.set.NewGauge("corenode_body_bytes", func() float64 { return float64(s.bodies.used.Load()) })
+	m.set.NewGauge("corenode_draining", func() float64 {
+		if s.Draining() {
+			return 1
+		}
+		return 0
+	})
+	for _, g := range s.deps.Gauges {
+		m.set.NewGauge(g.Name, g.Value)
+	}
+	return m
+}
+
+func (m *metrics) makeRequests() {
+	kinds := abi.Kinds()
+	for r := range routeEnd {
+		for _, k := range kinds {
+			status := wireOf(k).status
+			if r == routeUnreadable && k == abi.TooLarge {
+				status = 431
+			}
+			m.requests[r] = append(m.requests[r], m.request(r, fmt.Sprint(status), k.String()))
+		}
+		m.requests[r] = append(m.requests[r], m.request(r, "200", "ok"))
+	}
+	for _, k := range kinds {
+		m.refusals = append(m.refusals, m.set.NewCounter(fmt.Sprintf(`corenode_refusals_total{kind="%s"}`, k)))
+	}
+}
+
+func (m *metrics) request(r route, status, kind string) *vm.Counter {
+	return m.set.NewCounter(fmt.Sprintf(`corenode_requests_total{route="%s",status="%s",kind="%s"}`, r, status, kind))
+}
+
+func (m *metrics) histogram(name string, bounds []float64) *histogram {
+	h := newHistogram(name, bounds)
+	m.set.RegisterMetricsWriter(h.write)
+	return h
+}
+
+// observe counts a request that ended.
+func (m *metrics) observe(x *exchange, total time.Duration) {
+	outcome := len(m.requests[x.route]) - 1
+	if x.failed {
+		outcome = int(x.kind)
+	}
+	m.requests[x.route][outcome].Inc()
+	m.total.observe(total)
+	if x.settled.Reason != "" {
+		m.spent(x)
+	} else if x.failed {
+		m.refusals[x.kind].Inc()
+	}
+	if x.failed && x.kind == abi.Canceled {
+		m.left[x.settled.phase()].Inc()
+	}
+}
+
+// phase says how far a settled request came.
+func (s *Settled) phase() int {
+	switch {
+	case s.Decode > 0 || s.Usage.Output > 0:
+		return phaseDecode
+	case s.Prefill > 0 || s.Usage.InputUncached > 0:
+		return phasePrefill
+	}
+	return phaseQueue
+}
+
+// spent counts what an admitted request used.
+func (m *metrics) spent(x *exchange) {
+	s := &x.settled
+	m.prefillTokens.Add(int(s.Usage.InputUncached))
+	m.cachedTokens.Add(int(s.Usage.CacheRead))
+	m.decodeTokens.Add(int(s.Usage.Output))
+	m.queue.observe(s.Queue)
+	if s.Prefill > 0 {
+		m.prefill.observe(s.Prefill)
+	}
+	if s.Decode > 0 {
+		m.decode.observe(s.Decode)
+	}
+	if x.ttft > 0 {
+		m.ttft.observe(x.ttft)
+	}
+}
+
+// Bucket bounds in seconds. Gaps between tokens are finer than whole requests.
+var (
+	secondsBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	gapBuckets     = []float64{.0005, .001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 10}
+)
+
+// histogram has the cumulative buckets that plain Prometheus queries; the
+// metrics library's own have not.
+type histogram struct {
+	name   string
+	bounds []float64
+	counts []atomic.Uint64 // one per bound and one above all, not cumulative
+	sum    atomic.Int64    // nanoseconds
+}
+
+func newHistogram(name string, bounds []float64) *histogram {
+	return &histogram{name: name, bounds: bounds, counts: make([]atomic.Uint64, len(bounds)+1)}
+}
+
+func (h *histogram) observe(d time.Duration) {
+	seconds := d.Seconds()
+	i := 0
+	for i < len(h.bounds) && seconds > h.bounds[i] {
+		i++
+	}
+	h.counts[i].Add(1)
+	h.sum.Add(int64(d))
+}
+
+// write prints the series; errors are the scraper's connection's.
+func (h *histogram) write(w io.Writer) {
+	fmt.Fprintf(w, "# TYPE %s histogram\n", h.name)
+	var total uint64
+	for i, bound := range h.bounds {
+		total += h.counts[i].Load()
+		fmt.Fprintf(w, "%s_bucket{le=\"%g\"} %d\n", h.name, bound, total)
+	}
+	total += h.counts[len(h.bounds)].Load()
+	fmt.Fprintf(w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %g\n%s_count %d\n",
+		h.name, total, h.name, time.Duration(h.sum.Load()).Seconds(), h.name, total)
+}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+	"encoding/json"
+)
+
+// listed is one model in the form that both families of SDK parse.
+type listed struct {
+	ID                  string `json:"id"`
+	Object              string `json:"object"`
+	Created             int64  `json:"created"`
+	OwnedBy             string `json:"owned_by"`
+	Type                string `json:"type"`
+	DisplayName         string `json:"display_name"`
+	CreatedAt           string `json:"created_at"`
+	ContextLength       int    `json:"context_length"`
+	MaxCompletionTokens int    `json:"max_completion_tokens"`
+}
+
+// listing is the page of all models: there is never a second one.
+type listing struct {
+	Object  string   `json:"object"`
+	Data    []listed `json:"data"`
+	HasMore bool     `json:"has_more"`
+	FirstID *string  `json:"first_id"`
+	LastID  *string  `json:"last_id"`
+}
+
+func list(i engine.Info) listed {
+	name := i.DisplayName
+	if name == "" {
+		name = i.ID
+	}
+	return listed{ID: i.ID, Object: "model", Created: i.Created, OwnedBy: "corenode", Type: "model", DisplayName: name,
+		CreatedAt: time.Unix(i.Created, 0).UTC().Format(time.RFC3339), ContextLength: i.ContextLength, MaxCompletionTokens: i.OutputMax}
+}
+
+// models serves GET /v1/models: what the key may use, ordered by id.
+func (x *exchange) models() {
+	x.withPermit(func() {
+		page := listing{Object: "list", Data: []listed{}}
+		for _, info := range x.s.deps.Catalog.Models() {
+			if x.account.MayUse(info.ID) {
+				page.Data = append(page.Data, list(info))
+			}
+		}
+		slices.SortFunc(page.Data, func(a, b listed) int { return strings.Compare(a.ID, b.ID) })
+		if n := len(page.Data); n > 0 {
+			page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
+		}
+		x.marshal(page)
+	})
+}
+
+// model serves GET /v1/models/{id}.
+func (x *exchange) model() {
+	id := modelID(x.ctx.Request.Header.RequestURI())
+	x.withPermit(func() {
+		model, ok := x.s.deps.Catalog.Model(id)
+		if !ok || !x.account.MayUse(id) {
+			x.fail(modelNotFound(id))
+			return
+		}
+		x.marshal(list(model.Info()))
+	})
+}
+
+// withPermit runs an endpoint that generates nothing under a permit.
+func (x *exchange) withPermit(serve func()) {
+	release, limits, err := x.s.deps.Backend.Enter(x.account)
+	x.setLimits(limits)
+	if err != nil {
+		x.fail(abi.AsError(err))
+		return
+	}
+	defer release()
+	serve()
+}
+
+func (x *exchange) marshal(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("server: an answer does not marshal: " + err.Error())
+	}
+	x.json(b)
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"corenode/wasm/abi"
+)
+
+// noLimit is shown where an account has no limit: clients parse a number.
+const noLimit = math.MaxInt32
+
+// The header names, in the form that fasthttp would normalize them to. The
+// messages family mirrors the one token bucket under three names.
+var (
+	messagesRequests = messagesNames("Requests")
+	messagesTokens   = [...][3][]byte{messagesNames("Tokens"), messagesNames("Input-Tokens"), messagesNames("Output-Tokens")}
+	chatRequests     = chatNames("Requests")
+	chatTokens       = chatNames("Tokens")
+)
+
+func messagesNames(name string) [3][]byte {
+	prefix := "Anthropic-Ratelimit-" + name
+	return [3][]byte{[]byte(prefix + "-Limit"), []byte(prefix + "-Remaining"), []byte(prefix + "-Reset")}
+}
+
+func chatNames(name string) [3][]byte {
+	const prefix = "X-Ratelimit-"
+	return [3][]byte{[]byte(prefix + "Limit-" + name), []byte(prefix + "Remaining-" + name), []byte(prefix + "Reset-" + name)}
+}
+
+// setRateHeaders writes the family's rate-limit headers from one account state.
+func setRateHeaders(h *fasthttp.ResponseHeader, f family, l Limits, now time.Time) {
+	requests := bucket{int64(l.RequestsLimit), int64(l.RequestsRemaining), l.RequestsReset}.normal(now)
+	tokens := bucket{l.TokensLimit, l.TokensRemaining, l.TokensReset}.normal(now)
+	var buf [40]byte
+	if f != familyMessages {
+		set(h, chatRequests, requests, append(buf[:0], resetDuration(requests.reset.Sub(now))...))
+		set(h, chatTokens, tokens, append(buf[:0], resetDuration(tokens.reset.Sub(now))...))
+		return
+	}
+	set(h, messagesRequests, requests, roundUp(requests.reset).UTC().AppendFormat(buf[:0], time.RFC3339))
+	reset := roundUp(tokens.reset).UTC().AppendFormat(buf[:0], time.RFC3339)
+	for _, names := range messagesTokens {
+		set(h, names, tokens, reset)
+	}
+}
+
+// set writes the three headers of one bucket.
+func set(h *fasthttp.ResponseHeader, names [3][]byte, b bucket, reset []byte) {
+	var buf [20]byte
+	h.SetCanonical(names[0], strconv.AppendInt(buf[:0], b.limit, 10))
+	h.SetCanonical(names[1], strconv.AppendInt(buf[:0], b.remaining, 10))
+	h.SetCanonical(names[2], reset)
+}
+
+// bucket is one limit as headers show it.
+type bucket struct {
+	limit, remaining int64
+	reset            time.Time
+}
+
+// normal makes a state presentable: no negative remainder, no reset in the
+// past, a number where there is no limit.
+func (b bucket) normal(now time.Time) bucket {
+	if b.limit <= 0 {
+		return bucket{noLimit, noLimit, now}
+	}
+	b.remaining = max(b.remaining, 0)
+	if b.reset.Before(now) {
+		b.reset = now
+	}
+	return b
+}
+
+// roundUp makes a reset a whole second that is not too early.
+func roundUp(t time.Time) time.Time {
+	if r := t.Truncate(time.Second); r.Before(t) {
+		return r.Add(time.Second)
+	}
+	return t
+}
+
+// resetDuration shows a wait as whole milliseconds below a second and whole
+// seconds above: 12ms, 1s, 6m0s.
+func resetDuration(d time.Duration) string {
+	unit := time.Second
+	if d < time.Second {
+		unit = time.Millisecond
+	}
+	return ceil(max(d, 0), unit).String()
+}
+
+// ceil rounds d up to a multiple of unit.
+func ceil(d, unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
+
+// setRetryHeaders tells official clients whether and when to try again.
+func setRetryHeaders(h *fasthttp.ResponseHeader, e *abi.Error) {
+	switch e.Kind {
+	case abi.InsufficientBalance:
+		h.Set("X-Should-Retry", "false")
+	case abi.RateLimited, abi.Overloaded:
+		wait := retryFloor(e.RetryAfter)
+		h.Set("Retry-After", strconv.FormatInt(int64(ceil(wait, time.Second)/time.Second), 10))
+		h.Set("Retry-After-Ms", strconv.FormatInt(int64(ceil(wait, time.Millisecond)/time.Millisecond), 10))
+	}
+}
+
+// retryFloor is the wait told when nobody computed one: a second.
+func retryFloor(d time.Duration) time.Duration {
+	if d <= 0 {
+		return time.Second
+	}
+	return d
+}
+
+// gate bounds the requests being parsed and tokenized at once, per account by
+// its concurrency and per node. It never waits: over a bound it refuses.
+type gate struct {
+	mu       sync.Mutex
+	nodeMax  int
+	node     int            // Guarded by mu
+	accounts map[string]int // Guarded by mu; holds only accounts with work
+}
+
+// enter takes a place; leave gives it back.
+func (g *gate) enter(account string, accountMax int) *abi.Error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if accountMax > 0 && g.accounts[account] >= accountMax {
+		return &abi.Error{Kind: abi.RateLimited, Op: "server.gate", RetryAfter: time.Second,
+			Msg: "too many requests at once for this account (limit " + strconv.Itoa(accountMax) + ")"}
+	}
+	if g.node >= g.nodeMax {
+		return &abi.Error{Kind: abi.Overloaded, Op: "server.gate", RetryAfter: time.Second,
+			Msg: "the node is preparing too many requests at once"}
+	}
+	g.node++
+	g.accounts[account]++
+	return nil
+}
+
+func (g *gate) leave(account string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.node--
+	if g.accounts[account]--; g.accounts[account] == 0 {
+		delete(g.accounts, account)
+	}
+}

@@ -1,0 +1,427 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+const (
+	goodKey  = "sk-good-000000000000"
+	otherKey = "sk-other-00000000000"
+	ask      = `{"model":"core-1.1","max_tokens":16,"messages":[{"role":"user","content":"hi"}]}`
+	askSSE   = `{"model":"core-1.1","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"hi"}]}`
+)
+
+// TestMain fails when a test leaves a goroutine of this package behind.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if left := leaked(); code == 0 && left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leaked returns the stacks that still run our code, after giving them time to end.
+func leaked() string {
+	var left string
+	for range 100 {
+		left = ""
+		buf := make([]byte, 1<<20)
+		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(stack, "corenode/node/server.") && !strings.Contains(stack, "TestMain") {
+				left += stack + "\n\n"
+			}
+		}
+		if left == "" {
+			return ""
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return left
+}
+
+// fakeBackend admits everything it is not told to refuse, and plays a script
+// into each stream's output.
+type fakeBackend struct {
+	mu      sync.Mutex
+	script  func(*fakeStream)
+	refuse  error // of Generate
+	noEntry error // of Enter
+	limits  Limits
+	held    func() chan error
+	settle  error
+	streams chan *fakeStream
+	entered atomic.Int32
+	calls   atomic.Int32
+}
+
+func newFakeBackend(script func(*fakeStream)) *fakeBackend {
+	return &fakeBackend{script: script, streams: make(chan *fakeStream, 1024), limits: Limits{
+		RequestsLimit: 4, RequestsRemaining: 3, TokensLimit: 1000, TokensRemaining: 900,
+		RequestsReset: time.Now().Add(time.Second), TokensReset: time.Now().Add(6 * time.Minute)}}
+}
+
+func (b *fakeBackend) Generate(c Call) (Stream, Limits, error) {
+	b.calls.Add(1)
+	if b.refuse != nil {
+		return nil, b.limits, b.refuse
+	}
+	s := &fakeStream{call: c, out: engine.NewOutput(64), cancelled: make(chan struct{}), ended: make(chan struct{}), settleErr: b.settle}
+	s.held = make(chan error, 1)
+	if b.held != nil {
+		s.held = b.held()
+	} else {
+		s.held <- nil
+	}
+	select {
+	case b.streams <- s:
+	default: // nobody looks
+	}
+	go func() {
+		defer close(s.ended)
+		b.script(s)
+	}()
+	return s, b.limits, nil
+}
+
+func (b *fakeBackend) Enter(account.Account) (func(), Limits, error) {
+	if b.noEntry != nil {
+		return nil, b.limits, b.noEntry
+	}
+	b.entered.Add(1)
+	return func() { b.entered.Add(-1) }, b.limits, nil
+}
+
+func (b *fakeBackend) Limits(account.Account) Limits { return b.limits }
+
+// fakeStream behaves like an admitted job: Settle waits for its end.
+type fakeStream struct {
+	call      Call
+	out       *engine.Output
+	held      chan error
+	once      sync.Once
+	cancelled chan struct{}
+	ended     chan struct{}
+	settleErr error
+	settled   Settled
+	settles   atomic.Int32
+	cancels   atomic.Int32
+}
+
+func (s *fakeStream) Output() *engine.Output { return s.out }
+func (s *fakeStream) Held() <-chan error     { return s.held }
+func (s *fakeStream) Cancel() {
+	s.cancels.Add(1)
+	s.once.Do(func() { close(s.cancelled) })
+}
+func (s *fakeStream) Settle() (Settled, error) {
+	<-s.ended
+	s.settles.Add(1)
+	if s.settled.Reason == "" {
+		s.settled = Settled{Charge: 42, Usage: abi.Usage{InputUncached: 3, CacheRead: 1, Output: 2}, Reason: account.Finished,
+			Queue: time.Millisecond, Prefill: time.Millisecond, Decode: time.Millisecond}
+	}
+	return s.settled, s.settleErr
+}
+
+// cancelledAs ends a script the way the engine ends a cancelled job.
+func (s *fakeStream) cancelledAs(usage abi.Usage, queue, prefill, decode time.Duration) {
+	s.settled = Settled{Usage: usage, Reason: account.Cancelled, Queue: queue, Prefill: prefill, Decode: decode}
+	s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Canceled, Msg: "cancelled"}})
+}
+
+// say is the script of an answer of the given pieces of text.
+func say(pieces ...string) func(*fakeStream) {
+	return func(s *fakeStream) {
+		s.out.Push(begin()...)
+		for _, p := range pieces {
+			s.out.Push(delta(p))
+		}
+		s.out.Push(end()...)
+	}
+}
+
+func begin() []abi.Event {
+	return []abi.Event{{Kind: abi.EventStart, Usage: abi.Usage{InputUncached: 3, CacheRead: 1}},
+		{Kind: abi.EventBlockStart, Block: abi.BlockText}}
+}
+
+func delta(s string) abi.Event {
+	return abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: s}
+}
+
+func end() []abi.Event {
+	return []abi.Event{{Kind: abi.EventBlockStop, Block: abi.BlockText},
+		{Kind: abi.EventEnd, Stop: abi.StopEndTurn, Usage: abi.Usage{InputUncached: 3, CacheRead: 1, Output: 2}}}
+}
+
+// fakeModel makes one token per byte of text.
+type fakeModel struct {
+	id      string
+	prepare func() // may be nil; runs inside Prepare and Count
+}
+
+func (m fakeModel) Info() engine.Info {
+	return engine.Info{ID: m.id, DisplayName: "Model " + m.id, ContextLength: 262144, OutputMax: 131072, Created: 1_700_000_000}
+}
+
+func (m fakeModel) Prepare(q *messages.Request) (*engine.Request, error) {
+	if m.prepare != nil {
+		m.prepare()
+	}
+	n, _ := m.Count(q)
+	if n > 1000 {
+		return nil, &abi.Error{Kind: abi.InvalidRequest, Msg: "prompt is too long", Param: "messages"}
+	}
+	return &engine.Request{Model: m.id, Stream: q.Stream, Prompt: make([]int32, n), MaxTokens: q.MaxTokens}, nil
+}
+
+func (m fakeModel) Count(q *messages.Request) (int, error) {
+	n := 0
+	for _, msg := range q.Messages {
+		for _, b := range msg.Blocks {
+			n += len(b.Text)
+		}
+	}
+	return n, nil
+}
+
+type fakeCatalog map[string]Model
+
+func (c fakeCatalog) Model(id string) (Model, bool) {
+	m, ok := c[id]
+	return m, ok
+}
+
+func (c fakeCatalog) Models() (infos []engine.Info) {
+	for _, m := range c {
+		infos = append(infos, m.Info())
+	}
+	return infos
+}
+
+func testKeys() *Snapshot {
+	accounts := []account.Account{
+		{ID: "acct_good", Name: "good", Concurrency: 4, TokensPerMinute: 1000},
+		{ID: "acct_other", Name: "other", Concurrency: 1, Models: []string{"core-1.1-mini"}},
+		{ID: "acct_off", Name: "off", Disabled: true},
+	}
+	keys := []account.Key{
+		{ID: "key_good", AccountID: "acct_good", Hash: sha256.Sum256([]byte(goodKey))},
+		{ID: "key_other", AccountID: "acct_other", Hash: sha256.Sum256([]byte(otherKey))},
+		{ID: "key_revoked", AccountID: "acct_good", Hash: sha256.Sum256([]byte("sk-revoked")), Revoked: time.Now()},
+		{ID: "key_expired", AccountID: "acct_good", Hash: sha256.Sum256([]byte("sk-expired")), Expires: time.Now().Add(-time.Second)},
+		{ID: "key_off", AccountID: "acct_off", Hash: sha256.Sum256([]byte("sk-disabled"))},
+		{ID: "key_orphan", AccountID: "acct_none", Hash: sha256.Sum256([]byte("sk-orphan"))},
+	}
+	return NewSnapshot(accounts, keys)
+}
+
+// node is a server on loopback.
+type node struct {
+	t       testing.TB
+	s       *Server
+	backend *fakeBackend
+	addr    string
+	admin   string
+	log     *syncBuffer
+	model   fakeModel
+}
+
+// syncBuffer is a log sink that tests read while the server writes.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start runs a node until the test ends.
+func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)) *node {
+	t.Helper()
+	n := &node{t: t, backend: backend, log: &syncBuffer{}}
+	if cfg.AdminToken == "" {
+		cfg.AdminToken = "admin-token"
+	}
+	deps := Deps{Backend: backend, Keys: NewDirectory(testKeys()), Secret: []byte("secret"),
+		Catalog: fakeCatalog{"core-1.1": fakeModel{id: "core-1.1"}, "core-1.1-mini": fakeModel{id: "core-1.1-mini"}},
+		Log:     slog.New(slog.NewJSONHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, f := range change {
+		f(&deps)
+	}
+	s, err := New(cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.s = s
+	n.addr = n.listen(s.Serve)
+	n.admin = n.listen(s.ServeAdmin)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if used := s.bodies.used.Load(); used != 0 {
+			t.Errorf("%d body bytes were never given back", used)
+		}
+		if count := s.flights.count(); count != 0 {
+			t.Errorf("%d requests never ended", count)
+		}
+		if backend.entered.Load() != 0 {
+			t.Errorf("%d permits were never given back", backend.entered.Load())
+		}
+	})
+	return n
+}
+
+func (n *node) listen(serve func(net.Listener) error) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- serve(ln) }()
+	n.t.Cleanup(func() {
+		if err := <-done; err != nil {
+			n.t.Errorf("serve: %v", err)
+		}
+	})
+	n.t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String()
+}
+
+// dial opens a connection that cannot hang a test.
+func (n *node) dial() net.Conn {
+	n.t.Helper()
+	c, err := net.Dial("tcp", n.addr)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// dialT is dial for a test within a test.
+func (n *node) dialT(t *testing.T) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", n.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
+// reply is a response read whole.
+type reply struct {
+	*http.Response
+	body string
+	cut  error // why the body ended early, nil if it did not
+}
+
+// raw sends bytes as they are and reads one response.
+func (n *node) raw(request string) reply {
+	n.t.Helper()
+	c := n.dial()
+	if _, err := io.WriteString(c, request); err != nil {
+		n.t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(request, " ")
+	return read(n.t, bufio.NewReader(c), method)
+}
+
+func read(t testing.TB, r *bufio.Reader, method string) reply {
+	t.Helper()
+	resp, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("read response: %v", err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	return reply{resp, string(b), err}
+}
+
+// request writes out a request with the given header lines.
+func request(method, path, body string, headers ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: node\r\n", method, path)
+	for _, h := range headers {
+		b.WriteString(h + "\r\n")
+	}
+	if body != "" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	return b.String() + "\r\n" + body
+}
+
+const (
+	withKey  = "X-Api-Key: " + goodKey
+	withJSON = "Content-Type: application/json"
+)
+
+// post asks for a message with a good key.
+func (n *node) post(body string, headers ...string) reply {
+	n.t.Helper()
+	return n.raw(request("POST", "/v1/messages", body, append([]string{withKey, withJSON}, headers...)...))
+}
+
+// errorType reads error.type of a messages envelope.
+func (r reply) errorType(t testing.TB) string {
+	t.Helper()
+	var v struct {
+		Type  string
+		Error struct{ Type, Message, Code string }
+	}
+	if err := json.Unmarshal([]byte(r.body), &v); err != nil || v.Type != "error" {
+		t.Errorf("not an error envelope (%v): %q", err, r.body)
+	}
+	return v.Error.Type
+}
+
+// waitFor polls until ok or the test's patience ends.
+func waitFor(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never happened: %s", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

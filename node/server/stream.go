@@ -1,0 +1,349 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// answer is an admitted request on its way out. It belongs to the connection's
+// goroutine; the watcher only closes gone and cancels. Invariant: settle runs
+// exactly once, whatever happens, since every path ends in close.
+//
+// For a stream it is the response's body: fasthttp calls WriteTo on the
+// connection's goroutine after the handler, or only Close when the headers
+// could not be written.
+type answer struct {
+	x       *exchange
+	stream  Stream
+	encoder *messages.Encoder
+	events  []abi.Event
+
+	gone chan struct{} // closed by the watcher when the client has left
+	lost atomic.Bool   // set before gone is closed
+	seen *watch
+
+	settled   bool
+	settleErr *abi.Error
+
+	// What follows is used by WriteTo only.
+	out       io.Writer
+	frame     []byte
+	started   bool // message_start has left
+	wrote     time.Time
+	deadline  time.Time // when the write deadline was last moved
+	lastToken time.Time
+}
+
+// newAnswer begins to watch the client. From here on the stream is settled by close.
+func newAnswer(x *exchange, stream Stream, model string) *answer {
+	sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.account.ID, Model: model}
+	a := &answer{x: x, stream: stream, gone: make(chan struct{}),
+		encoder: messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)}
+	if x.conn != nil {
+		a.seen = x.s.watcher.add(x.conn.fd(), a.left)
+	}
+	return a
+}
+
+// left runs on the watcher, at most once. The write deadline wakes a writer
+// that waits for a reader who is not coming back.
+func (a *answer) left() {
+	a.lost.Store(true)
+	close(a.gone)
+	a.stream.Cancel()
+	if a.x.stream && a.x.conn != nil {
+		_ = a.x.conn.SetWriteDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
+// settle makes the charge durable, once, and remembers the outcome.
+func (a *answer) settle() *abi.Error {
+	if a.settled {
+		return a.settleErr
+	}
+	a.settled = true
+	settled, err := a.stream.Settle()
+	a.x.settled = settled
+	if err != nil {
+		a.settleErr = abi.AsError(err)
+	}
+	return a.settleErr
+}
+
+// close ends watching and settles what was not settled: after a panic, or when
+// the headers of a stream could not be written.
+func (a *answer) close() {
+	if a.seen != nil {
+		a.x.s.watcher.remove(a.seen)
+	}
+	if a.settled {
+		return
+	}
+	a.stream.Cancel()
+	_ = a.settle() // there is nobody to tell
+	if !a.x.failed {
+		a.x.note(errGone())
+		a.x.status = statusClientClosed
+	}
+}
+
+// failure is the error of a stream's EventError. One that says cancelled when
+// the client is there is a node that stops.
+func (a *answer) failure(e *abi.Error) *abi.Error {
+	switch {
+	case e == nil:
+		return &abi.Error{Kind: abi.Internal, Op: "server.stream", Msg: "internal error"}
+	case e.Kind != abi.Canceled || a.lost.Load():
+		return e
+	}
+	return &abi.Error{Kind: abi.Overloaded, Op: e.Op, Msg: "the request was stopped by the node; retry", RetryAfter: time.Second, Err: e}
+}
+
+// beginStream hands the answer to fasthttp. The headers leave at once: the
+// request is admitted.
+func (a *answer) beginStream() {
+	x := a.x
+	r := &x.ctx.Response
+	r.Header.SetContentType("text/event-stream; charset=utf-8")
+	r.Header.Set("Cache-Control", "no-cache, no-transform")
+	r.Header.Set("X-Accel-Buffering", "no") // proxies that buffer would hold the stream back
+	x.rateHeaders()
+	if x.ctx.Request.Header.IsHTTP11() {
+		r.ImmediateHeaderFlush = true
+		r.SetBodyStream(a, -1)
+	} else {
+		a.beginOldStream()
+	}
+	x.streamed = true
+}
+
+// beginOldStream serves a client of HTTP/1.0, which knows no chunks: the stream
+// ends with the connection. fasthttp frames every body of unknown length in
+// chunks, so the connection is taken over.
+func (a *answer) beginOldStream() {
+	h := &a.x.ctx.Response.Header
+	h.SetConnectionClose()
+	head := []byte("HTTP/1.0 200 OK\r\n")
+	for k, v := range h.All() {
+		head = append(append(append(append(head, k...), ": "...), v...), "\r\n"...)
+	}
+	head = append(head, "\r\n"...)
+	a.x.ctx.HijackSetNoResponse(true)
+	a.x.ctx.Hijack(func(c net.Conn) {
+		defer a.Close()
+		w := bufio.NewWriter(c)
+		if _, err := w.Write(head); err != nil {
+			return
+		}
+		_, _ = a.WriteTo(flusher{w}) // whatever it says is in the request log
+	})
+}
+
+// flusher sends each write at once.
+type flusher struct{ w *bufio.Writer }
+
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err == nil {
+		err = f.w.Flush()
+	}
+	return n, err
+}
+
+// SupportsBodyWriteTo tells fasthttp to call WriteTo.
+func (a *answer) SupportsBodyWriteTo() bool { return true }
+
+// Read exists because fasthttp's interface has it; a stream is only written.
+func (a *answer) Read([]byte) (int, error) {
+	return 0, errors.New("server: an event stream is written, not read")
+}
+
+// Close ends the exchange. fasthttp calls it after WriteTo, or instead of it.
+func (a *answer) Close() error {
+	a.close()
+	a.x.close()
+	return nil
+}
+
+// WriteTo writes the stream until its end. It returns an error only when the
+// connection is of no further use.
+func (a *answer) WriteTo(w io.Writer) (n int64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.x.panicked(r)
+			err = a.breakOff(&abi.Error{Kind: abi.Internal, Op: "server.stream", Msg: "internal error", Err: fmt.Errorf("panic: %v", r)})
+		}
+	}()
+	a.out = w
+	a.wrote = time.Now()
+	return 0, a.pump()
+}
+
+// pump is the one place where a stream waits.
+func (a *answer) pump() error {
+	keepAlive := time.NewTimer(a.x.s.cfg.KeepAlive)
+	defer keepAlive.Stop()
+	held, ready := a.stream.Held(), (<-chan struct{})(nil)
+	for {
+		select {
+		case err := <-held:
+			if held = nil; err != nil {
+				return a.breakOff(abi.AsError(err))
+			}
+			ready = a.stream.Output().Ready()
+		case <-ready:
+			a.events = a.stream.Output().Drain(a.events[:0])
+			if done, err := a.group(); done || err != nil {
+				return err
+			}
+		case <-keepAlive.C:
+			if err := a.keepAlive(keepAlive); err != nil {
+				return err
+			}
+		case <-a.gone:
+			return a.abandon(errGone())
+		case <-a.x.s.abort:
+			return a.breakOff(errDraining())
+		}
+	}
+}
+
+// group writes one event group in one write. The last frame leaves in a write
+// of its own, after the charge is durable.
+func (a *answer) group() (done bool, err error) {
+	last := len(a.events) - 1
+	if last < 0 {
+		return false, nil
+	}
+	switch end := &a.events[last]; end.Kind {
+	case abi.EventEnd:
+		if err := a.emit(a.events[:last]); err != nil {
+			return true, err
+		}
+		if refusal := a.settle(); refusal != nil {
+			return true, a.breakOff(refusal)
+		}
+		a.frame = a.encoder.AppendEvents(a.frame[:0], a.events[last:])
+		return true, a.write(a.frame)
+	case abi.EventError:
+		if err := a.emit(a.events[:last]); err != nil {
+			return true, err
+		}
+		return true, a.breakOff(a.failure(end.Err))
+	}
+	return false, a.emit(a.events)
+}
+
+// emit writes events that do not end the stream and takes the times of tokens.
+func (a *answer) emit(events []abi.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	a.frame = a.encoder.AppendEvents(a.frame[:0], events)
+	if err := a.write(a.frame); err != nil {
+		return err
+	}
+	a.started = true
+	for i := range events {
+		if events[i].Kind == abi.EventDelta && events[i].Text != "" {
+			a.token()
+		}
+	}
+	return nil
+}
+
+// token takes the time of one delta: TTFT for the first, a gap for each other.
+// Deltas of one group left together, so all gaps within it are zero.
+func (a *answer) token() {
+	if a.lastToken.IsZero() {
+		a.x.ttft = a.wrote.Sub(a.x.arrived)
+	} else {
+		a.x.s.metrics.itl.observe(a.wrote.Sub(a.lastToken))
+	}
+	a.lastToken = a.wrote
+}
+
+// keepAlive breaks the silence: with a comment before message_start, with a
+// ping after.
+func (a *answer) keepAlive(timer *time.Timer) error {
+	every := a.x.s.cfg.KeepAlive
+	if silence := time.Since(a.wrote); silence < every {
+		timer.Reset(every - silence)
+		return nil
+	}
+	timer.Reset(every)
+	if !a.started {
+		return a.write([]byte(": waiting\n\n"))
+	}
+	return a.write(messages.AppendPing(a.frame[:0]))
+}
+
+// write sends bytes. A reader that takes nothing for StallTimeout, or that left
+// while we waited for it, fails it; the stream is then cancelled and settled.
+func (a *answer) write(b []byte) error {
+	a.extend()
+	if _, err := a.out.Write(b); err != nil {
+		e := errGone()
+		e.Err = err
+		return a.abandon(e)
+	}
+	a.wrote = time.Now()
+	return nil
+}
+
+// extend moves the write deadline, at most once a second. The watcher sets one
+// in the past when the client has left; looking at lost after setting ours
+// means that whoever comes second, theirs stands.
+func (a *answer) extend() {
+	now := time.Now()
+	if a.x.conn == nil || now.Sub(a.deadline) < time.Second {
+		return
+	}
+	a.deadline = now
+	_ = a.x.conn.SetWriteDeadline(now.Add(a.x.s.cfg.StallTimeout)) // fails only on a closed connection: so will the write
+	if a.lost.Load() {
+		_ = a.x.conn.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+var errAbandoned = errors.New("server: the stream's client is gone")
+
+// abandon ends a stream that nobody reads.
+func (a *answer) abandon(e *abi.Error) error {
+	a.stream.Cancel()
+	a.x.note(e)
+	a.x.status = statusClientClosed
+	_ = a.settle() // its error is the ledger's to report: there is nobody to tell
+	return errAbandoned
+}
+
+// breakOff ends a stream that failed: the error event, the end of the body, and
+// no further request on this connection. The last frame of a finished answer
+// never leaves after it.
+func (a *answer) breakOff(e *abi.Error) error {
+	a.stream.Cancel()
+	_ = a.settle() // a failed stream shows one error, and it has it
+	if a.lost.Load() {
+		return a.abandon(errGone())
+	}
+	a.x.note(e)
+	if a.x.conn != nil {
+		a.x.conn.finished.Store(true)
+		a.deadline = time.Now().Add(time.Hour) // no further extension
+		_ = a.x.conn.SetWriteDeadline(time.Now().Add(lingerTimeout))
+	}
+	a.frame = appendErrorEvent(a.frame[:0], e)
+	if _, err := a.out.Write(a.frame); err != nil {
+		return errAbandoned
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// The table of kinds is the contract's: status and type per protocol.
+func TestEveryKindHasAWire(t *testing.T) {
+	want := map[string]string{
+		"internal": "500 api_error 500 internal_error", "invalid_request": "400 invalid_request_error 400 invalid_request",
+		"model_not_found": "404 not_found_error 400 model_not_found", "path_not_found": "404 not_found_error 404 not_found",
+		"unauthenticated": "401 authentication_error 401 unauthorized", "insufficient_balance": "402 billing_error 402 insufficient_balance",
+		"rate_limited": "429 rate_limit_error 429 rate_limited", "overloaded": "503 overloaded_error 503 overloaded",
+		"too_large": "413 request_too_large 413 request_too_large", "method_not_allowed": "405 invalid_request_error 405 method_not_allowed",
+		"unsupported_encoding": "415 invalid_request_error 415 unsupported_media_type",
+		"read_timeout":         "408 invalid_request_error 408 request_timeout", "timeout": "504 timeout_error 504 timeout",
+		"canceled": "499 api_error 499 canceled",
+	}
+	kinds := abi.Kinds()
+	if len(kinds) != len(want) || len(wires) != len(want) {
+		t.Fatalf("%d kinds, %d rows, %d expected", len(kinds), len(wires), len(want))
+	}
+	for _, k := range kinds {
+		w, ok := wires[k]
+		got := fmt.Sprintf("%d %s %d %s", w.status, w.messagesType, w.chatStatus, w.chatCode)
+		if !ok || got != want[k.String()] || w.chatType == "" {
+			t.Errorf("%s: %s", k, got)
+		}
+	}
+	if wireOf(abi.Kind(9999)).status != 500 {
+		t.Error("an unknown kind is not ours")
+	}
+}
+
+func TestErrorBodiesAreJSON(t *testing.T) {
+	for _, msg := range []string{"plain", `quo"te`, "new\nline", "bad \xff utf-8", "<tag>", strings.Repeat("x", 10000)} {
+		for f := range familyModels + 1 {
+			b := f.appendError(nil, &abi.Error{Kind: abi.InvalidRequest, Msg: msg})
+			var v struct{ Error struct{ Message string } }
+			if err := json.Unmarshal(b, &v); err != nil || v.Error.Message != strings.ToValidUTF8(msg, "\uFFFD") {
+				t.Errorf("family %d: %v: %q", f, err, b)
+			}
+		}
+	}
+}
+
+func TestResetDuration(t *testing.T) {
+	cases := map[time.Duration]string{
+		0: "0s", -time.Second: "0s", 12 * time.Millisecond: "12ms", 1: "1ms", 999*time.Millisecond + 1: "1s",
+		time.Second: "1s", 1001 * time.Millisecond: "2s", 6 * time.Minute: "6m0s",
+	}
+	for d, want := range cases {
+		if got := resetDuration(d); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestBucketNormal(t *testing.T) {
+	now := time.Unix(1000, 0)
+	cases := []struct{ in, want bucket }{
+		{bucket{0, 0, time.Time{}}, bucket{noLimit, noLimit, now}},
+		{bucket{10, -3, now.Add(time.Minute)}, bucket{10, 0, now.Add(time.Minute)}},
+		{bucket{10, 4, now.Add(-time.Minute)}, bucket{10, 4, now}},
+	}
+	for _, c := range cases {
+		if got := c.in.normal(now); got != c.want {
+			t.Errorf("%v: %v", c.in, got)
+		}
+	}
+	if got := roundUp(now.Add(1)); !got.Equal(now.Add(time.Second)) || !roundUp(now).Equal(now) {
+		t.Errorf("a reset rounded to %v", got)
+	}
+}
+
+func TestDirectorySwaps(t *testing.T) {
+	old := testKeys()
+	d := NewDirectory(old)
+	if k, a, ok := d.Lookup(goodKey); !ok || k.ID != "key_good" || a.ID != "acct_good" {
+		t.Fatal("the good key is unknown")
+	}
+	next := NewSnapshot([]account.Account{{ID: "a"}}, []account.Key{{ID: "k", AccountID: "a", Hash: sha256.Sum256([]byte("new"))}})
+	if d.Swap(next) != old {
+		t.Error("Swap returned another snapshot")
+	}
+	if _, _, ok := d.Lookup(goodKey); ok {
+		t.Error("the old key still works")
+	}
+	if _, _, ok := d.Lookup("new"); !ok {
+		t.Error("the new key does not work")
+	}
+	if used := old.Used(); len(used) != 1 || time.Since(used["key_good"]) > time.Minute {
+		t.Errorf("used: %v", used)
+	}
+}
+
+func TestKeyExpiresByTheClock(t *testing.T) {
+	at := time.Unix(5000, 0)
+	s := NewSnapshot([]account.Account{{ID: "a"}}, []account.Key{{AccountID: "a", Hash: sha256.Sum256([]byte("s")), Expires: at}})
+	if _, _, ok := s.lookup("s", at.Add(-1)); !ok {
+		t.Error("expired too early")
+	}
+	if _, _, ok := s.lookup("s", at); ok {
+		t.Error("works when it has expired")
+	}
+}
+
+func TestPathOf(t *testing.T) {
+	cases := map[string]string{
+		"/v1/models?x=/y": "/v1/models", "http://h/v1?q": "/v1", "https://h:1/a/b": "/a/b", "http://h": "", "*": "*", "": "", "?": "",
+	}
+	for target, want := range cases {
+		if got := string(pathOf([]byte(target))); got != want {
+			t.Errorf("%q: %q", target, got)
+		}
+	}
+	for path, want := range map[string]family{"/v1/chat/completions": familyChat, "/v1/chats": familyMessages, "/v1/responses": familyChat, "/v1/responses/x": familyChat} {
+		if familyOf([]byte(path)) != want {
+			t.Errorf("%s is of family %d", path, familyOf([]byte(path)))
+		}
+	}
+	for target, want := range map[string]string{"/v1/models/a%2Fb?x": "a/b", "/v1/models/a/b": "a/b", "/v1/models/%zz": "%zz"} {
+		if got := modelID([]byte(target)); got != want {
+			t.Errorf("%q: %q", target, got)
+		}
+	}
+}
+
+// Nothing that a client chooses freely reaches the log.
+func TestLogHoldsNoSecrets(t *testing.T) {
+	const planted = "PLANTED7"
+	n := start(t, Config{HeaderMax: 4096}, newFakeBackend(say(planted)), func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() {}}}
+	})
+	body := strings.Replace(ask, `"hi"`, `"`+planted+`"`, 1)
+	tools := strings.Replace(body, `"messages"`, `"tools":[{"name":"`+planted+`","description":"`+planted+`","input_schema":{"type":"object"}}],"messages"`, 1)
+	hostile := []string{
+		request("POST", "/v1/messages", tools, withKey),
+		request("POST", "/v1/messages", strings.Replace(tools, `"max_tokens"`, `"stream":true,"max_tokens"`, 1), withKey),
+		request("POST", "/v1/messages?key="+planted, body, "Authorization: Bearer "+planted),
+		request("POST", "/v1/messages", body, "X-Api-Key: "+planted),
+		request("POST", "/v1/messages", body, "Authorization: "+planted),
+		request("POST", "/v1/messages", body, withKey, "X-Session-Id: "+planted, planted+": "+planted),
+		request("POST", "/v1/messages", strings.Replace(body, "core-1.1", planted, 1), withKey),
+		request("POST", "/v1/messages", `{"`+planted+`":`, withKey),
+		request("POST", "/v1/messages", strings.Replace(body, `:16`, `:"`+planted+`"`, 1), withKey),
+		request("POST", "/v1/messages", planted, withKey, "Content-Encoding: gzip"),
+		request("POST", "/v1/messages", planted, withKey, "Content-Encoding: "+planted),
+		request("POST", "/v1/messages", planted, withKey, "Content-Type: "+planted),
+		request("POST", "/v1/messages", "", withKey, "Transfer-Encoding: chunked") + planted + "\r\n",
+		request("POST", "/"+planted, body, withKey), request(planted, "/v1/messages", "", withKey),
+		request("GET", "/v1/models/"+planted, "", withKey), request("GET", "/healthz", "", "X-Stainless-Retry-Count: "+planted),
+		request("GET", "/healthz", "", planted+": "+strings.Repeat(planted, 1000)),
+		planted + "\r\n\r\n", "GET / HTTP/1.1\r\n" + planted + "\r\n\r\n", "GET /%zz" + planted + " HTTP/1.1\r\nHost: " + planted + "\r\n\r\n",
+	}
+	for _, req := range hostile {
+		n.raw(req)
+	}
+	waitFor(t, "a line per request", func() bool { return strings.Count(n.log.String(), "\n") >= len(hostile) })
+	text := n.log.String()
+	for _, secret := range []string{planted, strings.ToLower(planted), goodKey, "hi"} {
+		if secret != "hi" && strings.Contains(text, secret) {
+			t.Errorf("the log holds %q: %s", secret, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil || !strings.HasPrefix(fmt.Sprint(v["id"]), "req_") {
+			t.Errorf("not a request's line: %q", line)
+		}
+	}
+	if got := strings.Count(text, "\n"); got != len(hostile) {
+		t.Errorf("%d lines for %d requests", got, len(hostile))
+	}
+}
+
+func TestLogLine(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	r := n.post(askSSE, "X-Stainless-Retry-Count: 2")
+	waitFor(t, "the line", func() bool { return strings.Contains(n.log.String(), "\n") })
+	var v map[string]any
+	if err := json.Unmarshal([]byte(n.log.String()), &v); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"id": r.Header.Get("X-Llm-Request-Id"), "route": "messages", "status": 200.0, "account": "acct_good", "key": "key_good",
+		"model": "core-1.1", "stream": true, "reason": "finished", "input_tokens": 3.0, "cache_read_tokens": 1.0, "output_tokens": 2.0,
+		"charge_nano": 42.0, "queue_ms": 1.0, "prefill_ms": 1.0, "decode_ms": 1.0, "retry": 2.0}
+	for name, value := range want {
+		if v[name] != value {
+			t.Errorf("%s is %v, want %v", name, v[name], value)
+		}
+	}
+	for _, name := range []string{"total_ms", "ttft_ms"} {
+		if ms, ok := v[name].(float64); !ok || ms <= 0 {
+			t.Errorf("%s is %v", name, v[name])
+		}
+	}
+}
+
+// FuzzRequest sends arbitrary bytes as an HTTP request. Whatever they are, the
+// server answers with well-formed responses that carry an id, or closes after
+// the client did, and nothing panics or leaks.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{
+		request("POST", "/v1/messages", ask, withKey), request("POST", "/v1/messages", askSSE, withKey),
+		request("GET", "/v1/models", "", withKey), request("HEAD", "/healthz", ""), request("OPTIONS", "/v1/messages", ""),
+		request("POST", "/v1/messages", "", withKey, "Transfer-Encoding: chunked") + chunked(ask[:9], ask[9:]),
+		request("POST", "/v1/messages", "", withKey, "Expect: 100-continue", "Content-Length: 5") + "12345",
+		request("POST", "/v1/messages", ask, withKey, "Content-Encoding: zstd"),
+		"GET / HTTP/1.0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00", "", "\r\n\r\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	n := start(f, Config{BodyMax: 1 << 16, ReadTimeout: time.Second, HeaderMax: 4096, WatchEvery: 5 * time.Millisecond}, newFakeBackend(say("x")))
+	f.Fuzz(func(t *testing.T, req []byte) {
+		c := n.dialT(t)
+		defer c.Close()
+		if _, err := c.Write(req); err != nil {
+			return // closed on us already
+		}
+		if err := c.CloseWrite(); err != nil {
+			return
+		}
+		all, err := io.ReadAll(c)
+		if err != nil {
+			return // a reset: the server had bytes that it did not want
+		}
+		responses := bytes.Count(all, []byte("HTTP/1."))
+		interim := bytes.Count(all, []byte(" 100 Continue"))
+		if ids := bytes.Count(all, []byte("\r\nX-Llm-Request-Id: req_")); ids+interim < responses && !bytes.Contains(req, []byte("HTTP/1.")) {
+			t.Errorf("%d responses, %d ids: %q -> %q", responses, ids, req, all)
+		}
+		if len(all) > 0 && !bytes.HasPrefix(all, []byte("HTTP/1.")) {
+			t.Errorf("%q -> %q", req, all)
+		}
+		if n.s.metrics.panics.Get() != 0 {
+			t.Fatalf("panic on %q", req)
+		}
+	})
+}
+
+// FuzzHeaders checks that what is decided before the body agrees with what the
+// handler decides after it.
+func FuzzHeaders(f *testing.F) {
+	f.Add("POST", "/v1/messages", "X-Api-Key", goodKey, "gzip")
+	f.Add("GET", "http://h/v1/models/x?y", "Authorization", "Bearer "+goodKey, "")
+	s, err := New(Config{}, Deps{Backend: newFakeBackend(nil), Catalog: fakeCatalog{}, Keys: testKeys(), Secret: []byte("s")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { s.Close() })
+	f.Fuzz(func(t *testing.T, method, target, name, value, encoding string) {
+		var h fasthttp.RequestHeader
+		h.SetMethod(method)
+		h.SetRequestURI(target)
+		h.Set(name, value)
+		h.Set("Content-Encoding", encoding)
+		h.SetContentLength(10)
+		if s.headerReceived(&h); h.Peek(skippedHeader) != nil {
+			return
+		}
+		if h.ContentLength() != 10 {
+			return // the fuzzer set the length itself
+		}
+		r, fam := routeOf(h.RequestURI())
+		if _, _, err := s.identify(&h, fam); err != nil || !r.readsBody() {
+			t.Errorf("a body is read for %q %q with %q", method, target, name)
+		}
+	})
+}

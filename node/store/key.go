@@ -1,0 +1,138 @@
+package store
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"corenode/actors/account"
+)
+
+const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used`
+
+// hintBytes is how much of a secret a list may show: "sk-" and 24 of its 256 bits.
+const hintBytes = 7
+
+// CreateKey makes a key that acts for an account until expires (zero = for
+// ever) and returns its secret, which is stored nowhere.
+func (s *Store) CreateKey(accountID string, expires time.Time) (account.Key, string, error) {
+	key, secret := newKey(accountID, s.now(), expires)
+	err := s.write.transaction(func() error { return s.write.insertKey(key) })
+	if err != nil {
+		return account.Key{}, "", fmt.Errorf("create key for %s: %w", accountID, err)
+	}
+	return key, secret, nil
+}
+
+func newKey(accountID string, now, expires time.Time) (account.Key, string) {
+	var random [32]byte
+	rand.Read(random[:])
+	secret := "sk-" + base64.RawURLEncoding.EncodeToString(random[:])
+	return account.Key{
+		ID: newID("key_"), AccountID: accountID, Hash: sha256.Sum256([]byte(secret)), Hint: secret[:hintBytes],
+		Created: now.UTC(), Expires: expires,
+	}, secret
+}
+
+func (c *conn) insertKey(k account.Key) error {
+	err := c.exec(`INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		k.ID, k.AccountID, k.Hash[:], k.Hint, k.Created, k.Expires, k.Revoked, k.LastUsed)
+	return unknownAccount(err, k.AccountID)
+}
+
+// Keys returns the keys of an account, oldest first; of all accounts for "".
+func (s *Store) Keys(accountID string) ([]account.Key, error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	if accountID == "" {
+		return s.read.keys(`ORDER BY created, id`)
+	}
+	return s.read.keys(`WHERE account_id = ? ORDER BY created, id`, accountID)
+}
+
+// RevokeKey ends a key now and returns it. Revoking it again changes nothing.
+func (s *Store) RevokeKey(id string) (account.Key, error) {
+	var found []account.Key
+	err := s.write.transaction(func() error {
+		err := s.write.exec(`UPDATE keys SET revoked = ? WHERE id = ? AND revoked = 0`, s.now(), id)
+		if err != nil {
+			return err
+		}
+		found, err = s.write.keys(`WHERE id = ?`, id)
+		if err == nil && len(found) == 0 {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return account.Key{}, fmt.Errorf("revoke key %q: %w", id, err)
+	}
+	return found[0], nil
+}
+
+// TouchKeys records when keys were last used. It is coarse: call it every
+// minute or so with what was seen. Keys that do not exist are skipped, and a
+// time never moves back.
+func (s *Store) TouchKeys(used map[string]time.Time) error {
+	if len(used) == 0 {
+		return nil
+	}
+	err := s.write.transaction(func() error {
+		for id, at := range used {
+			err := s.write.exec(`UPDATE keys SET last_used = max(last_used, ?) WHERE id = ?`, at, id)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record key use: %w", err)
+	}
+	return nil
+}
+
+// Snapshot returns all accounts and keys of one moment, for the index that
+// authenticates requests without the store.
+func (s *Store) Snapshot() (accounts []account.Account, keys []account.Key, err error) {
+	err = s.read.view(func() (err error) {
+		if accounts, err = s.read.accounts(``); err != nil {
+			return err
+		}
+		keys, err = s.read.keys(``)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read accounts and keys: %w", err)
+	}
+	return accounts, keys, nil
+}
+
+func (c *conn) keys(where string, args ...any) (all []account.Key, err error) {
+	var hash []byte
+	err = c.each(`SELECT `+keyColumns+` FROM keys `+where, func(r row) error {
+		k := account.Key{
+			ID: r.text(0), AccountID: r.text(1), Hint: r.text(3),
+			Created: r.time(4), Expires: r.time(5), Revoked: r.time(6), LastUsed: r.time(7),
+		}
+		hash = r.sql.ColumnBlob(2, hash)
+		copy(k.Hash[:], hash)
+		all = append(all, k)
+		return nil
+	}, args...)
+	return slices.Clip(all), err
+}
+
+// unknownAccount turns a broken reference into ErrNotFound.
+func unknownAccount(err error, accountID string) error {
+	if errors.Is(err, sqlite3.CONSTRAINT_FOREIGNKEY) {
+		return fmt.Errorf("account %q: %w", accountID, ErrNotFound)
+	}
+	return err
+}

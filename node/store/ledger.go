@@ -1,0 +1,231 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// Append adds ledger rows in one durable transaction: all of them or, with an
+// error, none. It sets the ID of each entry.
+//
+// A second hold or a second settlement of a request changes nothing and gets
+// the ID of the first, so a batch whose outcome is unknown can be appended
+// again. A settlement closes the open hold of its request; one without a hold
+// is charged all the same, because money that was spent must not be lost. A
+// checkpoint of a settled request is kept and means nothing. A hold comes
+// before its settlement, in the same batch or an earlier one.
+//
+// An entry of an unknown account is ErrNotFound, one that breaks a rule of its
+// kind (a settlement that credits, usage below zero) is ErrInvalid.
+func (s *Store) Append(entries []account.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	err := s.write.transaction(func() error { return s.write.append(entries) })
+	if err != nil {
+		return fmt.Errorf("append to ledger: %w", err)
+	}
+	return nil
+}
+
+// append runs inside a transaction. Sums are written once per account and batch.
+func (c *conn) append(entries []account.Entry) error {
+	changes := make(map[string]abi.Nano)
+	for i := range entries {
+		e := &entries[i]
+		changed, err := c.appendOne(e)
+		if err == nil && changed != 0 {
+			changes[e.AccountID], err = addAmounts(changes[e.AccountID], changed)
+		}
+		if err != nil {
+			return fmt.Errorf("%s of request %q, account %s: %w", e.Kind, e.RequestID, e.AccountID, err)
+		}
+	}
+	for id, amount := range changes {
+		err := c.exec(`UPDATE balances SET amount = amount + ? WHERE account_id = ?`, int64(amount), id)
+		if err == nil {
+			err = c.changedOne("account " + id)
+		}
+		if err != nil {
+			return fmt.Errorf("balance of %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// appendOne inserts a row with what its kind brings along, and returns what it
+// adds to the balance: nothing when the row was there already.
+func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
+	if err := checkEntry(e); err != nil {
+		return 0, err
+	}
+	inserted, err := c.insertEntry(e)
+	if err != nil {
+		return 0, unknownAccount(err, e.AccountID)
+	}
+	switch e.Kind {
+	case account.Hold:
+		if inserted {
+			err = c.exec(`INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id)
+				VALUES (?, ?, ?, ?, 0)`, e.RequestID, e.AccountID, int64(e.Held), e.ID)
+		}
+	case account.Checkpoint:
+		err = c.exec(`UPDATE open_holds SET checkpoint_id = ? WHERE request_id = ?`, e.ID, e.RequestID)
+	case account.Settlement: // also one that was there: nothing of a settled request stays open
+		err = c.exec(`DELETE FROM open_holds WHERE request_id = ?`, e.RequestID)
+	case account.Adjustment:
+		err = c.checkSettles(e)
+	}
+	if !inserted {
+		return 0, err
+	}
+	return e.Amount, err
+}
+
+// insertEntry adds the row unless it is a second hold or settlement, and sets the ID.
+func (c *conn) insertEntry(e *account.Entry) (inserted bool, err error) {
+	kind := entryKinds[e.Kind]
+	s, err := c.prepare(kind.insert)
+	if err != nil {
+		return false, err
+	}
+	for i, column := range kind.columns {
+		column.bind(s, i+1, e)
+	}
+	if err := s.run(nil); err != nil {
+		return false, err
+	}
+	if !kind.once || c.db.Changes() == 1 {
+		e.ID = c.db.LastInsertRowID()
+		return true, nil
+	}
+	e.ID, err = c.number(`SELECT id FROM ledger WHERE request_id = ? AND kind = ? AND kind IN ('hold', 'settlement')`,
+		e.RequestID, string(e.Kind))
+	return false, err
+}
+
+// checkSettles makes sure that an adjustment names a settlement of its account.
+func (c *conn) checkSettles(e *account.Entry) error {
+	found, err := c.number(`SELECT count(*) FROM ledger WHERE id = ? AND kind = 'settlement' AND account_id = ?`,
+		e.Settles, e.AccountID)
+	if err == nil && found == 0 {
+		err = fmt.Errorf("settlement %d of the account: %w", e.Settles, ErrNotFound)
+	}
+	return err
+}
+
+// checkEntry holds the rules of each kind that need no database.
+func checkEntry(e *account.Entry) error {
+	u := e.Usage
+	if min(u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) < 0 || u.Reasoning > u.Output {
+		return fmt.Errorf("%w: usage %+v", ErrInvalid, u)
+	}
+	if _, known := entryKinds[e.Kind]; !known {
+		return fmt.Errorf("%w: entry kind %q", ErrInvalid, e.Kind)
+	}
+	byRequest := e.Kind != account.TopUp && e.Kind != account.Adjustment
+	charges := e.Kind == account.Settlement && e.Amount > 0
+	moves := (e.Kind == account.Hold || e.Kind == account.Checkpoint) && e.Amount != 0
+	switch {
+	case e.AccountID == "":
+		return fmt.Errorf("%w: no account", ErrInvalid)
+	case byRequest && e.RequestID == "":
+		return fmt.Errorf("%w: no request id", ErrInvalid)
+	case charges || moves || e.Held < 0:
+		return fmt.Errorf("%w: amount %d, held %d", ErrInvalid, e.Amount, e.Held)
+	}
+	return nil
+}
+
+func addAmounts(a, b abi.Nano) (abi.Nano, error) {
+	if (b > 0 && a > math.MaxInt64-b) || (b < 0 && a < math.MinInt64-b) {
+		return 0, fmt.Errorf("%w: amounts of one batch overflow: %d and %d", ErrInvalid, a, b)
+	}
+	return a + b, nil
+}
+
+// Money is what an account has and what its open holds reserve of it.
+type Money struct{ Balance, Held abi.Nano }
+
+// Balance returns the sum of the account's rows and what its open holds reserve.
+func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
+	err = s.read.view(func() error {
+		found := false
+		err := s.read.each(`SELECT amount, (SELECT coalesce(sum(held), 0) FROM open_holds WHERE account_id = ?1)
+			FROM balances WHERE account_id = ?1`, func(r row) error {
+			balance, held, found = abi.Nano(r.num(0)), abi.Nano(r.num(1)), true
+			return nil
+		}, accountID)
+		if err == nil && !found {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("balance of %q: %w", accountID, err)
+	}
+	return balance, held, nil
+}
+
+// Balances returns the money of every account by its ID.
+func (s *Store) Balances() (map[string]Money, error) {
+	all := map[string]Money{}
+	err := s.read.view(func() error {
+		err := s.read.each(`SELECT account_id, amount FROM balances`, func(r row) error {
+			all[r.text(0)] = Money{Balance: abi.Nano(r.num(1))}
+			return nil
+		})
+		return errors.Join(err, s.read.each(`SELECT account_id, sum(held) FROM open_holds GROUP BY account_id`,
+			func(r row) error {
+				m := all[r.text(0)]
+				m.Held = abi.Nano(r.num(1))
+				all[r.text(0)] = m
+				return nil
+			}))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read balances: %w", err)
+	}
+	return all, nil
+}
+
+// Query selects ledger rows, oldest first.
+type Query struct {
+	// AccountID selects the statement of one account: its top-ups, settlements
+	// and adjustments. Empty selects every row of every account and kind.
+	AccountID string
+	Since     time.Time // rows written at or after it; zero = all
+	After     int64     // rows with a larger ID: the last ID of the page before
+	Limit     int       // 1 to EntriesMax; 0 = EntriesMax
+}
+
+// EntriesMax is the most rows that one call of Entries returns.
+const EntriesMax = 1000
+
+// Entries returns one page of ledger rows.
+func (s *Store) Entries(q Query) ([]account.Entry, error) {
+	if q.Limit <= 0 || q.Limit > EntriesMax {
+		q.Limit = EntriesMax
+	}
+	where, args := `WHERE id > ? AND time >= ? ORDER BY id LIMIT ?`, []any{q.After, q.Since, int64(q.Limit)}
+	if q.AccountID != "" {
+		where, args = `WHERE kind IN ('topup', 'settlement', 'adjustment')
+			AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`, append([]any{q.AccountID}, args...)
+	}
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	var entries []account.Entry
+	err := s.read.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
+		entries = append(entries, scanEntry(r))
+		return nil
+	}, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	return entries, nil
+}

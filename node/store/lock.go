@@ -1,0 +1,47 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// lockName is the file whose lock says who owns the folder. It is never
+// removed: removing it would let two openers lock two different files.
+const lockName = "lock"
+
+// lockFolder takes the folder for this process. The kernel releases the lock
+// when the process ends, however it ends.
+func lockFolder(dir string) (io.Closer, error) {
+	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: %s%s", ErrLocked, dir, ownerOf(file))
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	// The process id is for people; the lock does not depend on it.
+	if err := file.Truncate(0); err == nil {
+		fmt.Fprintf(file, "%d\n", os.Getpid())
+	}
+	return file, nil
+}
+
+// ownerOf reads the process id that the owner left in the lock file.
+func ownerOf(file *os.File) string {
+	var text [20]byte
+	n, _ := file.ReadAt(text[:], 0) // absent or short: there is nothing to add to the message
+	if pid := strings.TrimSpace(string(text[:n])); pid != "" {
+		return " (process " + pid + ")"
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrations returns the embedded scripts in order; script i takes the schema
+// from version i to i+1. Scripts that were released are never edited.
+func migrations() []string {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("store: embedded migrations: %v", err))
+	}
+	slices.Sort(names)
+	scripts := make([]string, len(names))
+	for i, name := range names {
+		text, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			panic("store: " + err.Error())
+		}
+		scripts[i] = string(text)
+	}
+	return scripts
+}
+
+// migrate runs the scripts that the database lacks, each in one transaction
+// with its version number, so that an interrupted one leaves the old schema.
+func (c *conn) migrate(scripts []string) error {
+	version, err := c.number(`PRAGMA user_version`)
+	if err != nil {
+		return err
+	}
+	if version > int64(len(scripts)) {
+		return fmt.Errorf("%w: its schema is version %d, this binary knows %d", ErrNewerSchema, version, len(scripts))
+	}
+	for ; version < int64(len(scripts)); version++ {
+		err := c.transaction(func() error {
+			return c.db.Exec(scripts[version] + fmt.Sprintf("\nPRAGMA user_version = %d;", version+1))
+		})
+		if err != nil {
+			return fmt.Errorf("migrate to schema %d: %w", version+1, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+func open(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func mustCreate(t testing.TB, s *Store, name string, initial abi.Nano) account.Account {
+	t.Helper()
+	a, err := s.CreateAccount(account.Account{Name: name}, initial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func wantBalance(t *testing.T, s *Store, id string, balance, held abi.Nano) {
+	t.Helper()
+	gotBalance, gotHeld, err := s.Balance(id)
+	if err != nil || gotBalance != balance || gotHeld != held {
+		t.Errorf("balance of %s = %d, held %d, err %v; want %d, %d", id, gotBalance, gotHeld, err, balance, held)
+	}
+}
+
+func TestOneNodeOwnsTheFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first := open(t, dir)
+	_, err := Open(dir)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "process") {
+		t.Fatalf("second Open: %v, want ErrLocked that names the process", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+	for path, want := range map[string]os.FileMode{".": 0o700, databaseName: 0o600, databaseName + "-wal": 0o600, databaseName + "-shm": 0o600, lockName: 0o600} {
+		info, err := os.Stat(filepath.Join(dir, path))
+		if err != nil {
+			t.Error(err)
+		} else if got := info.Mode().Perm(); got != want {
+			t.Errorf("mode of %s is %o, want %o", path, got, want)
+		}
+	}
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.write.db.Exec(`PRAGMA user_version = 999`); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := Open(dir); !errors.Is(err, ErrNewerSchema) {
+		t.Fatalf("Open: %v, want ErrNewerSchema", err)
+	}
+}
+
+func TestFailedMigrationLeavesTheOldSchema(t *testing.T) {
+	s := open(t, t.TempDir())
+	broken := append(migrations(), `CREATE TABLE half (x INTEGER) STRICT; CREATE TABLE ledger (x INTEGER);`)
+	if err := s.write.migrate(broken); err == nil {
+		t.Fatal("a broken migration succeeded")
+	}
+	version, err := s.write.number(`PRAGMA user_version`)
+	if err != nil || version != int64(len(migrations())) {
+		t.Errorf("version %d, err %v after a failed migration", version, err)
+	}
+	if n, _ := s.write.number(`SELECT count(*) FROM sqlite_schema WHERE name = 'half'`); n != 0 {
+		t.Error("a failed migration left a table behind")
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	want, err := s.CreateAccount(account.Account{
+		Name: "alice", Concurrency: 3, TokensPerMinute: 1000, Models: []string{"core-1.1", "b"},
+	}, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBalance(t, s, want.ID, 5, 0)
+	want.Name, want.Disabled, want.Models = "bob", true, nil
+	if err := s.UpdateAccount(want); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, dir)
+	for _, idOrName := range []string{want.ID, "bob"} {
+		got, err := s.Account(idOrName)
+		if err != nil || got.ID != want.ID || got.Name != "bob" || !got.Disabled || got.Concurrency != 3 ||
+			got.TokensPerMinute != 1000 || got.Models != nil || !got.Created.Equal(want.Created) {
+			t.Errorf("Account(%q) = %+v, %v; want %+v", idOrName, got, err, want)
+		}
+	}
+	if _, err := s.Account("alice"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("old name: %v, want ErrNotFound", err)
+	}
+	if _, err := s.CreateAccount(account.Account{Name: "bob"}, 0); !errors.Is(err, ErrNameTaken) {
+		t.Errorf("second bob: %v, want ErrNameTaken", err)
+	}
+	if err := s.UpdateAccount(account.Account{ID: "acct_x", Name: "x"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("update of nobody: %v, want ErrNotFound", err)
+	}
+	all, err := s.Accounts()
+	if err != nil || len(all) != 1 {
+		t.Errorf("Accounts = %v, %v", all, err)
+	}
+}
+
+func TestInvalidAccountsAreRefusedInWhole(t *testing.T) {
+	s := open(t, t.TempDir())
+	_, err := s.CreateAccount(account.Account{Name: "a b", Concurrency: -1, TokensPerMinute: -1, Models: []string{""}}, AmountMax+1)
+	for _, part := range []string{"name", "concurrency", "tokens per minute", "model id", "amount"} {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v does not mention %s", err, part)
+		}
+	}
+	if _, err := s.CreateAccount(account.Account{Name: "acct_1"}, 0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a name like an id: %v", err)
+	}
+	if all, _ := s.Accounts(); len(all) != 0 {
+		t.Errorf("refused accounts were stored: %v", all)
+	}
+}
+
+func TestTopUpIsDoneOncePerIdempotencyKey(t *testing.T) {
+	s := open(t, t.TempDir())
+	a, b := mustCreate(t, s, "a", 0), mustCreate(t, s, "b", 0)
+	for range 3 {
+		if balance, err := s.TopUp(a.ID, 7, "note", "once"); err != nil || balance != 7 {
+			t.Fatalf("TopUp = %d, %v", balance, err)
+		}
+	}
+	if _, err := s.TopUp(a.ID, 8, "", "once"); !errors.Is(err, ErrIdempotencyMismatch) {
+		t.Errorf("other amount: %v", err)
+	}
+	if _, err := s.TopUp(b.ID, 7, "", "once"); !errors.Is(err, ErrIdempotencyMismatch) {
+		t.Errorf("other account: %v", err)
+	}
+	if balance, err := s.TopUp(a.ID, -10, "correction", ""); err != nil || balance != -3 {
+		t.Errorf("correction = %d, %v", balance, err)
+	}
+	if _, err := s.TopUp("acct_nobody", 1, "", "k"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown account: %v, want ErrNotFound", err)
+	}
+	wantBalance(t, s, a.ID, -3, 0)
+	wantBalance(t, s, b.ID, 0, 0)
+	entries, err := s.Entries(Query{AccountID: a.ID})
+	if err != nil || len(entries) != 2 || entries[0].Note != "note" || entries[0].Kind != account.TopUp {
+		t.Errorf("entries = %+v, %v", entries, err)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	a := mustCreate(t, s, "a", 0)
+	expires := time.Unix(2e9, 0).UTC()
+	key, secret, err := s.CreateKey(a.ID, expires)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(secret, "sk-") || len(secret) != 3+43 || sha256.Sum256([]byte(secret)) != key.Hash {
+		t.Errorf("secret %q of %d bytes does not match its key", secret, len(secret))
+	}
+	used := time.Unix(1900000000, 0)
+	for _, at := range []time.Time{used, used.Add(-time.Hour)} { // late news changes nothing
+		if err := s.TouchKeys(map[string]time.Time{key.ID: at, "key_gone": at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, keys, err := s.Snapshot()
+	if err != nil || len(keys) != 1 || keys[0].Hash != key.Hash || !keys[0].LastUsed.Equal(used) ||
+		!keys[0].Expires.Equal(expires) || !keys[0].Revoked.IsZero() || keys[0].Hint != secret[:7] {
+		t.Fatalf("Snapshot keys = %+v, %v", keys, err)
+	}
+	first, err := s.RevokeKey(key.ID)
+	again, errAgain := s.RevokeKey(key.ID)
+	if err != nil || errAgain != nil || first.Revoked.IsZero() || !first.Revoked.Equal(again.Revoked) {
+		t.Errorf("revoked %v (%v), again %v (%v)", first.Revoked, err, again.Revoked, errAgain)
+	}
+	if _, err := s.RevokeKey("key_no"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("revoke of nothing: %v", err)
+	}
+	if _, _, err := s.CreateKey("acct_no", time.Time{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("key for nobody: %v", err)
+	}
+	s.Close()
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, path := range files {
+		if content, _ := os.ReadFile(path); bytes.Contains(content, []byte(secret)) {
+			t.Errorf("%s contains the secret of a key", path)
+		}
+	}
+}
+
+func TestSecretsStay(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	one, err := s.Secret("sessions")
+	if err != nil || len(one) != 32 {
+		t.Fatal(one, err)
+	}
+	other, _ := s.Secret("signatures")
+	s.Close()
+	again, _ := open(t, dir).Secret("sessions")
+	if !bytes.Equal(one, again) || bytes.Equal(one, other) {
+		t.Error("a secret changed, or two are the same")
+	}
+}
+
+func TestFirstStart(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	path, err := s.FirstStart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := os.ReadFile(path)
+	info, _ := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(err, info.Mode())
+	}
+	accounts, keys, err := s.Snapshot()
+	if err != nil || len(accounts) != 1 || len(keys) != 1 || !accounts[0].Unlimited || accounts[0].Name != "default" ||
+		keys[0].Hash != sha256.Sum256(bytes.TrimSpace(secret)) || !keys[0].Expires.IsZero() {
+		t.Fatalf("accounts %+v keys %+v err %v", accounts, keys, err)
+	}
+	os.Remove(path)
+	accounts[0].Name = "renamed"
+	if err := s.UpdateAccount(accounts[0]); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := s.FirstStart(); err != nil || path != "" {
+		t.Errorf("second start made %q, %v", path, err)
+	}
+	if all, _ := s.Accounts(); len(all) != 1 {
+		t.Errorf("second start made an account: %v", all)
+	}
+}

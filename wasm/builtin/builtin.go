@@ -1,0 +1,33 @@
+// Package builtin is what ships with the binary: the native build of each
+// module's logic, under the name and digest that ledger rows and logs carry.
+// The extension host takes its modules from here and from nowhere else.
+package builtin
+
+import (
+	"corenode/wasm/abi"
+	"corenode/wasm/tariff"
+)
+
+const (
+	// TariffName is the name of the shipped billing module.
+	TariffName = "tariff"
+	// TariffDigest stands where a Wasm module's digest would: the native build
+	// has none. The number rises whenever a charge could come out differently,
+	// so that a row says which arithmetic gave its amount.
+	TariffDigest = "builtin:tariff@1"
+)
+
+// Prices, Charge and Line are the tariff's own; see package tariff.
+type (
+	Prices = tariff.Prices
+	Charge = tariff.Charge
+	Line   = tariff.Line
+)
+
+// Quote bounds a charge before the request runs; see tariff.Quote.
+func Quote(p Prices, inputTokens, outputMax int64) (upper, minimum abi.Nano, err error) {
+	return tariff.Quote(p, inputTokens, outputMax)
+}
+
+// Rate gives the charge of what was used; see tariff.Rate.
+func Rate(p Prices, u abi.Usage) (Charge, error) { return tariff.Rate(p, u) }
