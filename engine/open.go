@@ -77,8 +77,10 @@ type Engine struct {
 	forwarder forwarder
 	backend   kernel.Backend // nil for Instant
 	vocab     int            // width of the logits
-	memory    memory
-	stats     atomic.Pointer[Stats]
+	// fileContext is the context length of the file; info has what is served.
+	fileContext int
+	memory      memory
+	stats       atomic.Pointer[Stats]
 }
 
 // Open loads a model. The error names the file and what is wrong with it.
@@ -149,7 +151,7 @@ func (e *Engine) loadModel(o Options) error {
 	if config.Vocab < e.tokenizer.Size() {
 		return fmt.Errorf("the tokenizer has %d entries, the model %d rows", e.tokenizer.Size(), config.Vocab)
 	}
-	e.vocab = config.Vocab
+	e.vocab, e.fileContext = config.Vocab, config.ContextLength
 	if o.Kind == Instant {
 		e.forwarder = instant.New(e.tokenizer, config.Vocab)
 		e.memory = memory{pages: contextsMax * e.info.ContextLength / o.Cache.PageTokens, pageBytes: 1}
@@ -200,6 +202,14 @@ func (e *Engine) Stats() (Stats, bool) {
 	}
 	return Stats{}, false
 }
+
+// BytesPerToken is what one token of cached prefix takes.
+func (e *Engine) BytesPerToken() int64 {
+	return max(1, e.memory.pageBytes/int64(e.options.Cache.PageTokens))
+}
+
+// FileContext is the context length that the model file says.
+func (e *Engine) FileContext() int { return e.fileContext }
 
 // Describe names what computes the model, such as "cpu/avx512vnni".
 func (e *Engine) Describe() string {

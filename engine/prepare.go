@@ -13,6 +13,7 @@ import (
 	"corenode/engine/messages"
 	"corenode/engine/parse"
 	"corenode/engine/sample"
+	"corenode/engine/sched"
 	"corenode/engine/template"
 	"corenode/wasm/abi"
 )
@@ -257,14 +258,29 @@ func (e *Engine) sampling(q *messages.Request) (sample.Params, error) {
 	return p, nil
 }
 
+// gridMax is how many snapshots at most a long prompt gets for requests that
+// part from it at no place we know, and gridTokens their least distance.
+const gridMax, gridTokens = 16, 4096
+
 // snapshots are the places in a prompt where the next request of the
-// conversation may part from this one: after the system turn, and before the
-// answer. Both are starts of a turn, which the frame's token marks.
+// conversation may part from this one: after the system turn and before the
+// answer, both starts of a turn, which the frame's token marks; and in a long
+// prompt a sparse grid.
 func (e *Engine) snapshots(prompt []int32) []int {
+	at := e.turns(prompt)
+	every := max(gridTokens, (len(prompt)/gridMax+sched.Align)/sched.Align*sched.Align)
+	for n := every; n < len(prompt); n += every {
+		at = append(at, n)
+	}
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// turns are the start of the turn after the system's, and of the last one.
+func (e *Engine) turns(prompt []int32) (at []int) {
 	if e.turn < 0 {
 		return nil
 	}
-	var at []int
 	first := slices.Index(prompt, e.turn)
 	if first < 0 {
 		return nil
@@ -274,10 +290,7 @@ func (e *Engine) snapshots(prompt []int32) []int {
 	}
 	for last := len(prompt) - 1; last > first; last-- {
 		if prompt[last] == e.turn {
-			if len(at) == 0 || at[0] != last {
-				at = append(at, last)
-			}
-			break
+			return append(at, last)
 		}
 	}
 	return at

@@ -248,6 +248,10 @@ func (l *loop) fail() {
 func (l *loop) abandon(err *abi.Error) {
 	for j := range l.live {
 		j.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
-		j.Finished(engine.Result{Usage: j.Observed(), Err: err})
+		u := j.Observed()
+		if u.InputUncached == 0 && u.Output == 0 {
+			u = abi.Usage{} // it was still queued: a cache hit alone costs nothing
+		}
+		j.Finished(engine.Result{Usage: u, Err: err})
 	}
 }

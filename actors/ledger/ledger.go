@@ -78,7 +78,9 @@ func (committed) ledgerMessage() {}
 func (retry) ledgerMessage()     {}
 
 // Refuse answers a row that no ledger will see.
-func (m Append) Refuse(err error) { answer(item{done: m.Done}, Commit{Err: unavailable(err), Refused: true}) }
+func (m Append) Refuse(err error) {
+	answer(item{done: m.Done}, Commit{Err: unavailable(err), Refused: true})
+}
 
 // Refuse answers a read that no ledger will see.
 func (m Read) Refuse(err error) { m.Done(Balance{Err: err}) }

@@ -151,7 +151,25 @@ type limiter struct {
 func (l *limiter) Started(c *system.Context) { l.load(c.Self()) }
 
 // Stopped refuses what waited for a load.
-func (l *limiter) Stopped() { l.refusePending(busy(system.ErrStopped)) }
+func (l *limiter) Stopped() {
+	l.refusePending(busy(system.ErrStopped))
+	for _, m := range l.early {
+		m.Refuse(system.ErrStopped)
+	}
+}
+
+// Restarting queues again what waited for a load, for the next incarnation.
+func (l *limiter) Restarting(c *system.Context) {
+	for _, m := range l.pending {
+		if err := c.Self().Tell(m); err != nil {
+			m.Refuse(err)
+		}
+	}
+	for _, m := range l.early {
+		_ = c.Self().Tell(m) // fails only if the limiter was stopped
+	}
+	l.pending, l.early = nil, nil
+}
 
 // Receive implements system.Actor.
 func (l *limiter) Receive(c *system.Context, m any) {

@@ -28,6 +28,7 @@ type mailbox struct {
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
+	run        func() // process, made once
 
 	mu        sync.Mutex // guards all below
 	user      queue
@@ -54,7 +55,7 @@ func (b *mailbox) offer(m any, capped bool) error {
 	b.running = b.running || wake
 	b.mu.Unlock()
 	if wake {
-		b.dispatcher.Schedule(b.process)
+		b.dispatcher.Schedule(b.run)
 	}
 	return nil
 }
@@ -75,13 +76,13 @@ func (b *mailbox) PostSystemMessage(m any) {
 	b.running = true
 	b.mu.Unlock()
 	if wake {
-		b.dispatcher.Schedule(b.process)
+		b.dispatcher.Schedule(b.run)
 	}
 }
 
 // RegisterHandlers implements the library's Mailbox.
 func (b *mailbox) RegisterHandlers(i actor.MessageInvoker, d actor.Dispatcher) {
-	b.invoker, b.dispatcher = i, d
+	b.invoker, b.dispatcher, b.run = i, d, b.process
 }
 
 // Start implements the library's Mailbox.

@@ -2,6 +2,7 @@ package system
 
 import (
 	"sync"
+	"sync/atomic"
 )
 
 // Group is an actor that only has children: a branch of the tree.
@@ -43,8 +44,9 @@ type PoolSpec[K comparable, C any] struct {
 // Pool supervises one actor per key, spawned by the first message for it and
 // stopped by a sweep when it calls itself idle. It is safe for concurrent use.
 type Pool[K comparable, C any] struct {
-	spec PoolSpec[K, C]
-	ref  *Ref
+	spec     PoolSpec[K, C]
+	ref      *Ref
+	sweeping atomic.Bool // a sweep waits in the supervisor's mailbox
 
 	mu      sync.RWMutex // guards entries; only the supervisor's goroutine writes
 	entries map[K]*entry[C]
@@ -132,8 +134,13 @@ func (p *Pool[K, C]) Each(n int, f func(k K, depth int, cell *C)) {
 	}
 }
 
-// Sweep asks the next SweepMax children whether they are idle.
-func (p *Pool[K, C]) Sweep() { _ = p.ref.Send(tick{}) } // a full mailbox: the next sweep will do
+// Sweep asks the next SweepMax children whether they are idle. A sweep that finds
+// the last one not begun does nothing.
+func (p *Pool[K, C]) Sweep() {
+	if p.sweeping.CompareAndSwap(false, true) && p.ref.Tell(tick{}) != nil {
+		p.sweeping.Store(false)
+	}
+}
 
 // route carries a message for a key whose actor the sender did not find.
 type route[K comparable] struct {
@@ -171,6 +178,7 @@ func (a *poolActor[K, C]) Receive(c *Context, m any) {
 		a.route(c, m)
 		delivered = true
 	case tick:
+		a.pool.sweeping.Store(false)
 		a.sweep(c)
 	case ChildStopped:
 		a.drop(m.Ref.spec.tag.(K), m.Ref)

@@ -82,9 +82,6 @@ func (s *supervisor) giveUp(ref *Ref, parent actor.Supervisor, child *actor.PID,
 }
 
 func (s *supervisor) find(pid *actor.PID) *Ref {
-	if root := s.sys.root; root != nil && root.pid.Id == pid.Id {
-		return root
-	}
 	if r, ok := s.sys.refs.Load(pid.Id); ok {
 		return r.(*Ref)
 	}

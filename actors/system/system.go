@@ -33,6 +33,10 @@ type Actor interface {
 // Starter is an Actor that wants to act before its first message, after each restart too.
 type Starter interface{ Started(c *Context) }
 
+// Restarter is an Actor that has something to save when it failed and is about
+// to be replaced by a new one.
+type Restarter interface{ Restarting(c *Context) }
+
 // Stopper is an Actor that gives something back when it stops for good. It is
 // not called before a restart.
 type Stopper interface{ Stopped() }
@@ -87,8 +91,8 @@ type System struct {
 	// stopping is set before the tree is stopped: a parent that spawned a child
 	// then would wait for it for ever.
 	stopping atomic.Bool
-	fatal  sync.Once
-	root   *Ref
+	fatal    sync.Once
+	root     *Ref
 }
 
 // New makes a system without actors.
@@ -101,9 +105,9 @@ func New(cfg Config) *System {
 	}
 	s := &System{cfg: cfg, disp: startWorkers(cfg.Workers)}
 	// The library logs whole messages and panics; what matters is logged here.
-	s.lib = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(slog.DiscardHandler)
-	}))
+	// Its throttle for that would leave a goroutine behind for its interval.
+	s.lib = actor.NewActorSystem(actor.WithDeadLetterThrottleInterval(1),
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	s.policy = &supervisor{sys: s}
 	s.lib.EventStream.Subscribe(func(e any) {
 		if d, ok := e.(*actor.DeadLetterEvent); ok && !isSystem(d.Message) {
@@ -127,6 +131,7 @@ func (s *System) DeadLetters() uint64 { return s.dead.Load() }
 // Start spawns the root of the tree. Call it once.
 func (s *System) Start(spec Spec) (*Ref, error) {
 	ref, props := s.prepare(spec)
+	s.refs.Store(ref.id, ref) // before it can fail
 	pid, err := s.lib.Root.SpawnNamed(props.Configure(actor.WithGuardian(s.policy)), ref.id)
 	if err != nil {
 		return nil, err
@@ -140,7 +145,11 @@ func (s *System) Start(spec Spec) (*Ref, error) {
 func (s *System) Stop() {
 	s.stopping.Store(true)
 	if s.root != nil {
-		s.lib.Root.Stop(s.root.pid)
+		select {
+		case <-s.root.done: // its policy gave up
+		default:
+			s.lib.Root.Stop(s.root.pid)
+		}
 		<-s.root.done
 	}
 	s.disp.stop()
@@ -208,7 +217,7 @@ func (c *Context) Self() *Ref { return c.ref }
 // Spawn starts a child of the actor.
 func (c *Context) Spawn(spec Spec) *Ref {
 	ref, props := c.ref.sys.prepare(spec)
-	c.ref.sys.refs.Store(c.lib.Self().Id+"/"+ref.id, ref) // before it can fail
+	c.ref.sys.refs.Store(c.lib.Self().Id+"/"+ref.id, ref)      // before it can fail
 	if _, err := c.lib.SpawnNamed(props, ref.id); err != nil { // ids are never reused
 		panic("spawn " + ref.id + ": " + err.Error())
 	}
@@ -227,19 +236,25 @@ func (c *Context) Retire() bool {
 
 // shell adapts an Actor to the library. One exists per incarnation.
 type shell struct {
-	ref   *Ref
-	inner Actor
+	ref     *Ref
+	inner   Actor
+	context Context // reused: it is only valid during one call
 }
 
 // Receive passes the library's lifecycle on in our words.
 func (s *shell) Receive(lib actor.Context) {
-	c := &Context{lib: lib, ref: s.ref}
+	s.context = Context{lib: lib, ref: s.ref}
+	c := &s.context
 	switch m := lib.Message().(type) {
 	case *actor.Started:
 		if a, ok := s.inner.(Starter); ok {
 			a.Started(c)
 		}
-	case *actor.Stopping, *actor.Restarting:
+	case *actor.Restarting:
+		if a, ok := s.inner.(Restarter); ok {
+			a.Restarting(c)
+		}
+	case *actor.Stopping:
 	case *actor.Stopped:
 		s.stopped(lib.Self().Id)
 	case *actor.Terminated:

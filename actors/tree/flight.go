@@ -39,7 +39,8 @@ type flight struct {
 	model   *model
 	key     session.Key
 	began   time.Time
-	expires time.Time
+	expires time.Time // of its reservation
+	lostAt  time.Time // when it must have been decided
 
 	phase atomic.Int32
 	reply chan reply // has room for one
@@ -61,13 +62,13 @@ type flight struct {
 	doneAt     atomic.Int64  // when, in Unix nanoseconds; 0 before
 	cancelled  atomic.Bool   // by the client or the tree
 
-	holdSent   atomic.Bool   // a hold row is or was on its way
-	held       chan error    // what Stream.Held gives out; has room for one
-	holdDone   chan struct{} // closed when holdErr is known
-	holdErr    *abi.Error
+	holdSent atomic.Bool   // a hold row is or was on its way
+	held     chan error    // what Stream.Held gives out; has room for one
+	holdDone chan struct{} // closed when holdErr is known
+	holdErr  *abi.Error
 	// holdRefused says that the store never saw the hold.
 	holdRefused bool
-	checkpoint atomic.Pointer[abi.Usage]
+	checkpoint  atomic.Pointer[abi.Usage]
 
 	settling  atomic.Bool
 	settledCh chan struct{} // closed when settled and settleErr are known

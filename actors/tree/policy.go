@@ -26,9 +26,10 @@ const (
 //     on; a restart would stop all its children. Three failures in a minute end the node.
 //   - limiter: the request in hand fails with 500, those that wait are served by the
 //     next incarnation, which rebuilds permits and holds from the live requests and the
-//     ledger. Streams notice nothing. After ten failures in ten seconds it is stopped and
-//     the next request makes a new one.
-//   - session: the turn in hand is refused with 503. Its pin is kept. Streams notice nothing.
+//     ledger. Streams notice nothing. After ten failures in ten seconds it is stopped: the
+//     requests that wait are refused with 503 and the next one makes a new limiter.
+//   - session: the turn in hand is refused with 503. Its pin is kept. Streams notice
+//     nothing. After five failures in ten seconds it is stopped like a limiter, and its pin released.
 //   - batcher: if its step loop panicked, every stream of the model ends with an
 //     error event and the model is rebuilt after a delay during which requests wait;
 //     the third failure in five minutes puts the model down (503), the others live. If only the

@@ -112,11 +112,14 @@ const (
 func dutyOf(f *flight, now time.Time, grace time.Duration) duty {
 	done := f.doneAt.Load()
 	switch {
-	case f.ask.Free && now.After(f.expires):
-		return takePermit
-	case f.ask.Free || f.phase.Load() != accepted:
-		if now.After(f.expires) {
+	case f.phase.Load() != accepted: // it waits, or got lost on its way
+		if now.After(f.lostAt) {
 			return cancelIt
+		}
+		return nothing
+	case f.ask.Free:
+		if now.After(f.expires) {
+			return takePermit
 		}
 		return nothing
 	case done != 0 && now.Sub(time.Unix(0, done)) > grace:

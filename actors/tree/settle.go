@@ -148,8 +148,8 @@ func (t *Tree) quote(model string, input, outputMax int64) (upper, minimum abi.N
 		}
 	}()
 	upper, minimum, err = t.deps.Billing.Quote(model, input, outputMax)
-	if err == nil && (minimum < 0 || upper < minimum) {
+	if err == nil && (minimum < 0 || upper < 0) {
 		err = fmt.Errorf("billing quoted from %d to %d", minimum, upper)
 	}
-	return upper, minimum, err
+	return max(upper, minimum), minimum, err
 }

@@ -58,8 +58,11 @@ func (f *flight) expire() {
 // ledger has room, as a row. Only the sweep calls it.
 func (f *flight) observe() {
 	u := f.job.Observed()
-	if last := f.checkpoint.Load(); last != nil && *last == u || u == (abi.Usage{}) {
+	if last := f.checkpoint.Load(); last != nil && *last == u {
 		return
+	}
+	if u.InputUncached == 0 && u.Output == 0 {
+		return // still queued; a cache hit alone costs nothing
 	}
 	f.checkpoint.Store(&u)
 	e := f.entry(account.Checkpoint)

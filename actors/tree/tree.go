@@ -248,7 +248,7 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
 	}
 	now := time.Now()
-	f := &flight{t: t, call: c, model: m, began: now, expires: now.Add(t.cfg.RequestExpiry),
+	f := &flight{t: t, call: c, model: m, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
 		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
 		key:   sessionKey(t.cfg.Secret, c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
@@ -335,8 +335,9 @@ func (t *Tree) refuse(err *abi.Error) error {
 // is called, which may be called again.
 func (t *Tree) Enter(a account.Account) (release func(), st limiter.State, err error) {
 	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
-	f := &flight{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true},
-		expires: time.Now().Add(t.cfg.FreeExpiry), reply: make(chan reply, 1)}
+	now := time.Now()
+	f := &flight{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true}, began: now,
+		expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
 	if err := t.register(f); err != nil {
 		return nil, t.Limits(a), t.refuse(err)
 	}

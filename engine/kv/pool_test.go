@@ -467,32 +467,13 @@ func randomCalls(t *testing.T, r *rand.Rand, p *Pool) error {
 	for step := range 1500 {
 		switch k := r.IntN(10); {
 		case k < 3 && len(open) < 5:
-			l := &live{space: fmt.Sprint(r.IntN(2)), tokens: make([]int32, 1+r.IntN(6*size))}
-			for i := range l.tokens { // few kinds of pages, so that paths meet
-				l.tokens[i] = int32(i/size*10 + r.IntN(40)/39)
+			l, err := openRandom(r, p, known)
+			if err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
 			}
-			evicted := p.count.PagesEvicted + p.count.SnapshotsEvicted
-			n, _ := p.Open(&l.Table, l.space, l.tokens)
-			if n >= len(l.tokens) || n%size != 0 {
-				return fmt.Errorf("step %d: hit of %d of %d", step, n, len(l.tokens))
+			if l != nil {
+				open = append(open, l)
 			}
-			if n > 0 && !known[key(l, n)] {
-				return fmt.Errorf("step %d: hit of %d that was never indexed there", step, n)
-			}
-			if evicted == 0 && n+size < len(l.tokens) && !p.Hybrid() && known[key(l, n+size)] {
-				return fmt.Errorf("step %d: hit of %d, but more is known", step, n)
-			}
-			if p.Hybrid() {
-				if _, err := p.TakeState(&l.Table); err != nil {
-					p.Close(&l.Table)
-					break
-				}
-			}
-			if p.Grow(&l.Table, len(l.tokens)) != nil {
-				p.Close(&l.Table)
-				break
-			}
-			open = append(open, l)
 		case k < 6 && len(open) > 0:
 			l := open[r.IntN(len(open))]
 			full := len(l.tokens) / size
@@ -535,6 +516,37 @@ func randomCalls(t *testing.T, r *rand.Rand, p *Pool) error {
 		return fmt.Errorf("something leaked: %+v", s)
 	}
 	return p.Check()
+}
+
+// openRandom opens a table with all it needs and checks its hit; nil says
+// that there was no room.
+func openRandom(r *rand.Rand, p *Pool, known map[string]bool) (*live, error) {
+	size := p.config.PageTokens
+	l := &live{space: fmt.Sprint(r.IntN(2)), tokens: make([]int32, 1+r.IntN(6*size))}
+	for i := range l.tokens { // few kinds of pages, so that paths meet
+		l.tokens[i] = int32(i/size*10 + r.IntN(40)/39)
+	}
+	evicted := p.count.PagesEvicted + p.count.SnapshotsEvicted
+	n, _ := p.Open(&l.Table, l.space, l.tokens)
+	switch {
+	case n >= len(l.tokens) || n%size != 0:
+		return nil, fmt.Errorf("hit of %d of %d", n, len(l.tokens))
+	case n > 0 && !known[key(l, n)]:
+		return nil, fmt.Errorf("hit of %d that was never indexed there", n)
+	case evicted == 0 && n+size < len(l.tokens) && !p.Hybrid() && known[key(l, n+size)]:
+		return nil, fmt.Errorf("hit of %d, but more is known", n)
+	}
+	if p.Hybrid() {
+		if _, err := p.TakeState(&l.Table); err != nil {
+			p.Close(&l.Table)
+			return nil, nil
+		}
+	}
+	if p.Grow(&l.Table, len(l.tokens)) != nil {
+		p.Close(&l.Table)
+		return nil, nil
+	}
+	return l, nil
 }
 
 func key(l *live, n int) string { return fmt.Sprint(l.space, l.tokens[:n]) }

@@ -81,6 +81,9 @@ func someTokens(m *Model, n int, seed uint64) []int32 {
 func eachConsistent(t *testing.T, test func(t *testing.T, load func(threads int) *Model)) {
 	for _, name := range tinyModels {
 		for _, k := range makers(t)[1:] {
+			if k.name == "portable" && name != "tiny-qwen35moe" {
+				continue // slow; this model has every kind of layer
+			}
 			for _, typ := range k.types {
 				f := openAs(t, name, typ)
 				t.Run(fmt.Sprintf("%s/type %d/%s", name, typ, k.name), func(t *testing.T) {

@@ -111,7 +111,7 @@ func TestTraceJSON(t *testing.T) {
 	}
 }
 
-// BenchmarkForward measures a model file on the first maker's fastest backend:
+// BenchmarkForward measures a model file on the fastest CPU level:
 // decode of one and of eight sequences, and prefill of 512 tokens.
 func BenchmarkForward(b *testing.B) {
 	path := os.Getenv("CORENODE_BENCH_GGUF")
@@ -128,41 +128,35 @@ func BenchmarkForward(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	b.Run("decode batch 1", func(b *testing.B) { benchDecode(b, m, 1) })
-	b.Run("decode batch 8", func(b *testing.B) { benchDecode(b, m, 8) })
-	b.Run("prefill 512", func(b *testing.B) {
-		for b.Loop() {
-			benchSteps(b, m, 1, 512, 1)
-		}
-		b.ReportMetric(512*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-	})
+	b.Run("decode batch 1", func(b *testing.B) { benchSteps(b, m, 1, 1, 32) })
+	b.Run("decode batch 8", func(b *testing.B) { benchSteps(b, m, 8, 1, 32) })
+	b.Run("prefill 512", func(b *testing.B) { benchSteps(b, m, 1, 512, 1) })
 }
 
-// benchDecode times steps of one token for each of n sequences, from position 0 to 31 and again.
-func benchDecode(b *testing.B, m *Model, n int) {
-	for b.Loop() {
-		benchSteps(b, m, n, 1, 32)
-	}
-	b.ReportMetric(32*float64(n)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-}
-
-// benchSteps runs steps of n sequences by length tokens; the last row of each has logits.
+// benchSteps times steps of n sequences by length tokens, from position 0 on; the last
+// row of each sequence has logits.
 func benchSteps(b *testing.B, m *Model, n, length, steps int) {
-	cache, err := m.b.NewCache(m.CacheConfig(64, n*8, n, false))
+	const pageTokens, pages = 64, 8
+	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, n*pages, n, false))
 	if err != nil {
 		b.Fatal(err)
 	}
 	logits := rows(m, n)
-	for s := range steps {
-		step := &kernel.Step{Rows: n * length}
-		var last []int32
-		for i := range n {
-			pages := rowsFrom(i*8, 8)
-			step.Spans = append(step.Spans, kernel.Span{Row: i * length, Len: length, Pos: s * length, Pages: pages, State: int32(i)})
-			last = append(last, int32((i+1)*length-1))
-		}
-		if err := m.Forward(step, someTokens(m, step.Rows, uint64(s)), cache, last, logits); err != nil {
-			b.Fatal(err)
+	for b.Loop() {
+		for s := range steps {
+			step := &kernel.Step{Rows: n * length}
+			var last []int32
+			for i := range n {
+				if s == 0 && m.HasState() {
+					cache.ResetState(int32(i))
+				}
+				step.Spans = append(step.Spans, kernel.Span{Row: i * length, Len: length, Pos: s * length, Pages: rowsFrom(i*pages, pages), State: int32(i)})
+				last = append(last, int32((i+1)*length-1))
+			}
+			if err := m.Forward(step, someTokens(m, step.Rows, uint64(s)), cache, last, logits); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
+	b.ReportMetric(float64(steps*n*length)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 }

@@ -153,6 +153,19 @@ var sameModel = []struct {
 		e.remove("blk.3.attn_k.weight")
 		e.remove("blk.3.attn_v.weight")
 	}},
+	{"gate and up of experts in one tensor", "tiny-qwen35moe", func(e *edit) {
+		e.layers(func(p string) {
+			fused := &modelfile.Tensor{Name: p + "ffn_gate_up_exps.weight", Shape: []int{256, 128, 6}}
+			gate, up := e.tensor(p+"ffn_gate_exps.weight"), e.tensor(p+"ffn_up_exps.weight")
+			fused.Type = gate.Type
+			for size, i := len(gate.Data)/6, 0; i < 6; i++ {
+				fused.Data = append(append(fused.Data, gate.Data[i*size:(i+1)*size]...), up.Data[i*size:(i+1)*size]...)
+			}
+			e.tensors = append(e.tensors, fused)
+			e.remove(gate.Name)
+			e.remove(up.Name)
+		})
+	}},
 	{"kinds of layers listed", "tiny-qwen35", func(e *edit) {
 		e.set("full_attention_interval", nil)
 		e.set("attention.recurrent_layers", []bool{true, true, true, false})
@@ -343,8 +356,6 @@ var refused = []struct {
 	{"too few kinds", "tiny-qwen35", func(e *edit) { e.set("attention.recurrent_layers", []bool{true}) }, []string{"recurrent_layers has 1 entries", "4 layers"}},
 	{"more used than there are", "tiny-qwen35moe", func(e *edit) { e.set("expert_used_count", uint32(7)) }, []string{"expert_used_count is 7, want 1 to 6"}},
 	{"expert shape", "tiny-qwen35moe", func(e *edit) { e.set("expert_count", uint32(5)) }, []string{"ffn_gate_inp.weight", "[256 6]", "[256 5]"}},
-	{"fused experts", "tiny-qwen35moe", func(e *edit) { e.tensor("blk.0.ffn_gate_exps.weight").Name = "blk.0.ffn_gate_up_exps.weight" },
-		[]string{"ffn_gate_up_exps.weight", "separate"}},
 }
 
 func TestRefused(t *testing.T) {

@@ -191,14 +191,15 @@ func (t *tensors) dense(p, suffix string, hidden, ff int) *dense {
 }
 
 func (t *tensors) moe(c Config, p string) *moe {
-	if fused := p + "ffn_gate_up_exps.weight"; t.has(fused) {
-		t.errs = append(t.errs, fmt.Errorf("tensor %s: experts with gate and up in one tensor are not supported, convert the file with separate ffn_gate_exps and ffn_up_exps", fused))
-	}
 	m := &moe{
 		router: t.matrix(p+"ffn_gate_inp.weight", c.Experts, c.Hidden),
-		gate:   t.experts(p+"ffn_gate_exps.weight", c.Experts, c.ExpertFF, c.Hidden),
-		up:     t.experts(p+"ffn_up_exps.weight", c.Experts, c.ExpertFF, c.Hidden),
 		down:   t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF),
+	}
+	if fused := p + "ffn_gate_up_exps.weight"; t.has(fused) {
+		m.gate, m.up = t.halves(fused, c.Experts, c.ExpertFF, c.Hidden)
+	} else {
+		m.gate = t.experts(p+"ffn_gate_exps.weight", c.Experts, c.ExpertFF, c.Hidden)
+		m.up = t.experts(p+"ffn_up_exps.weight", c.Experts, c.ExpertFF, c.Hidden)
 	}
 	if c.SharedFF > 0 {
 		m.shared = t.dense(p, "_shexp", c.Hidden, c.SharedFF)

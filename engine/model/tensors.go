@@ -122,6 +122,29 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 	return out
 }
 
+// halves loads a stack whose experts are each one matrix of rows outputs above
+// another. The halves of all experts are copied together: memory of the size
+// of the tensor, until the backend lets go of it.
+func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower kernel.Weight) {
+	x := t.find(name, cols, 2*rows, experts)
+	if x == nil {
+		return nil, nil
+	}
+	var out [2]kernel.Weight
+	size := len(x.Data) / (2 * experts)
+	for i := range out {
+		part := *x
+		part.Name = name + "[" + strconv.Itoa(i) + "]"
+		part.Data = make([]byte, 0, experts*size)
+		for e := range experts {
+			at := (2*e + i) * size
+			part.Data = append(part.Data, x.Data[at:at+size]...)
+		}
+		out[i] = t.load(&part, experts, rows, cols)
+	}
+	return out[0], out[1]
+}
+
 // vector loads values as float32, of the given shape.
 func (t *tensors) vector(name string, shape ...int) kernel.Buffer {
 	x := t.find(name, shape...)

@@ -82,11 +82,14 @@ func RunTrace(m *Model, cache kernel.Cache, pageTokens int, tokens []int32, top,
 			t.Positions = append(t.Positions, Distribute(last, top))
 		}
 	}
-	for range greedy {
+	for i := range greedy {
 		d := Distribute(last, max(top, 1))
 		next := d.Top[0].ID
 		d.Top = d.Top[:min(top, len(d.Top))]
 		t.Greedy, t.GreedyTokens = append(t.Greedy, d), append(t.GreedyTokens, next)
+		if i+1 == greedy {
+			break // nobody asks what comes after the last token
+		}
 		if err := r.step([]int32{next}); err != nil {
 			return nil, err
 		}

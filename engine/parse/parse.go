@@ -152,17 +152,17 @@ func (p *Parser) InThinking() bool {
 }
 
 // Stop returns why the answer ended and the stop sequence that ended it. It is
-// valid after Done or Finish. A stop sequence wins over everything; a cut in
-// the middle of a call is a cut, whatever calls came before; else an answer
-// with a call wants it run, also if it was cut later.
+// valid after Done or Finish. A cut in the middle of a call is a cut, whatever
+// calls came before; else an answer with a call wants it run, also if a stop
+// sequence or the budget ended it later.
 func (p *Parser) Stop() (reason abi.StopReason, sequence string) {
 	switch {
-	case p.stopped:
-		return abi.StopStopSequence, p.stop
 	case p.cutCall:
 		return abi.StopMaxTokens, ""
 	case p.calls > 0:
 		return abi.StopToolUse, ""
+	case p.stopped:
+		return abi.StopStopSequence, p.stop
 	case p.cut:
 		return abi.StopMaxTokens, ""
 	}

@@ -105,7 +105,7 @@ func TestDistribution(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			const draws = 20000
+			const draws = 10000
 			s := New(c.p, nil)
 			counts := make([]int, len(c.logits))
 			work := make([]float32, len(c.logits))
@@ -387,6 +387,32 @@ func TestValidate(t *testing.T) {
 	if all == nil || strings.Count(all.Error(), "want") != 4 {
 		t.Errorf("error %v, want all four values", all)
 	}
+}
+
+// FuzzSample: whatever the logits, the token exists, is not masked unless all are, and is possible
+// if any is.
+func FuzzSample(f *testing.F) {
+	f.Add([]byte{0, 0, 0x80, 0x7f, 0, 0, 0xc0, 0x7f, 1, 2, 3, 4}, float32(1), float32(0.5), float32(0.1), uint16(2), uint64(3))
+	f.Add(make([]byte, 40), float32(1e-45), float32(1), float32(1), uint16(0), uint64(0))
+	f.Add([]byte{0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0x7f, 0x7f}, float32(math.MaxFloat32), float32(0.9999), float32(0), uint16(0), uint64(1))
+	f.Fuzz(func(t *testing.T, raw []byte, temperature, topP, minP float32, topK uint16, seed uint64) {
+		p := Params{Temperature: temperature, TopP: topP, MinP: minP, TopK: int(topK), Seed: seed}
+		if p.Validate() != nil || len(raw) < 4 {
+			return
+		}
+		var logits []float32
+		possible := false
+		for ; len(raw) >= 4; raw = raw[4:] {
+			x := math.Float32frombits(uint32(raw[0]) | uint32(raw[1])<<8 | uint32(raw[2])<<16 | uint32(raw[3])<<24)
+			logits = append(logits, x)
+			possible = possible || x > minusInf && len(logits) > 1
+		}
+		before := slices.Clone(logits)
+		id := New(p, []int32{0}).Sample(logits)
+		if id < 0 || int(id) >= len(logits) || id == 0 && len(logits) > 1 || possible && !(before[id] > minusInf) {
+			t.Fatalf("%+v of %v: token %d", p, before, id)
+		}
+	})
 }
 
 func TestAllocations(t *testing.T) {

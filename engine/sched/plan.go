@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,10 +14,6 @@ const quantum = 2048
 
 // skippedMax is how many plans a prefill may be passed over before it goes first.
 const skippedMax = 16
-
-// starvedAfter is the multiple of FairWait after which an account of which
-// nothing runs goes first although others were served less.
-const starvedAfter = 10
 
 // Item is a run of tokens that one sequence computes in a step:
 // Tokens[Start:Start+Len].
@@ -38,7 +33,9 @@ type Item struct {
 type Plan struct {
 	// Before is to be done in order before the step, also when there are no Items.
 	Before []kv.StateOp
-	// Items are what the step computes; empty when there is nothing to do.
+	// Items are what the step computes. Empty means that nothing waits and
+	// nothing runs that has a token to compute: there is nothing to do until
+	// Add, Append or Resume.
 	Items []Item
 	// Rows is the sum of their lengths.
 	Rows int
@@ -164,171 +161,6 @@ func (s *Scheduler) preempt(q *Sequence, now time.Time) {
 	s.plan.Preempted = append(s.plan.Preempted, q)
 }
 
-// dropHold gives up the hit of the waiting sequence that arrived last, other
-// than keep. It will look again when it is admitted; Cached stays.
-func (s *Scheduler) dropHold(keep *Sequence) bool {
-	q := s.holders.tail
-	if q != nil && q == keep {
-		q = q.links[inHolders].prev
-	}
-	if q == nil {
-		return false
-	}
-	s.unhold(q)
-	s.pool.Close(&q.table)
-	q.rematch = true
-	s.count.HoldsDropped++
-	return true
-}
-
-// unhold takes a sequence out of the list of holders, if it is in it.
-func (s *Scheduler) unhold(q *Sequence) {
-	if q.links[inHolders].in {
-		s.holders.remove(q)
-		s.heldPages -= len(q.table.Pages)
-	}
-}
-
-// admit gives slots to waiting sequences while the first in line fits.
-func (s *Scheduler) admit(now time.Time) {
-	if s.waiting == 0 {
-		return
-	}
-	s.reserved = 0
-	for _, q := range s.running {
-		s.reserved += max(0, s.pool.PagesFor(len(q.Tokens))-len(q.table.Pages))
-	}
-	for s.waiting > 0 {
-		q, entitled := s.next(now)
-		if !s.fits(q) && !s.makeRoom(q, entitled, now) {
-			return
-		}
-		s.start(q, now)
-	}
-}
-
-// next is the first in line: of the account served least, or of one that
-// had to wait much longer than FairWait with nothing running, which newcomers
-// that were served less could else keep waiting for ever. entitled says that
-// others must make room for it.
-func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
-	if a := s.slotless.head; a != nil && now.Sub(a.since) >= starvedAfter*s.config.FairWait {
-		return a.queue.head, true
-	}
-	a := s.heap[0]
-	return a.queue.head, a.running == 0 && now.Sub(a.since) >= s.config.FairWait
-}
-
-// fits says whether a waiting sequence can start: there is a slot, a state,
-// and pages for all its tokens and one more, beside what the running ones
-// need for theirs and a page each to go on.
-func (s *Scheduler) fits(q *Sequence) bool {
-	if len(s.running) >= s.config.SequencesMax || s.hybrid && s.pool.StatesAvailable() == 0 {
-		return false
-	}
-	need := s.need(q)
-	if len(s.running) > 0 {
-		need += s.reserved + len(s.running)
-	}
-	return need <= s.pool.PagesAvailable()
-}
-
-func (s *Scheduler) need(q *Sequence) int {
-	return min(s.pool.PagesFor(len(q.Tokens)+1), s.pool.Config().Pages) - len(q.table.Pages)
-}
-
-// makeRoom makes a sequence fit that does not, by giving up the hits of others
-// that wait; for an account that is entitled to a slot also by preempting from
-// accounts that have several. Where nothing runs it always succeeds.
-func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
-	if len(s.running) == 0 {
-		for !s.fits(q) {
-			if !s.dropHold(q) {
-				panic(fmt.Sprintf("sched: %d tokens do not fit an idle pool: %+v", len(q.Tokens), s.pool.Stats()))
-			}
-		}
-		return true
-	}
-	slot := len(s.running) < s.config.SequencesMax
-	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.heldPages {
-		for !s.fits(q) && s.dropHold(q) {
-			// What a hold kept stays cached until the pages are needed.
-		}
-		if s.fits(q) {
-			return true
-		}
-	}
-	if !entitled || !s.couldFit(q) {
-		return false
-	}
-	for !s.fits(q) {
-		victim := s.victim(2)
-		if victim == nil {
-			return false
-		}
-		s.count.PreemptedFair++
-		s.reserved -= max(0, s.pool.PagesFor(len(victim.Tokens))-len(victim.table.Pages))
-		s.preempt(victim, now)
-	}
-	return true
-}
-
-// couldFit says whether preempting all but the first of each account would
-// give enough pages, as far as sharing between them does not deceive it.
-func (s *Scheduler) couldFit(q *Sequence) bool {
-	pages := s.pool.PagesAvailable()
-	for i, r := range s.running {
-		first := !slices.ContainsFunc(s.running[:i], func(o *Sequence) bool { return o.account == r.account })
-		if !first {
-			pages += len(r.table.Pages)
-		}
-	}
-	return s.need(q) <= pages
-}
-
-// start gives a waiting sequence a slot, its state and the pages of its hit.
-func (s *Scheduler) start(q *Sequence, now time.Time) {
-	a := q.account
-	s.virtual = max(s.virtual, a.counter)
-	a.running++ // before dequeue, which places the account
-	s.dequeue(q, now)
-	q.phase = phaseRunning
-	q.fresh = false
-	if q.Started.IsZero() {
-		q.Started = now
-	}
-	if q.rematch {
-		q.computed, _ = s.pool.Open(&q.table, q.Namespace, q.Tokens)
-		q.rematch = false
-	} else {
-		q.computed = q.Cached
-	}
-	if s.hybrid {
-		s.takeState(q)
-	}
-	s.reserved += max(0, s.pool.PagesFor(len(q.Tokens))-len(q.table.Pages))
-	at, _ := slices.BinarySearchFunc(s.running, q.order, func(r *Sequence, order uint64) int {
-		return int(int64(r.order) - int64(order))
-	})
-	s.running = slices.Insert(s.running, at, q)
-}
-
-// takeState gets a slot; fits has counted one. A second look at the prefix
-// cache may hold the very snapshot that was counted: then it has to go.
-func (s *Scheduler) takeState(q *Sequence) {
-	op, err := s.pool.TakeState(&q.table)
-	if errors.Is(err, kv.ErrNoState) {
-		s.pool.Close(&q.table)
-		s.pool.Open(&q.table, q.Namespace, nil)
-		q.computed = 0
-		op, err = s.pool.TakeState(&q.table)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("sched: no state for an admitted sequence: %v, %+v", err, s.pool.Stats()))
-	}
-	s.plan.Before = append(s.plan.Before, op)
-}
-
 // planPrefills hands the rest of the step to prefills in pieces.
 func (s *Scheduler) planPrefills(now time.Time) {
 	budget := s.config.StepTokensMax - s.rows
@@ -391,64 +223,4 @@ func (s *Scheduler) piece(q *Sequence, budget int) int {
 		end = end / Align * Align
 	}
 	return max(0, end-q.computed)
-}
-
-// Commit says that the step was computed. Positions advance, full pages enter
-// the prefix cache, and what it returns is to be done, in order, before
-// anything else touches the states: snapshots. The slice is valid until the
-// next Commit. Sequences finished or paused since Plan are left out; for a
-// paused one Append may still be called with what its logits gave.
-func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
-	if p != &s.plan {
-		panic("sched: Commit of a foreign plan")
-	}
-	s.open = false
-	s.after = s.after[:0]
-	for i := range p.Items {
-		q, n := p.Items[i].Seq, p.Items[i].Len
-		if !q.planned {
-			continue
-		}
-		q.planned = false
-		s.countRows(q, n)
-		q.computed += n
-		q.Peak = max(q.Peak, q.computed)
-		if s.hybrid {
-			s.snapshot(q)
-		} else {
-			s.pool.Index(&q.table, q.Tokens, q.computed)
-		}
-	}
-	return s.after
-}
-
-func (s *Scheduler) countRows(q *Sequence, n int) {
-	if n == 1 && q.computed >= q.Prompt && q.computed >= q.Peak {
-		s.count.DecodeTokens++
-		return
-	}
-	s.count.PrefillTokens += int64(n)
-	s.count.RecomputedTokens += int64(max(0, min(n, q.Peak-q.computed)))
-}
-
-// snapshot takes one where the sequence asked for it, and moves one along
-// with what it generates. Pages become findable with their snapshot only.
-func (s *Scheduler) snapshot(q *Sequence) {
-	_, cut := slices.BinarySearch(q.cuts, q.computed)
-	every := s.config.DecodeSnapshotTokens
-	rolling := !cut && every > 0 && q.computed > q.Prompt && q.computed%every == 0
-	if !cut && !rolling {
-		return
-	}
-	if rolling && q.rolling > 0 {
-		s.pool.DropSnapshot(&q.table, q.rolling)
-		q.rolling = 0
-	}
-	op, ok := s.pool.Snapshot(&q.table, q.Tokens, q.computed)
-	if ok {
-		s.after = append(s.after, op)
-	}
-	if ok && rolling {
-		q.rolling = q.computed
-	}
 }

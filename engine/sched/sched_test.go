@@ -288,100 +288,6 @@ func TestTwoTurns(t *testing.T) {
 	}
 }
 
-// TestFloodDoesNotDelayOthers: one account has 1000 requests waiting and all
-// slots; the first request of another starts within FairWait and some steps,
-// with long and short generations, and with a pool full of the flood's pages.
-func TestFloodDoesNotDelayOthers(t *testing.T) {
-	for _, tc := range []struct{ pages, prompt, most int }{{2000, 30, 5}, {2000, 30, 3000}, {2000, 3000, 50}, {100, 200, 190}} {
-		b := newBench(t, tc.pages, 0, nil)
-		for range 1000 {
-			b.add("flood", tc.prompt, tc.most)
-		}
-		for range 100 {
-			b.step()
-		}
-		q := b.add("other", 300, 5)
-		got := b.until(100, started(q))
-		if limit := int(50*time.Millisecond/stepTime) + 12; got > limit {
-			t.Errorf("%+v: first token after %d steps, want at most %d", tc, got, limit)
-		}
-		if q.Started.Sub(q.Arrived) > 50*time.Millisecond+stepTime {
-			t.Errorf("%+v: started after %v", tc, q.Started.Sub(q.Arrived))
-		}
-		b.until(50, ended(q))
-	}
-}
-
-// TestServiceIsEqual: two accounts that always want more get the same service,
-// whatever their requests look like.
-func TestServiceIsEqual(t *testing.T) {
-	b := newBench(t, 4000, 0, nil)
-	for range 300 {
-		b.add("large", 900, 20)
-		b.add("small", 60, 20)
-		b.add("small", 60, 20)
-		b.add("small", 60, 20)
-	}
-	service := map[string]int{}
-	for range 1500 {
-		for _, it := range b.step() {
-			service[it.Seq.Account] += int(cost(it.Len))
-		}
-	}
-	if d := service["large"] - service["small"]; d > 6000 || d < -6000 || service["small"] < 20_000 {
-		t.Errorf("service %v", service)
-	}
-}
-
-// TestNobodyStarves: a stream of newcomers, each served less than everyone
-// before, never keeps an account with much behind it from its turn: neither
-// from a slot, nor, when it has one, from prefill.
-func TestNobodyStarves(t *testing.T) {
-	b := newBench(t, 4000, 0, nil)
-	heavy := b.add("heavy", 20_000, 1)
-	b.until(1000, ended(heavy))
-	b.add("friend", 10, 1000) // keeps the account's debt meaningful
-	next := b.add("heavy", 2000, 3)
-	for n := 0; len(next.Tokens) < next.Prompt+next.Max; n++ {
-		if n > 1500 {
-			t.Fatalf("starved: computed %d of %d, %+v", next.Computed(), len(next.Tokens), b.s.Stats())
-		}
-		for b.s.Stats().Waiting < 8 {
-			b.add(fmt.Sprint("newcomer", b.ids), 200, 3)
-		}
-		b.step()
-	}
-	if n := b.s.Stats().Accounts; n > 20+idleAccountsMax {
-		t.Errorf("%d accounts are remembered", n)
-	}
-}
-
-func TestIdleAccountsAreForgotten(t *testing.T) {
-	b := newBench(t, 400, 0, nil)
-	for range 3 * idleAccountsMax {
-		q := b.add(fmt.Sprint("account", b.ids), 20, 1)
-		b.until(5, ended(q))
-	}
-	if n := b.s.Stats().Accounts; n > idleAccountsMax {
-		t.Errorf("%d accounts are remembered", n)
-	}
-}
-
-func TestFirstComeFirstServedWithinAccount(t *testing.T) {
-	b := newBench(t, 400, 0, nil)
-	var all []*Sequence
-	for i := range 30 {
-		all = append(all, b.add("a", 20+i*7%50, 4))
-	}
-	b.until(500, ended(all[29]))
-	b.until(50, func() bool { return b.s.Stats().Running == 0 })
-	for i := 1; i < len(all); i++ {
-		if all[i].Started.Before(all[i-1].Started) {
-			t.Errorf("sequence %d started before the one ahead of it", all[i].ID)
-		}
-	}
-}
-
 // TestFirstArrivalIsNeverPreempted: the pool holds the largest sequence and
 // little more, all grow at once, several accounts compete; the running
 // sequence that arrived first never yields for pages, and all complete.
@@ -416,31 +322,6 @@ func TestFirstArrivalIsNeverPreempted(t *testing.T) {
 	}
 }
 
-// TestPagesComeFromWhoRunsMost: when pages run out, an account with one
-// sequence, though the latest to arrive, does not pay for one with three.
-func TestPagesComeFromWhoRunsMost(t *testing.T) {
-	b := newBench(t, 40, 0, nil)
-	var flood []*Sequence
-	for range 3 {
-		flood = append(flood, b.add("flood", 100, 300))
-	}
-	b.step()
-	only := b.add("other", 100, 100)
-	b.until(5, started(only))
-	b.until(400, func() bool {
-		if slices.Contains(b.s.plan.Preempted, only) {
-			t.Fatal("the only sequence of its account was preempted")
-		}
-		return ended(only)()
-	})
-	if b.s.Stats().Preempted == 0 {
-		t.Fatal("nothing was preempted: the test shows nothing")
-	}
-	for _, q := range flood {
-		b.until(1000, ended(q))
-	}
-}
-
 // TestAdmissionLeavesRoom: a sequence is not started into pages that those
 // which run will need at once, only to be preempted.
 func TestAdmissionLeavesRoom(t *testing.T) {
@@ -451,30 +332,6 @@ func TestAdmissionLeavesRoom(t *testing.T) {
 	b.until(200, ended(late))
 	if st := b.s.Stats(); st.Preempted != 0 || late.Started.Before(grows.Started.Add(59*stepTime)) {
 		t.Errorf("started after %v, %+v", late.Started.Sub(grows.Started), st)
-	}
-}
-
-// TestAbsenceSavesNothingUp: an account that was away while another worked
-// alone shares from then on; it does not catch up first.
-func TestAbsenceSavesNothingUp(t *testing.T) {
-	b := newBench(t, 4000, 0, nil)
-	for range 600 {
-		b.add("steady", 400, 20)
-	}
-	for range 1000 {
-		b.step()
-	}
-	for range 300 {
-		b.add("returns", 400, 20)
-	}
-	service := map[string]int{}
-	for range 400 {
-		for _, it := range b.step() {
-			service[it.Seq.Account] += int(cost(it.Len))
-		}
-	}
-	if s, r := service["steady"], service["returns"]; s < 7000 || s < r*2/3 || r < s*2/3 {
-		t.Errorf("service %v", service)
 	}
 }
 

@@ -306,6 +306,9 @@ func (m *sim) checkPlan(p *Plan) error {
 	if c := m.s.config; rows != p.Rows || rows > c.StepTokensMax || decodes > 0 && prefill > c.ChunkTokens {
 		return fmt.Errorf("%d rows, says %d, %d of prefill beside %d decodes", rows, p.Rows, prefill, decodes)
 	}
+	if st := m.s.Stats(); len(p.Items) == 0 && st.Running+st.Waiting > 0 {
+		return fmt.Errorf("an empty plan, but %+v", st)
+	}
 	for _, q := range p.Preempted {
 		if c := m.find(q); c != nil {
 			c.upset = true

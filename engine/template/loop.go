@@ -65,7 +65,8 @@ func (l *loop) call(name string, args []*exec.Value) (*exec.Value, error) {
 	case name == "cycle" && len(args) > 0:
 		return args[l.index%len(args)], nil
 	case name == "changed":
-		same := l.changed != nil && equalLists(l.changed, args)
+		budget := comparisonMax
+		same := l.changed != nil && equalLists(l.changed, args, &budget)
 		l.changed = append(list{}, args...)
 		return boolean(!same), nil
 	}

@@ -29,10 +29,13 @@ env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extens
 env.filters["tojson"] = tojson
 env.globals["raise_exception"] = raise_exception
 sys.stdin.reconfigure(encoding="utf-8")
-results = []
+results, parsed = [], {}
 for case in json.load(sys.stdin):
     try:
-        results.append({"out": env.from_string(case["template"]).render(**case["vars"])})
+        source = case["template"]
+        if source not in parsed:
+            parsed[source] = env.from_string(source)
+        results.append({"out": parsed[source].render(**case["vars"])})
     except Exception as e:
         results.append({"error": type(e).__name__ + ": " + str(e)})
 sys.stdout.reconfigure(encoding="utf-8")

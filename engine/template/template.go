@@ -39,7 +39,7 @@ const (
 	// sourceMax is the largest template accepted, in bytes.
 	sourceMax = 256 << 10
 	// stepsMax bounds the statements, loop rounds and calls of one rendering.
-	stepsMax = 20_000_000
+	stepsMax = 3_000_000
 	// outputMax bounds the prompt and every string that a template builds, in bytes.
 	outputMax = 64 << 20
 	// callDepthMax bounds macros that call each other.
@@ -141,7 +141,7 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 	defer r.release()
 	defer func() {
 		if p := recover(); p != nil {
-			prompt, err = "", fmt.Errorf("chat template: %v", p)
+			prompt, err = "", panicError(p)
 		}
 	}()
 	scope, err := in.context()
@@ -156,6 +156,14 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 		return "", renderError(err)
 	}
 	return string(r.out), nil
+}
+
+// panicError makes an error of a panic, inside gonja or over a limit.
+func panicError(p any) error {
+	if err, ok := p.(error); ok {
+		return fmt.Errorf("chat template: %w", err)
+	}
+	return fmt.Errorf("chat template: %v", p)
 }
 
 var evaluatorConfig = config.New()

@@ -24,6 +24,9 @@ var defaultJSON = jsonStyle{item: ", ", key: ": "}
 
 // appendJSON writes v as Python's json.dumps would.
 func (s *jsonStyle) appendJSON(b []byte, v *exec.Value, depth int) ([]byte, error) {
+	if len(b) > outputMax {
+		return nil, fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax)
+	}
 	switch x := v.Interface().(type) {
 	case string:
 		return s.appendString(b, x), nil

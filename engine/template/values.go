@@ -98,20 +98,7 @@ func found(v *exec.Value, ok bool) (*exec.Value, bool) {
 }
 
 // String prints as Python's repr of a dict.
-func (o object) String() string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quotePython(m.key))
-		b.WriteString(": ")
-		b.WriteString(repr(m.val))
-	}
-	b.WriteByte('}')
-	return b.String()
-}
+func (o object) String() string { return repr(exec.AsValue(o)) }
 
 // GetItem returns the element at an index, counted from the end when negative.
 func (l list) GetItem(key any) (*exec.Value, bool) {
@@ -126,29 +113,13 @@ func (l list) GetItem(key any) (*exec.Value, bool) {
 }
 
 // String prints as Python's repr of a list.
-func (l list) String() string { return "[" + joinReprs(l) + "]" }
+func (l list) String() string { return repr(exec.AsValue(l)) }
 
 // GetItem returns the element at an index, as for a list.
 func (t tuple) GetItem(key any) (*exec.Value, bool) { return list(t).GetItem(key) }
 
 // String prints as Python's repr of a tuple.
-func (t tuple) String() string {
-	if len(t) == 1 {
-		return "(" + repr(t[0]) + ",)"
-	}
-	return "(" + joinReprs(t) + ")"
-}
-
-func joinReprs(items []*exec.Value) string {
-	var b strings.Builder
-	for i, v := range items {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(repr(v))
-	}
-	return b.String()
-}
+func (t tuple) String() string { return repr(exec.AsValue(t)) }
 
 func (none) String() string { return "None" }
 
@@ -178,10 +149,54 @@ func (x float) String() string {
 
 // repr is Python's repr, which lists and mappings use for their elements.
 func repr(v *exec.Value) string {
-	if s, ok := v.Interface().(string); ok {
-		return quotePython(s)
+	var b strings.Builder
+	writeRepr(&b, v)
+	return b.String()
+}
+
+// writeRepr panics with ErrLimit when the text gets too long: a value that
+// holds itself many times over is small in memory only. Render recovers.
+func writeRepr(b *strings.Builder, v *exec.Value) {
+	if b.Len() > outputMax {
+		panic(fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax))
 	}
-	return v.String()
+	switch x := v.Interface().(type) {
+	case string:
+		b.WriteString(quotePython(x))
+	case object:
+		b.WriteByte('{')
+		for i, m := range x {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(quotePython(m.key))
+			b.WriteString(": ")
+			writeRepr(b, m.val)
+		}
+		b.WriteByte('}')
+	case list:
+		b.WriteByte('[')
+		writeReprs(b, x)
+		b.WriteByte(']')
+	case tuple:
+		b.WriteByte('(')
+		writeReprs(b, x)
+		if len(x) == 1 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(')')
+	default:
+		b.WriteString(v.String())
+	}
+}
+
+func writeReprs(b *strings.Builder, items []*exec.Value) {
+	for i, v := range items {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		writeRepr(b, v)
+	}
 }
 
 // quotePython is Python's repr of a string.
@@ -430,8 +445,20 @@ func sequence(v *exec.Value) (list, bool) {
 	return out, true
 }
 
+// comparisonMax bounds the values looked at by one comparison.
+const comparisonMax = 1_000_000
+
 // equal is Python's ==.
 func equal(a, b *exec.Value) bool {
+	budget := comparisonMax
+	return equalWithin(a, b, &budget)
+}
+
+// equalWithin panics with ErrLimit when the budget is spent, as writeRepr does.
+func equalWithin(a, b *exec.Value, budget *int) bool {
+	if *budget--; *budget < 0 {
+		panic(fmt.Errorf("%w: a comparison of more than %d values", ErrLimit, comparisonMax))
+	}
 	switch x := a.Interface().(type) {
 	case string:
 		y, ok := b.Interface().(string)
@@ -440,7 +467,7 @@ func equal(a, b *exec.Value) bool {
 		return isNone(b)
 	case object:
 		y, ok := b.Interface().(object)
-		return ok && equalObjects(x, y)
+		return ok && equalObjects(x, y, budget)
 	}
 	if isUndefined(a) || isUndefined(b) {
 		return isUndefined(a) && isUndefined(b)
@@ -451,30 +478,30 @@ func equal(a, b *exec.Value) bool {
 	if a.IsList() && b.IsList() && !isMapping(b) {
 		x, _ := sequence(a)
 		y, _ := sequence(b)
-		return equalLists(x, y)
+		return equalLists(x, y, budget)
 	}
-	return a == b || a.Interface() == b.Interface()
+	return a == b
 }
 
-func equalObjects(x, y object) bool {
+func equalObjects(x, y object, budget *int) bool {
 	if len(x) != len(y) {
 		return false
 	}
 	for _, m := range x {
 		v, ok := y.get(m.key)
-		if !ok || !equal(m.val, v) {
+		if !ok || !equalWithin(m.val, v, budget) {
 			return false
 		}
 	}
 	return true
 }
 
-func equalLists(x, y list) bool {
+func equalLists(x, y list, budget *int) bool {
 	if len(x) != len(y) {
 		return false
 	}
 	for i := range x {
-		if !equal(x[i], y[i]) {
+		if !equalWithin(x[i], y[i], budget) {
 			return false
 		}
 	}
@@ -523,8 +550,9 @@ func contains(v, item *exec.Value) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("%s is not iterable", typeName(v))
 	}
+	budget := comparisonMax
 	for _, e := range items {
-		if equal(e, item) {
+		if equalWithin(e, item, &budget) {
 			return true, nil
 		}
 	}

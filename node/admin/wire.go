@@ -11,7 +11,7 @@ import (
 	"corenode/actors/account"
 	"corenode/node/store"
 	"corenode/wasm/abi"
-	"corenode/wasm/tariff"
+	"corenode/wasm/builtin"
 )
 
 // Account is an account as the API shows it.
@@ -137,7 +137,7 @@ func (a Amount) nano(field string) (abi.Nano, error) {
 	case a.USD == "":
 		return 0, nil
 	}
-	amount, err := tariff.ParseUSD(a.USD)
+	amount, err := builtin.ParseUSD(a.USD)
 	if err != nil {
 		return 0, invalid(fmt.Errorf("%s.usd is %q, want dollars such as \"12.50\" with at most nine decimals", field, a.USD))
 	}
@@ -169,7 +169,7 @@ func showAccount(a account.Account, money store.Money) Account {
 		ID: a.ID, Name: a.Name, Unlimited: a.Unlimited, Disabled: a.Disabled, Concurrency: a.Concurrency,
 		TokensPerMinute: a.TokensPerMinute, Models: models, Created: a.Created,
 		BalanceNanoUSD: money.Balance, HeldNanoUSD: money.Held,
-		BalanceUSD: tariff.FormatUSD(money.Balance), HeldUSD: tariff.FormatUSD(money.Held),
+		BalanceUSD: builtin.FormatUSD(money.Balance), HeldUSD: builtin.FormatUSD(money.Held),
 	}
 }
 
@@ -181,7 +181,7 @@ func showKey(k account.Key, secret string) Key {
 func showEntry(e account.Entry) Entry {
 	shown := Entry{
 		ID: e.ID, Kind: e.Kind, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: e.Time,
-		AmountNanoUSD: e.Amount, AmountUSD: tariff.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
+		AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
 		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Note: e.Note,
 	}
 	if e.Kind != account.TopUp {

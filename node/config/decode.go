@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"corenode/wasm/tariff"
+	"corenode/wasm/builtin"
 )
 
 // place is where a value came from.
@@ -265,7 +265,7 @@ func parseFloat(text string) (float64, error) {
 }
 
 func parsePrice(text string) (Price, error) {
-	n, err := tariff.ParsePrice(text)
+	n, err := builtin.ParsePrice(text)
 	return Price(n), err
 }
 

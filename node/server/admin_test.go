@@ -134,6 +134,10 @@ func TestMetricsAreWhatPrometheusReads(t *testing.T) {
 	}
 	n.post("{")
 	n.raw(request("POST", "/v1/messages", ask))
+	for range 6 {
+		n.s.ObserveGap(3 * time.Millisecond)
+	}
+	n.s.ObserveStep(64, 3, 2*time.Millisecond)
 	scrape := func() string {
 		return n.adminRaw(strings.Replace(request("GET", "/metrics", ""), "Host: node", "Host: localhost", 1)).body
 	}
@@ -147,7 +151,8 @@ func TestMetricsAreWhatPrometheusReads(t *testing.T) {
 		`corenode_requests_total{route="count_tokens",status="429",kind="rate_limited"} 0`,
 		`corenode_tokens_total{kind="prefill"} 9`, `corenode_tokens_total{kind="cached"} 3`, `corenode_tokens_total{kind="decode"} 6`,
 		`corenode_pages{state="free"} 17`, "# TYPE corenode_ttft_seconds histogram", "corenode_ttft_seconds_count 3",
-		"corenode_itl_seconds_count 6", "corenode_queue_seconds_count 3", "corenode_prefill_seconds_count 3", "corenode_decode_seconds_count 3",
+		"corenode_itl_seconds_count 6", "corenode_step_seconds_count 1", `corenode_step_rows_total{kind="prefill"} 64`, `corenode_step_rows_total{kind="decode"} 3`,
+		"corenode_queue_seconds_count 3", "corenode_prefill_seconds_count 3", "corenode_decode_seconds_count 3",
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("missing: %s", want)

@@ -48,6 +48,9 @@ func (s *Snapshot) Lookup(secret string) (account.Key, account.Account, bool) {
 }
 
 func (s *Snapshot) lookup(secret string, now time.Time) (account.Key, account.Account, bool) {
+	if s == nil {
+		return account.Key{}, account.Account{}, false
+	}
 	hash := sha256.Sum256([]byte(secret))
 	e, ok := s.keys[hash]
 	// The map finds by hash, which an attacker cannot steer; the comparison that
@@ -68,6 +71,9 @@ func (s *Snapshot) lookup(secret string, now time.Time) (account.Key, account.Ac
 // was made.
 func (s *Snapshot) Used() map[string]time.Time {
 	used := map[string]time.Time{}
+	if s == nil {
+		return used
+	}
 	for _, e := range s.keys {
 		if sec := e.used.Load(); sec != 0 {
 			used[e.key.ID] = time.Unix(sec, 0)
@@ -82,7 +88,7 @@ type Directory struct {
 	current atomic.Pointer[Snapshot]
 }
 
-// NewDirectory starts with one snapshot.
+// NewDirectory starts with one snapshot; nil knows no key.
 func NewDirectory(s *Snapshot) *Directory {
 	d := &Directory{}
 	d.current.Store(s)

@@ -67,8 +67,12 @@ func doubleFramed(h *fasthttp.RequestHeader) bool {
 // isJSON accepts what says nothing about its type: our only type is JSON.
 func isJSON(contentType []byte) bool {
 	media, _, _ := bytes.Cut(contentType, []byte{';'})
-	media = bytes.ToLower(bytes.TrimSpace(media))
-	return len(media) == 0 || string(media) == "application/json" ||
+	media = bytes.TrimSpace(media)
+	if len(media) == 0 || string(media) == "application/json" {
+		return true
+	}
+	media = bytes.ToLower(media)
+	return string(media) == "application/json" ||
 		bytes.HasPrefix(media, []byte("application/")) && bytes.HasSuffix(media, []byte("+json"))
 }
 

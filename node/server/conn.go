@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -30,12 +32,68 @@ const (
 type listener struct {
 	net.Listener
 	s        *Server
-	open     atomic.Int64
 	refusing chan struct{}
+	once     sync.Once
 }
 
 func newListener(ln net.Listener, s *Server) *listener {
-	return &listener{Listener: ln, s: s, refusing: make(chan struct{}, refusalsMax)}
+	l := &listener{Listener: ln, s: s, refusing: make(chan struct{}, refusalsMax)}
+	s.conns.listening(l)
+	return l
+}
+
+// Close stops accepting, once: both a drain and fasthttp close it.
+func (l *listener) Close() (err error) {
+	l.once.Do(func() { err = l.Listener.Close() })
+	return err
+}
+
+// connections are the listeners and the open connections of the public side.
+type connections struct {
+	mu        sync.Mutex
+	listeners []*listener        // Guarded by mu
+	open      map[*conn]struct{} // Guarded by mu; at most ConnectionsMax
+}
+
+func (cs *connections) listening(l *listener) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.listeners = append(cs.listeners, l)
+}
+
+// add takes a connection in if there are fewer than max.
+func (cs *connections) add(c *conn, max int) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.open) >= max {
+		return false
+	}
+	cs.open[c] = struct{}{}
+	return true
+}
+
+func (cs *connections) remove(c *conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.open, c)
+}
+
+// finish closes the listeners and ends every connection that waits for a
+// request; one that is answering ends after its answer. A read that began
+// before finished was set is woken by the deadline, one that begins later sees
+// finished.
+func (cs *connections) finish() error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	var errs []error
+	for _, l := range cs.listeners {
+		errs = append(errs, l.Close())
+	}
+	for c := range cs.open {
+		c.finished.Store(true)
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+	return errors.Join(errs...)
 }
 
 // Accept returns the next connection within the bound; those over it are
@@ -49,10 +107,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			keepAlive(tcp)
 		}
-		if l.open.Add(1) <= int64(l.s.cfg.ConnectionsMax) {
-			return &conn{Conn: c, closed: func() { l.open.Add(-1) }}, nil
+		accepted := &conn{Conn: c, socket: descriptor(c), of: &l.s.conns}
+		if l.s.conns.add(accepted, l.s.cfg.ConnectionsMax) {
+			return accepted, nil
 		}
-		l.open.Add(-1)
 		l.refuse(c)
 	}
 }
@@ -95,6 +153,26 @@ func overcrowded() []byte {
 		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
 }
 
+// wait returns when every connection is closed, lingering ones included, or
+// with the error of ctx. fasthttp stops counting one before it closes it.
+func (cs *connections) wait(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		cs.mu.Lock()
+		open := len(cs.open)
+		cs.mu.Unlock()
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d connections are still open: %w", open, ctx.Err())
+		}
+	}
+}
+
 // conn is one public connection. linger and finished are set by the goroutine
 // that serves it.
 type conn struct {
@@ -105,7 +183,8 @@ type conn struct {
 	// for a request finds its end.
 	finished atomic.Bool
 	once     sync.Once
-	closed   func() // may be nil
+	socket   int          // for the watcher, -1 without; valid until Close
+	of       *connections // where it is counted; may be nil
 }
 
 // Read refuses to begin another request once the connection is finished.
@@ -124,8 +203,8 @@ func (c *conn) Close() error {
 			c.drain(unread)
 		}
 		err = c.Conn.Close()
-		if c.closed != nil {
-			c.closed()
+		if c.of != nil {
+			c.of.remove(c)
 		}
 	})
 	return err
@@ -148,10 +227,9 @@ func (c *conn) drain(unread int64) {
 	}
 }
 
-// fd returns the socket's descriptor for the watcher, or -1 where there is
-// none. It is valid while the connection's goroutine has not closed it.
-func (c *conn) fd() int {
-	sc, ok := c.Conn.(syscall.Conn)
+// descriptor returns a socket's number for the watcher, or -1 where there is none.
+func descriptor(c net.Conn) int {
+	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return -1
 	}

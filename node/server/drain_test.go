@@ -90,6 +90,36 @@ func TestDrainDeadline(t *testing.T) {
 	}
 }
 
+// Connections without a request do not hold up a drain: neither fresh ones, nor
+// idle ones, nor one that stopped in the middle of its headers.
+func TestDrainEndsIdleConnections(t *testing.T) {
+	n := start(t, Config{ReadTimeout: time.Hour, IdleTimeout: time.Hour}, newFakeBackend(say("x")))
+	idle, half, fresh := n.dial(), n.dial(), n.dial()
+	if _, err := io.WriteString(idle, request("GET", "/healthz", "")); err != nil {
+		t.Fatal(err)
+	}
+	read(t, bufio.NewReader(idle), "GET")
+	if _, err := io.WriteString(half, "POST /v1/mess"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "all accepted", func() bool {
+		n.s.conns.mu.Lock()
+		defer n.s.conns.mu.Unlock()
+		return len(n.s.conns.open) == 3
+	})
+	if err := n.s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []net.Conn{idle, half, fresh} {
+		if _, err := io.Copy(io.Discard, c); err != nil {
+			t.Errorf("not closed in order: %v", err)
+		}
+	}
+	if open := len(n.s.conns.open); open != 0 {
+		t.Errorf("%d connections are counted as open", open)
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	_, err := New(Config{BodyMax: 10, BodiesMax: 5, KeepAlive: -1, PreparesMax: -1}, Deps{})
 	for _, want := range []string{"BodiesMax", "KeepAlive", "PreparesMax", "Backend", "Catalog", "Keys"} {

@@ -263,7 +263,7 @@ func (x *exchange) takeOff() bool {
 type flights struct {
 	mu   sync.Mutex
 	n    int           // Guarded by mu
-	idle chan struct{} // Guarded by mu; closed and replaced when n falls to 0
+	idle chan struct{} // Guarded by mu; made by who waits, closed when n falls to 0
 }
 
 func (f *flights) add() {
@@ -274,9 +274,9 @@ func (f *flights) add() {
 
 func (f *flights) done() {
 	f.mu.Lock()
-	if f.n--; f.n == 0 {
+	if f.n--; f.n == 0 && f.idle != nil {
 		close(f.idle)
-		f.idle = make(chan struct{})
+		f.idle = nil
 	}
 	f.mu.Unlock()
 }
@@ -294,6 +294,9 @@ func (f *flights) wait(ctx context.Context) bool {
 	if f.n == 0 {
 		f.mu.Unlock()
 		return true
+	}
+	if f.idle == nil {
+		f.idle = make(chan struct{})
 	}
 	idle := f.idle
 	f.mu.Unlock()

@@ -24,6 +24,9 @@ type metrics struct {
 	panics, connectionsRefused                *vm.Counter
 
 	ttft, itl, queue, prefill, decode, total *histogram
+
+	steps    *histogram     // time of one forward pass
+	stepRows [2]*vm.Counter // rows computed: prefill, decode
 }
 
 const (
@@ -50,6 +53,9 @@ func newMetrics(s *Server) *metrics {
 	m.prefill = m.histogram("corenode_prefill_seconds", secondsBuckets)
 	m.decode = m.histogram("corenode_decode_seconds", secondsBuckets)
 	m.total = m.histogram("corenode_request_seconds", secondsBuckets)
+	m.steps = m.histogram("corenode_step_seconds", gapBuckets)
+	m.stepRows[0] = m.set.NewCounter(`corenode_step_rows_total{kind="prefill"}`)
+	m.stepRows[1] = m.set.NewCounter(`corenode_step_rows_total{kind="decode"}`)
 	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.flights.count()) })
 	m.set.NewGauge("corenode_body_bytes", func() float64 { return float64(s.bodies.used.Load()) })
 	m.set.NewGauge("corenode_draining", func() float64 {

@@ -42,6 +42,7 @@ type Server struct {
 	bodies  budget
 	gate    gate
 	flights flights
+	conns   connections
 
 	draining  atomic.Bool
 	abort     chan struct{} // closed when a drain's deadline has passed
@@ -61,7 +62,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.bodies.max = cfg.BodiesMax
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}
-	s.flights.idle = make(chan struct{})
+	s.conns.open = map[*conn]struct{}{}
 	s.metrics = newMetrics(s)
 	s.watcher = newWatcher(cfg.WatchEvery)
 	s.public = s.newPublic()
@@ -124,10 +125,15 @@ func (s *Server) Drain(ctx context.Context) error {
 	if !s.flights.wait(grace) {
 		return fmt.Errorf("drain: %d requests did not end within %s of the deadline", s.flights.count(), s.cfg.DrainGrace)
 	}
-	if err := s.public.ShutdownWithContext(grace); err != nil {
+	if err := s.shutPublic(grace); err != nil {
 		return fmt.Errorf("drain: close connections: %w", err)
 	}
 	return nil
+}
+
+// shutPublic closes the public listeners and waits for the connections to end.
+func (s *Server) shutPublic(ctx context.Context) error {
+	return errors.Join(s.conns.finish(), s.public.ShutdownWithContext(ctx), s.conns.wait(ctx))
 }
 
 func (s *Server) abortAll() { s.abortOnce.Do(func() { close(s.abort) }) }
@@ -139,7 +145,7 @@ func (s *Server) Close() error {
 	s.abortAll()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainGrace)
 	defer cancel()
-	err := errors.Join(s.public.ShutdownWithContext(ctx), s.admin.ShutdownWithContext(ctx))
+	err := errors.Join(s.shutPublic(ctx), s.admin.ShutdownWithContext(ctx))
 	s.closeOnce.Do(s.watcher.stop)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -35,12 +36,11 @@ type answer struct {
 	settleErr *abi.Error
 
 	// What follows is used by WriteTo only.
-	out       io.Writer
-	frame     []byte
-	started   bool // message_start has left
-	wrote     time.Time
-	deadline  time.Time // when the write deadline was last moved
-	lastToken time.Time
+	out      io.Writer
+	frame    []byte
+	started  bool // message_start has left
+	wrote    time.Time
+	deadline time.Time // when the write deadline was last moved
 }
 
 // newAnswer begins to watch the client. From here on the stream is settled by close.
@@ -49,7 +49,7 @@ func newAnswer(x *exchange, stream Stream, model string) *answer {
 	a := &answer{x: x, stream: stream, gone: make(chan struct{}),
 		encoder: messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)}
 	if x.conn != nil {
-		a.seen = x.s.watcher.add(x.conn.fd(), a.left)
+		a.seen = x.s.watcher.add(x.conn.socket, a.left)
 	}
 	return a
 }
@@ -243,7 +243,7 @@ func (a *answer) group() (done bool, err error) {
 	return false, a.emit(a.events)
 }
 
-// emit writes events that do not end the stream and takes the times of tokens.
+// emit writes events that do not end the stream and takes the time of the first token.
 func (a *answer) emit(events []abi.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -253,24 +253,14 @@ func (a *answer) emit(events []abi.Event) error {
 		return err
 	}
 	a.started = true
-	for i := range events {
-		if events[i].Kind == abi.EventDelta && events[i].Text != "" {
-			a.token()
-		}
+	if a.x.ttft == 0 && slices.ContainsFunc(events, isToken) {
+		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
 	return nil
 }
 
-// token takes the time of one delta: TTFT for the first, a gap for each other.
-// Deltas of one group left together, so all gaps within it are zero.
-func (a *answer) token() {
-	if a.lastToken.IsZero() {
-		a.x.ttft = a.wrote.Sub(a.x.arrived)
-	} else {
-		a.x.s.metrics.itl.observe(a.wrote.Sub(a.lastToken))
-	}
-	a.lastToken = a.wrote
-}
+// isToken says whether an event is the first that a reader sees text of.
+func isToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != "" }
 
 // keepAlive breaks the silence: with a comment before message_start, with a
 // ping after.

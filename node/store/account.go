@@ -20,6 +20,9 @@ import (
 // of many such sums still fit an int64; SQLite refuses the row that would not.
 const AmountMax abi.Nano = 1e18
 
+// noteBytesMax bounds the words of a top-up, and its idempotency key.
+const noteBytesMax = 1000
+
 const accountColumns = `id, name, unlimited, disabled, concurrency, tokens_per_minute, models, created`
 
 // namePattern keeps names usable in a shell and on one line of a log.
@@ -98,11 +101,16 @@ func (s *Store) Account(idOrName string) (account.Account, error) {
 // returns the new balance. The same idempotency key (empty = none) with the
 // same account and amount does it once; with others it is ErrIdempotencyMismatch.
 func (s *Store) TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error) {
-	if err := checkAmount(amount); err != nil {
+	err := checkAmount(amount)
+	if len(note) > noteBytesMax || len(idempotencyKey) > noteBytesMax {
+		err = errors.Join(err, fmt.Errorf("%w: note of %d bytes, idempotency key of %d: want at most %d",
+			ErrInvalid, len(note), len(idempotencyKey), noteBytesMax))
+	}
+	if err != nil {
 		return 0, fmt.Errorf("top up: %w", err)
 	}
 	var balance int64
-	err := s.write.transaction(func() error {
+	err = s.write.transaction(func() error {
 		done, err := s.write.toppedUp(accountID, amount, idempotencyKey)
 		if err == nil && !done {
 			err = s.write.topUpOnce(accountID, amount, note, idempotencyKey, s.now())

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ const busyTimeout = 10 * time.Second
 type conn struct {
 	mu    sync.Mutex
 	db    *sqlite3.Conn         // Guarded by mu.
-	stmts map[string]*statement // Guarded by mu. Bounded: one per SQL text in this package.
+	stmts map[string]*statement // Guarded by mu. Bounded: one per SQL text in this package. nil = closed.
 }
 
 func dial(path, pragmas string) (*conn, error) {
@@ -51,6 +52,9 @@ func dial(path, pragmas string) (*conn, error) {
 func (c *conn) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.stmts == nil {
+		return nil
+	}
 	for _, s := range c.stmts {
 		s.sql.Close() // the statement's last error, which its caller has seen
 	}
@@ -95,6 +99,9 @@ func (c *conn) view(read func() error) error {
 func (c *conn) prepare(text string) (*statement, error) {
 	if s := c.stmts[text]; s != nil {
 		return s, nil
+	}
+	if c.stmts == nil {
+		return nil, ErrClosed
 	}
 	sql, _, err := c.db.PrepareFlags(text, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
@@ -229,9 +236,15 @@ func (r row) blob(i int) []byte    { return r.sql.ColumnBlob(i, nil) }
 func (r row) time(i int) time.Time { return toTime(r.num(i)) }
 
 // fromTime gives the stored form of a time: Unix nanoseconds, 0 for never.
+// Times beyond what 64 bits reach (years 1678 to 2262) become the nearest.
 func fromTime(t time.Time) int64 {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Year() > 2261:
+		return math.MaxInt64
+	case t.Year() < 1679:
+		return math.MinInt64
 	}
 	return t.UnixNano()
 }

@@ -56,11 +56,13 @@ func (s *Store) makeDefault(keyFile string) error {
 		return err
 	}
 	return s.write.transaction(func() error {
-		return errors.Join(
-			s.write.insertAccount(a),
-			s.write.insertKey(key),
-			s.write.exec(`INSERT INTO settings (name, value) VALUES ('default_account', ?)`, []byte(a.ID)),
-		)
+		if err := s.write.insertAccount(a); err != nil {
+			return err
+		}
+		if err := s.write.insertKey(key); err != nil {
+			return err
+		}
+		return s.write.exec(`INSERT INTO settings (name, value) VALUES ('default_account', ?)`, []byte(a.ID))
 	})
 }
 

@@ -22,7 +22,12 @@ const hintBytes = 7
 // CreateKey makes a key that acts for an account until expires (zero = for
 // ever) and returns its secret, which is stored nowhere.
 func (s *Store) CreateKey(accountID string, expires time.Time) (account.Key, string, error) {
-	key, secret := newKey(accountID, s.now(), expires)
+	now := s.now()
+	if !expires.IsZero() && (expires.Before(now) || expires.Year() > 2261) {
+		return account.Key{}, "", fmt.Errorf("create key: %w: it expires at %s, want a time between now and the year 2261",
+			ErrInvalid, expires.Format(time.RFC3339))
+	}
+	key, secret := newKey(accountID, now, expires)
 	err := s.write.transaction(func() error { return s.write.insertKey(key) })
 	if err != nil {
 		return account.Key{}, "", fmt.Errorf("create key for %s: %w", accountID, err)

@@ -17,8 +17,7 @@ import (
 // the ID of the first, so a batch whose outcome is unknown can be appended
 // again. A settlement closes the open hold of its request; one without a hold
 // is charged all the same, because money that was spent must not be lost. A
-// checkpoint of a settled request is kept and means nothing. A hold comes
-// before its settlement, in the same batch or an earlier one.
+// checkpoint or a hold of a settled request is kept and means nothing.
 //
 // An entry of an unknown account is ErrNotFound, one that breaks a rule of its
 // kind (a settlement that credits, usage below zero) is ErrInvalid.
@@ -58,6 +57,10 @@ func (c *conn) append(entries []account.Entry) error {
 	return nil
 }
 
+// openHold opens a hold, unless its settlement came first.
+const openHold = `INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id)
+	SELECT ?1, ?2, ?3, ?4, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE request_id = ?1 AND kind = 'settlement')`
+
 // appendOne inserts a row with what its kind brings along, and returns what it
 // adds to the balance: nothing when the row was there already.
 func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
@@ -71,8 +74,7 @@ func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
 	switch e.Kind {
 	case account.Hold:
 		if inserted {
-			err = c.exec(`INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id)
-				VALUES (?, ?, ?, ?, 0)`, e.RequestID, e.AccountID, int64(e.Held), e.ID)
+			err = c.exec(openHold, e.RequestID, e.AccountID, int64(e.Held), e.ID)
 		}
 	case account.Checkpoint:
 		err = c.exec(`UPDATE open_holds SET checkpoint_id = ? WHERE request_id = ?`, e.ID, e.RequestID)
@@ -104,7 +106,7 @@ func (c *conn) insertEntry(e *account.Entry) (inserted bool, err error) {
 		e.ID = c.db.LastInsertRowID()
 		return true, nil
 	}
-	e.ID, err = c.number(`SELECT id FROM ledger WHERE request_id = ? AND kind = ? AND kind IN ('hold', 'settlement')`,
+	e.ID, err = c.number(`SELECT id FROM ledger WHERE request_id = ? AND kind = ? AND (kind = 'hold' OR kind = 'settlement')`,
 		e.RequestID, string(e.Kind))
 	return false, err
 }
@@ -214,8 +216,7 @@ func (s *Store) Entries(q Query) ([]account.Entry, error) {
 	}
 	where, args := `WHERE id > ? AND time >= ? ORDER BY id LIMIT ?`, []any{q.After, q.Since, int64(q.Limit)}
 	if q.AccountID != "" {
-		where, args = `WHERE kind IN ('topup', 'settlement', 'adjustment')
-			AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`, append([]any{q.AccountID}, args...)
+		where, args = `WHERE kind <> 'hold' AND kind <> 'checkpoint' AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`, append([]any{q.AccountID}, args...)
 	}
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()

@@ -74,6 +74,7 @@ func TestAppendAgainChangesNothing(t *testing.T) {
 	}
 	mustAppend(t, s, settlement(a, "r1", -99), checkpoint(a, "r1", 9)) // late and different: the first stands
 	mustAppend(t, s, settlement(a, "never held", -1))
+	mustAppend(t, s, hold(a, "never held", 40)) // late: what is settled reserves nothing
 	wantBalance(t, s, a, 69, 20)
 }
 
@@ -239,7 +240,7 @@ func TestCrashImage(t *testing.T) {
 	s := open(t, dir)
 	a := mustCreate(t, s, "a", 1000).ID
 	mustAppend(t, s, hold(a, "r1", 10), checkpoint(a, "r1", 4), hold(a, "r2", 10), settlement(a, "r2", -7))
-	for _, name := range []string{databaseName, databaseName + "-wal"} { // -shm is rebuilt
+	for _, name := range []string{DatabaseName, DatabaseName + "-wal"} { // -shm is rebuilt
 		copyFile(t, filepath.Join(dir, name), filepath.Join(image, name))
 	}
 	after := open(t, image)
@@ -259,6 +260,42 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestFullDisk lets SQLite refuse new pages, as a full disk would. What was
+// durable stays, and the store works again when there is room.
+func TestFullDisk(t *testing.T) {
+	s := open(t, t.TempDir())
+	a := mustCreate(t, s, "a", 1_000_000).ID
+	pages, err := s.write.number(`PRAGMA page_count`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := func(pages int64) {
+		if err := s.write.db.Exec(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(pages + 2)
+	settled, full := 0, false
+	for i := 0; i < 1000 && !full; i++ {
+		id := fmt.Sprintf("r%d", i)
+		switch err := s.Append([]account.Entry{hold(a, id, 5), settlement(a, id, -1)}); {
+		case err == nil:
+			settled++
+		case errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound):
+			t.Fatal(err)
+		default:
+			full = true
+		}
+	}
+	if !full || settled == 0 {
+		t.Fatalf("%d requests settled, full: %v", settled, full)
+	}
+	wantBalance(t, s, a, 1_000_000-abi.Nano(settled), 0)
+	limit(1 << 30)
+	mustAppend(t, s, hold(a, "after", 5), settlement(a, "after", -1))
+	wantBalance(t, s, a, 1_000_000-abi.Nano(settled)-1, 0)
 }
 
 func TestPages(t *testing.T) {
@@ -285,6 +322,12 @@ func TestPages(t *testing.T) {
 	}
 	if want := []string{"3", "5", "7", "9"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("pages gave %v, want %v", got, want)
+	}
+	for year, rows := range map[int]int{1000: 10, 9999: 0} { // outside of what a row can hold
+		all, err := s.Entries(Query{Since: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)})
+		if err != nil || len(all) != rows {
+			t.Errorf("since the year %d: %d rows, %v; want %d", year, len(all), err, rows)
+		}
 	}
 	if all, err := s.Entries(Query{}); err != nil || len(all) != 10 {
 		t.Errorf("all accounts: %d rows, %v", len(all), err)

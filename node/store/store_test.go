@@ -52,12 +52,28 @@ func TestOneNodeOwnsTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, dir)
-	for path, want := range map[string]os.FileMode{".": 0o700, databaseName: 0o600, databaseName + "-wal": 0o600, databaseName + "-shm": 0o600, lockName: 0o600} {
+	for path, want := range map[string]os.FileMode{".": 0o700, DatabaseName: 0o600, DatabaseName + "-wal": 0o600, DatabaseName + "-shm": 0o600, lockName: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		if err != nil {
 			t.Error(err)
 		} else if got := info.Mode().Perm(); got != want {
 			t.Errorf("mode of %s is %o, want %o", path, got, want)
+		}
+	}
+}
+
+func TestClosedStoreRefuses(t *testing.T) {
+	s := open(t, t.TempDir())
+	a := mustCreate(t, s, "a", 1).ID
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, _, balance := s.Balance(a)
+	_, _, snapshot := s.Snapshot()
+	_, secret := s.Secret("x")
+	for i, err := range []error{balance, snapshot, secret, s.Append([]account.Entry{hold(a, "r", 1)})} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("call %d: %v, want ErrClosed", i, err)
 		}
 	}
 }
@@ -163,6 +179,9 @@ func TestTopUpIsDoneOncePerIdempotencyKey(t *testing.T) {
 	if _, err := s.TopUp("acct_nobody", 1, "", "k"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("unknown account: %v, want ErrNotFound", err)
 	}
+	if _, err := s.TopUp(a.ID, 1, strings.Repeat("x", noteBytesMax+1), ""); !errors.Is(err, ErrInvalid) {
+		t.Errorf("long note: %v, want ErrInvalid", err)
+	}
 	wantBalance(t, s, a.ID, -3, 0)
 	wantBalance(t, s, b.ID, 0, 0)
 	entries, err := s.Entries(Query{AccountID: a.ID})
@@ -201,6 +220,11 @@ func TestKeys(t *testing.T) {
 	}
 	if _, err := s.RevokeKey("key_no"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("revoke of nothing: %v", err)
+	}
+	for _, end := range []time.Time{time.Now().Add(-time.Second), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if _, _, err := s.CreateKey(a.ID, end); !errors.Is(err, ErrInvalid) {
+			t.Errorf("key that expires %v: %v, want ErrInvalid", end, err)
+		}
 	}
 	if _, _, err := s.CreateKey("acct_no", time.Time{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("key for nobody: %v", err)

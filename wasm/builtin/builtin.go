@@ -31,3 +31,12 @@ func Quote(p Prices, inputTokens, outputMax int64) (upper, minimum abi.Nano, err
 
 // Rate gives the charge of what was used; see tariff.Rate.
 func Rate(p Prices, u abi.Usage) (Charge, error) { return tariff.Rate(p, u) }
+
+// ParsePrice reads dollars per million tokens as nano-dollars per token; see tariff.ParsePrice.
+func ParsePrice(text string) (abi.Nano, error) { return tariff.ParsePrice(text) }
+
+// ParseUSD reads dollars as nano-dollars; see tariff.ParseUSD.
+func ParseUSD(text string) (abi.Nano, error) { return tariff.ParseUSD(text) }
+
+// FormatUSD writes nano-dollars as dollars; see tariff.FormatUSD.
+func FormatUSD(amount abi.Nano) string { return tariff.FormatUSD(amount) }

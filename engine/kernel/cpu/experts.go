@@ -23,6 +23,7 @@ type expertScratch struct {
 // actJob is where the activation tiles of an expert's pairs lie.
 type actJob struct {
 	expert, first, n int
+	at               int // bytes from the first tile
 }
 
 // Experts implements kernel.Backend. Equal logits prefer the lower expert.
@@ -80,7 +81,7 @@ func (e *expertScratch) route(logits []float32, n, experts, top int) {
 	e.jobs = e.jobs[:0]
 	for x := range experts {
 		if c := e.start[x+1]; c > 0 {
-			e.jobs = append(e.jobs, actJob{x, int(e.start[x]), int(c)})
+			e.jobs = append(e.jobs, actJob{expert: x, first: int(e.start[x]), n: int(c)})
 		}
 		e.start[x+1] += e.start[x]
 	}
@@ -124,38 +125,37 @@ func pickTop(chosen []int32, share, logits []float32) {
 func (b *Backend) expertActs(dst *[]float32, quantized bool, x []float32, index []int32, cols int) {
 	e := &b.expert
 	size := 0
-	for _, j := range e.jobs {
-		size += actSize(quantized, j.n, cols)
+	for i := range e.jobs {
+		e.jobs[i].at = size
+		size += actSize(quantized, e.jobs[i].n, cols)
 	}
 	*dst = grow(*dst, size/4)
 	out := bytePtr(*dst)
-	for _, j := range e.jobs {
-		t := quantTask{b: b, quantized: quantized, dst: out, n: j.n, cols: cols}
+	b.pool.run(len(e.jobs), taskFunc(func(worker, i int) {
+		j := &e.jobs[i]
+		t := quantTask{b: b, quantized: quantized, dst: skip(out, j.at), n: j.n, cols: cols}
 		if t.x = x; index != nil {
 			t.index = index[j.first : j.first+j.n]
 		} else {
 			t.x = x[j.first*cols:]
 		}
-		for i := range (j.n + tileMax - 1) / tileMax {
-			t.do(0, i)
+		for tile := range (j.n + tileMax - 1) / tileMax {
+			t.do(worker, tile)
 		}
-		out = skip(out, actSize(quantized, j.n, cols))
-	}
+	}))
 }
 
 // expertRun multiplies the tiles with one or two weights of every touched expert.
 func (b *Backend) expertRun(acts []float32, w *weight, dst []float32, w2 *weight, dst2 []float32) {
 	t := &b.mm
 	t.jobs = t.jobs[:0]
-	quantized, cols := shapes[w.layout].quantized, w.src.Cols
-	at := bytePtr(acts)
+	rows := w.src.Rows
 	for _, j := range b.expert.jobs {
-		rows := w.src.Rows
-		t.jobs = append(t.jobs, matJob{w: w, expert: j.expert, dst: dst[j.first*rows : (j.first+j.n)*rows], act: at, n: j.n})
+		act, low, high := skip(bytePtr(acts), j.at), j.first*rows, (j.first+j.n)*rows
+		t.jobs = append(t.jobs, matJob{w: w, expert: j.expert, dst: dst[low:high], act: act, n: j.n})
 		if w2 != nil {
-			t.jobs = append(t.jobs, matJob{w: w2, expert: j.expert, dst: dst2[j.first*rows : (j.first+j.n)*rows], act: at, n: j.n})
+			t.jobs = append(t.jobs, matJob{w: w2, expert: j.expert, dst: dst2[low:high], act: act, n: j.n})
 		}
-		at = skip(at, actSize(quantized, j.n, cols))
 	}
 	t.run()
 }

@@ -1,4 +1,111 @@
 package cpu
 
-// archLevels is empty: only portable Go runs here.
-func archLevels() []*ops { return nil }
+import "golang.org/x/sys/cpu"
+
+// archLevels are the assembly levels that this processor and system can run.
+// F16C is not among the features that are reported; no processor has AVX2
+// and FMA without it.
+func archLevels() []*ops {
+	var found []*ops
+	x := &cpu.X86
+	narrow := x.HasAVX2 && x.HasFMA && x.HasBMI2
+	if narrow && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+		found = append(found, avx512Ops())
+	}
+	if narrow {
+		found = append(found, avx2Ops())
+	}
+	return found
+}
+
+// avx512Ops are the kernels of level "avx512vnni".
+func avx512Ops() *ops {
+	return &ops{
+		name: "avx512vnni",
+		matMul: [layouts][len(tileRows)]matMulFunc{
+			code8:     {matMulCode8Rows1AVX512, matMulCode8Rows2AVX512, matMulCode8Rows4AVX512, matMulCode8Rows6AVX512},
+			code8h:    {matMulCode8hRows1AVX512, matMulCode8hRows2AVX512, matMulCode8hRows4AVX512, matMulCode8hRows6AVX512},
+			code8m:    {matMulCode8mRows1AVX512, matMulCode8mRows2AVX512, matMulCode8mRows4AVX512, matMulCode8mRows6AVX512},
+			code4:     {matMulCode4Rows1AVX512, matMulCode4Rows2AVX512, matMulCode4Rows4AVX512, matMulCode4Rows6AVX512},
+			code4m:    {matMulCode4mRows1AVX512, matMulCode4mRows2AVX512, matMulCode4mRows4AVX512, matMulCode4mRows6AVX512},
+			float32s:  {matMulFloat32Rows1AVX512, matMulFloat32Rows2AVX512, matMulFloat32Rows4AVX512, matMulFloat32Rows6AVX512},
+			float16s:  {matMulFloat16Rows1AVX512, matMulFloat16Rows2AVX512, matMulFloat16Rows4AVX512, matMulFloat16Rows6AVX512},
+			bfloat16s: {matMulBFloat16Rows1AVX512, matMulBFloat16Rows2AVX512, matMulBFloat16Rows4AVX512, matMulBFloat16Rows6AVX512},
+		},
+		scores: [2][len(queryRows)]scoresFunc{
+			{scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512},
+			{scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512},
+		},
+		values: [2][len(queryRows)]valuesFunc{
+			{valuesHalfQueries1AVX512, valuesHalfQueries2AVX512, valuesHalfQueries4AVX512, valuesHalfQueries8AVX512},
+			{valuesFloatQueries1AVX512, valuesFloatQueries2AVX512, valuesFloatQueries4AVX512, valuesFloatQueries8AVX512},
+		},
+		quantize:   quantizeAVX512,
+		softmax:    softmaxAVX512,
+		delta:      deltaAVX512OrGo,
+		sumSquares: sumSquaresAVX512,
+		scaleMul:   scaleMulAVX512,
+		add:        addAVX512,
+		addScaled:  addScaledAVX512,
+		silu:       siluAVX512,
+		siluMul:    siluMulAVX512,
+		sigmoidMul: sigmoidMulAVX512,
+		rotate:     rotateAVX512,
+		toHalf:     toHalfAVX512,
+	}
+}
+
+// deltaAVX512OrGo takes the portable kernel for the odd sizes that the other one cannot do.
+func deltaAVX512OrGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32) {
+	if dk%4 != 0 {
+		deltaGo(state, k, q, dk, v, decay, beta, out)
+		return
+	}
+	deltaAVX512(state, k, q, dk, v, decay, beta, out)
+}
+
+// avx2Ops are the kernels of level "avx2".
+func avx2Ops() *ops {
+	return &ops{
+		name: "avx2",
+		matMul: [layouts][len(tileRows)]matMulFunc{
+			code8:     {matMulCode8Rows1AVX2, matMulCode8Rows2AVX2, matMulCode8Rows4AVX2, matMulCode8Rows6AVX2},
+			code8h:    {matMulCode8hRows1AVX2, matMulCode8hRows2AVX2, matMulCode8hRows4AVX2, matMulCode8hRows6AVX2},
+			code8m:    {matMulCode8mRows1AVX2, matMulCode8mRows2AVX2, matMulCode8mRows4AVX2, matMulCode8mRows6AVX2},
+			code4:     {matMulCode4Rows1AVX2, matMulCode4Rows2AVX2, matMulCode4Rows4AVX2, matMulCode4Rows6AVX2},
+			code4m:    {matMulCode4mRows1AVX2, matMulCode4mRows2AVX2, matMulCode4mRows4AVX2, matMulCode4mRows6AVX2},
+			float32s:  {matMulFloat32Rows1AVX2, matMulFloat32Rows2AVX2, matMulFloat32Rows4AVX2, matMulFloat32Rows6AVX2},
+			float16s:  {matMulFloat16Rows1AVX2, matMulFloat16Rows2AVX2, matMulFloat16Rows4AVX2, matMulFloat16Rows6AVX2},
+			bfloat16s: {matMulBFloat16Rows1AVX2, matMulBFloat16Rows2AVX2, matMulBFloat16Rows4AVX2, matMulBFloat16Rows6AVX2},
+		},
+		scores: [2][len(queryRows)]scoresFunc{
+			{scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2},
+			{scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2},
+		},
+		values: [2][len(queryRows)]valuesFunc{
+			{valuesHalfQueries1AVX2, valuesHalfQueries2AVX2, valuesHalfQueries4AVX2, valuesHalfQueries8AVX2},
+			{valuesFloatQueries1AVX2, valuesFloatQueries2AVX2, valuesFloatQueries4AVX2, valuesFloatQueries8AVX2},
+		},
+		quantize:   quantizeAVX2,
+		softmax:    softmaxAVX2,
+		delta:      deltaAVX2OrGo,
+		sumSquares: sumSquaresAVX2,
+		scaleMul:   scaleMulAVX2,
+		add:        addAVX2,
+		addScaled:  addScaledAVX2,
+		silu:       siluAVX2,
+		siluMul:    siluMulAVX2,
+		sigmoidMul: sigmoidMulAVX2,
+		rotate:     rotateAVX2,
+		toHalf:     toHalfAVX2,
+	}
+}
+
+// deltaAVX2OrGo takes the portable kernel for the odd sizes that the other one cannot do.
+func deltaAVX2OrGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32) {
+	if dk%4 != 0 {
+		deltaGo(state, k, q, dk, v, decay, beta, out)
+		return
+	}
+	deltaAVX2(state, k, q, dk, v, decay, beta, out)
+}

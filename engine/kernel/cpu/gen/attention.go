@@ -44,7 +44,7 @@ func (g *gen) scores(queries int, half bool) {
 	dst, q, tiles, count, d := g.arg("dst"), g.arg("q"), g.arg("tiles"), g.arg("count"), g.arg("d")
 	vBytes := g.GP64() // K is followed by V, which is asked for here and needed next
 	g.MOVQ(d, vBytes)
-	g.IMULQ(operand.U32(16*size), vBytes)
+	g.IMUL3Q(operand.U32(uint32(16*size)), vBytes, vBytes)
 	g.loop(count, func() {
 		for part := range 16 / g.lanes() {
 			k, x, left := g.GP64(), g.GP64(), g.GP64()

@@ -3,7 +3,7 @@
 // its own so that avo is no dependency of the product; the files it writes are
 // checked in, and a test compares them with what it writes.
 //
-//	go run . -out ..
+//	go run . -dir ..
 package main
 
 import (
@@ -32,7 +32,7 @@ type gen struct {
 }
 
 func main() {
-	out := flag.String("out", "..", "folder to write to")
+	out := flag.String("dir", "..", "folder to write to")
 	flag.Parse()
 	for _, level := range []string{"avx512", "avx2"} {
 		g := &gen{Context: build.NewContext(), level: level, wide: level == "avx512", consts: map[string]operand.Mem{}}
@@ -51,9 +51,17 @@ func main() {
 func (g *gen) write(dir string) error {
 	f, err := g.Result()
 	if err != nil {
+		build.LogError(log.Default(), err, 0)
 		return err
 	}
-	if err := pass.Compile.Execute(f); err != nil {
+	for _, fn := range f.Functions() { // one by one, to name the one that fails
+		one := ir.NewFile()
+		one.AddSection(fn)
+		if err := pass.Compile.Execute(one); err != nil {
+			return fmt.Errorf("%s: %w", fn.Name, err)
+		}
+	}
+	if err := pass.IncludeTextFlagHeader(f); err != nil {
 		return err
 	}
 	cfg := printer.Config{Name: "go run ./gen", Pkg: "cpu"}
@@ -117,14 +125,15 @@ func (g *gen) vecs(n int) []reg.VecVirtual {
 	return v
 }
 
-// zero clears registers.
+// zero clears registers. It is emitted by hand because avo takes the wide form
+// for one that reads its operands, which would keep them alive from the start.
 func (g *gen) zero(v ...reg.VecVirtual) {
+	opcode := "VPXOR"
+	if g.wide {
+		opcode = "VPXORD"
+	}
 	for _, r := range v {
-		if g.wide {
-			g.VPXORD(r, r, r)
-		} else {
-			g.VPXOR(r, r, r)
-		}
+		g.Instruction(&ir.Instruction{Opcode: opcode, Operands: []operand.Op{r, r, r}, Outputs: []operand.Op{r}})
 	}
 }
 

@@ -42,7 +42,7 @@ var layouts = []layout{
 const matMulSignature = "func(dst *float32, act *byte, actStride int, panel *byte, steps int)"
 
 // prefetchAhead is how far before their use weights are asked for.
-const prefetchAhead = 4096
+const prefetchAhead = 2048
 
 // matMuls emits the products of all layouts and tile heights.
 func (g *gen) matMuls() {

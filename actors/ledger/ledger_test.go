@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// memory is a store that can be told to fail, for one request or for all.
+type memory struct {
+	failing atomic.Bool
+	poison  string
+	delay   time.Duration
+
+	mu      sync.Mutex
+	batches [][]account.Entry
+	rows    map[string]int // by kind and request
+	sum     abi.Nano
+}
+
+func (m *memory) Append(entries []account.Entry) error {
+	time.Sleep(m.delay)
+	if m.failing.Load() {
+		return errors.New("disk full")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range entries {
+		if m.poison != "" && e.RequestID == m.poison {
+			return errors.New("bad row")
+		}
+	}
+	m.batches = append(m.batches, entries)
+	for _, e := range entries {
+		m.rows[string(e.Kind)+" "+e.RequestID]++
+		m.sum += e.Amount
+	}
+	return nil
+}
+
+func (m *memory) Balance(string) (abi.Nano, abi.Nano, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sum, 0, nil
+}
+
+func (m *memory) OpenHolds() ([]account.Entry, error) { return nil, nil }
+
+func (m *memory) count(kind account.EntryKind, id string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rows[string(kind)+" "+id]
+}
+
+// start runs a ledger in the bubble of the test.
+func start(t *testing.T, cfg Config, m *memory) (*Log, *system.Ref) {
+	m.rows = map[string]int{}
+	l := NewLog(cfg, m)
+	s := system.New(system.Config{})
+	ref, err := s.Start(system.Spec{Name: "ledger", MailboxMax: 1000, New: func() system.Actor { return New(l) },
+		Policy: system.Policy{FailuresMax: 10, Within: time.Minute, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return l, ref
+}
+
+func row(kind account.EntryKind, id string, amount abi.Nano) (Append, chan Commit) {
+	done := make(chan Commit, 2)
+	return Append{Entry: account.Entry{Kind: kind, AccountID: "a", RequestID: id, Amount: amount},
+		Done: func(c Commit) { done <- c }}, done
+}
+
+// TestGroupCommit: what gathers during one transaction goes into the next, and
+// everyone is answered with its commit.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond}
+		l, ref := start(t, Config{BatchMax: 60}, m)
+		var answers []chan Commit
+		for i := range 101 {
+			a, done := row(account.Hold, fmt.Sprint(i), 0)
+			if err := ref.Send(a); err != nil {
+				t.Fatal(err)
+			}
+			answers = append(answers, done)
+			synctest.Wait()
+		}
+		for i, done := range answers {
+			want := uint64(1 + (i+59)/60) // 1, then 60, then 40
+			if c := <-done; c.Err != nil || c.Seq != want {
+				t.Fatalf("row %d: %+v, want commit %d", i, c, want)
+			}
+		}
+		if st := l.Stats(); st != (Stats{Commits: 3, Rows: 101}) {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+// TestFailure: rows that may be refused are refused at once; settlements stay,
+// a poisoned one does not hold up the others, and each is in the store once.
+func TestFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond, poison: "bad"}
+		_, ref := start(t, Config{}, m)
+		m.failing.Store(true)
+		first, held := row(account.Hold, "h1", 0)
+		_ = ref.Send(first)
+		synctest.Wait() // h1 is in flight, the rest waits
+		var settled []chan Commit
+		for _, id := range []string{"s1", "bad", "s2", "s3"} {
+			a, done := row(account.Settlement, id, -1)
+			_ = ref.Send(a)
+			settled = append(settled, done)
+		}
+		second, untried := row(account.Hold, "h2", 0)
+		_ = ref.Send(second)
+		if c := <-held; c.Err == nil || c.Err.Kind != abi.Overloaded || c.Refused {
+			t.Errorf("hold in the failed transaction: %+v", c)
+		}
+		if c := <-untried; c.Err == nil || !c.Refused {
+			t.Errorf("hold behind it: %+v", c)
+		}
+		third, refused := row(account.Hold, "h3", 0)
+		_ = ref.Send(third)
+		if c := <-refused; c.Err == nil || !c.Refused {
+			t.Errorf("hold while the store is failing: %+v", c)
+		}
+		time.Sleep(time.Minute)
+		m.failing.Store(false)
+		time.Sleep(time.Minute)
+		for i, id := range []string{"s1", "s2", "s3"} {
+			if n := m.count(account.Settlement, id); n != 1 {
+				t.Errorf("settlement %s is there %d times", id, n)
+			}
+			if c := <-settled[[]int{0, 2, 3}[i]]; c.Err != nil {
+				t.Errorf("settlement %s: %+v", id, c)
+			}
+		}
+		m.mu.Lock()
+		m.poison = ""
+		m.mu.Unlock()
+		time.Sleep(time.Minute)
+		if c := <-settled[1]; c.Err != nil || m.count(account.Settlement, "bad") != 1 {
+			t.Errorf("the poisoned one: %+v", c)
+		}
+	})
+}
+
+// TestKilled: a restart loses no row and answers nobody twice.
+func TestKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: 2 * time.Millisecond}
+		_, ref := start(t, Config{}, m)
+		var answers []chan Commit
+		for i := range 50 {
+			a, done := row(account.Settlement, fmt.Sprint(i), -1)
+			_ = ref.Send(a)
+			answers = append(answers, done)
+			if i%10 == 3 {
+				_ = ref.Tell(system.Kill{})
+				time.Sleep(time.Millisecond)
+			}
+		}
+		time.Sleep(time.Second)
+		for i, done := range answers {
+			if len(done) != 1 || m.count(account.Settlement, fmt.Sprint(i)) != 1 {
+				t.Errorf("row %d: %d answers, %d in the store", i, len(done), m.count(account.Settlement, fmt.Sprint(i)))
+			}
+		}
+	})
+}
+
+// TestReadIsOrdered: a read sees exactly the commits up to its own number.
+func TestReadIsOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond}
+		_, ref := start(t, Config{BatchMax: 3}, m)
+		sums := map[uint64]abi.Nano{}
+		var mu sync.Mutex
+		var reads []Balance
+		for i := range 100 {
+			a := Append{Entry: account.Entry{Kind: account.Settlement, RequestID: fmt.Sprint(i), Amount: -1}, Done: func(c Commit) {
+				mu.Lock()
+				sums[c.Seq]--
+				mu.Unlock()
+			}}
+			_ = ref.Send(a)
+			_ = ref.Send(Read{Done: func(b Balance) {
+				mu.Lock()
+				reads = append(reads, b)
+				mu.Unlock()
+			}})
+		}
+		time.Sleep(time.Second)
+		if len(reads) != 100 {
+			t.Fatalf("%d reads", len(reads))
+		}
+		for _, r := range reads {
+			want := abi.Nano(0)
+			for seq, sum := range sums {
+				if seq <= r.Seq {
+					want += sum
+				}
+			}
+			if r.Balance != want {
+				t.Errorf("read at commit %d: %d, want %d", r.Seq, r.Balance, want)
+			}
+		}
+	})
+}
+
+func TestBound(t *testing.T) {
+	j := journal{rowsMax: 2, batchMax: 10}
+	hold, settlement := item{}, item{must: true}
+	for i, c := range []struct {
+		it   item
+		want bool
+	}{{hold, true}, {settlement, true}, {hold, true}, {hold, false}, {settlement, true}} {
+		if got := j.add(c.it); got != c.want {
+			t.Errorf("item %d: %v", i, got)
+		}
+	}
+	if n := len(j.take()); n != 4 || j.take() != nil {
+		t.Errorf("%d in flight", n)
+	}
+	if !j.add(hold) {
+		t.Error("a flight still takes room")
+	}
+}
+
+// TestStoppedAnswers: what waits when the ledger ends is answered.
+func TestStoppedAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Second, rows: map[string]int{}}
+		l := NewLog(Config{}, m)
+		s := system.New(system.Config{})
+		ref, err := s.Start(system.Spec{Name: "ledger", MailboxMax: 10, New: func() system.Actor { return New(l) },
+			Policy: system.Policy{FailuresMax: 1, Within: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answers []chan Commit
+		for i := range 3 {
+			a, done := row(account.Settlement, fmt.Sprint(i), -1)
+			_ = ref.Send(a)
+			answers = append(answers, done)
+			synctest.Wait()
+		}
+		s.Stop()
+		if c := <-answers[0]; c.Err != nil {
+			t.Errorf("the one in flight: %+v", c)
+		}
+		for _, done := range answers[1:] {
+			if c := <-done; c.Err == nil || !c.Refused {
+				t.Errorf("one that waited: %+v", c)
+			}
+		}
+	})
+}

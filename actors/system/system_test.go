@@ -1,0 +1,270 @@
+package system
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// echo counts what it is told. It answers ask messages.
+type echo struct {
+	made    *atomic.Int64
+	stopped *atomic.Int64
+	gate    chan struct{} // if set, every message waits for a value
+}
+
+type ask struct {
+	reply chan error
+	idle  bool // retire before answering
+}
+
+func (a ask) Refuse(err error) { a.reply <- err }
+
+func (e *echo) Started(*Context) { e.made.Add(1) }
+func (e *echo) Stopped()         { e.stopped.Add(1) }
+
+func (e *echo) Receive(c *Context, m any) {
+	if e.gate != nil {
+		<-e.gate
+	}
+	switch m := m.(type) {
+	case ask:
+		m.reply <- nil
+	case Sweep:
+		c.Retire()
+	}
+}
+
+func restart(n int) Policy {
+	return Policy{FailuresMax: n, Within: time.Minute, BackoffMin: time.Millisecond, BackoffMax: time.Second}
+}
+
+func TestDelay(t *testing.T) {
+	p := Policy{BackoffMin: 100, BackoffMax: 1000}
+	for n, want := range []time.Duration{0, 100, 200, 400, 800, 1000, 1000, 1000} {
+		if n == 0 {
+			continue
+		}
+		if got := p.delay(n, 0); got != want {
+			t.Errorf("failure %d: %d, want %d", n, got, want)
+		}
+		if got := p.delay(n, 0.999999); got < want/2 || got > want/2+1 {
+			t.Errorf("failure %d with the largest jitter: %d, want %d", n, got, want/2)
+		}
+	}
+	if got := (Policy{}).delay(5, 0.5); got != 0 {
+		t.Errorf("no backoff: %d", got)
+	}
+}
+
+// TestRestartAndGiveUp: the mailbox outlives restarts, the failing message does
+// not; after too many failures every message is refused, none is lost.
+func TestRestartAndGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, stopped, failed, gone atomic.Int64
+		s := New(Config{Failed: func(string, any) { failed.Add(1) }})
+		var child *Ref
+		_, err := s.Start(Spec{Name: "root", Policy: restart(3), MailboxMax: 10, New: func() Actor {
+			return &Group{Spawned: func(refs []*Ref) { child = refs[0] }, Specs: []Spec{{Name: "echo", Policy: restart(3), MailboxMax: 4,
+				Stopped: func() { gone.Add(1) }, New: func() Actor { return &echo{made: &made, stopped: &stopped} }}}}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Stop()
+		synctest.Wait()
+		for i := range 3 {
+			a := ask{reply: make(chan error, 1)}
+			_ = child.Send(Kill{})
+			if err := child.Send(a); err != nil {
+				t.Fatal(err)
+			}
+			want := error(nil)
+			if i == 2 {
+				want = ErrStopped
+			}
+			if got := <-a.reply; got != want {
+				t.Errorf("after failure %d: %v, want %v", i+1, got, want)
+			}
+		}
+		synctest.Wait()
+		if made.Load() != 3 || stopped.Load() != 1 || failed.Load() != 3 || gone.Load() != 1 || child.Alive() {
+			t.Errorf("made %d stopped %d failed %d gone %d", made.Load(), stopped.Load(), failed.Load(), gone.Load())
+		}
+		if err := child.Send(ask{}); err != ErrStopped {
+			t.Errorf("send to a stopped actor: %v", err)
+		}
+		if s.DeadLetters() != 1 {
+			t.Errorf("%d dead letters", s.DeadLetters())
+		}
+	})
+}
+
+func TestMailboxCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, stopped atomic.Int64
+		gate := make(chan struct{})
+		s := New(Config{})
+		ref, err := s.Start(Spec{Name: "slow", Policy: restart(3), MailboxMax: 2, New: func() Actor {
+			return &echo{made: &made, stopped: &stopped, gate: gate}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var replies []chan error
+		for i, want := range []error{nil, nil, nil, ErrFull, ErrFull} { // one in hand, two wait
+			a := ask{reply: make(chan error, 1)}
+			if got := ref.Send(a); got != want {
+				t.Errorf("message %d: %v, want %v", i, got, want)
+			}
+			if want == nil {
+				replies = append(replies, a.reply)
+			}
+			synctest.Wait()
+		}
+		last := ask{reply: make(chan error, 1)}
+		if err := ref.Tell(last); err != nil || ref.Depth() != 3 {
+			t.Errorf("past the cap: %v, depth %d", err, ref.Depth())
+		}
+		close(gate)
+		for _, r := range append(replies, last.reply) {
+			if err := <-r; err != nil {
+				t.Error(err)
+			}
+		}
+		s.Stop()
+	})
+}
+
+// TestPool: one actor per key, made by the first message, gone when idle; no
+// message is lost when it crosses the actor's retirement.
+func TestPool(t *testing.T) {
+	var made, stopped atomic.Int64
+	s := New(Config{})
+	p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
+		Children: restart(100), MailboxMax: 100, Max: 10, SweepMax: 100,
+		Cell: func(int) *int { return new(int) },
+		New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+	spec := p.Spec()
+	ref, err := s.Start(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Bind(ref)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { // goes on until many actors were retired under its hands
+			for i := 0; i < 500 || made.Load() < 30 && i < 500_000; i++ {
+				a := ask{reply: make(chan error, 1)}
+				if err := p.Send(i%10, a); err != nil {
+					t.Error(err)
+				} else if err := <-a.reply; err != nil {
+					t.Error(err)
+				}
+				if i%20 == 0 {
+					p.Sweep()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	over := ask{reply: make(chan error, 1)}
+	for k := range 11 {
+		a := ask{reply: over.reply}
+		if err := p.Send(k, a); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-over.reply; (err == nil) != (k < 10) || k == 10 && !errors.Is(err, ErrFull) {
+			t.Errorf("key %d: %v", k, err)
+		}
+	}
+	if p.Len() != 10 {
+		t.Errorf("%d keys", p.Len())
+	}
+	for deadline := time.Now().Add(5 * time.Second); p.Len() > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		p.Sweep()
+	}
+	s.Stop()
+	if p.Len() != 0 || made.Load() != stopped.Load() || made.Load() < 20 {
+		t.Errorf("%d keys left, %d made, %d stopped", p.Len(), made.Load(), stopped.Load())
+	}
+	if err := p.Send(1, over); err != ErrStopped {
+		t.Errorf("after the stop: %v", err)
+	}
+}
+
+// TestCellOutlivesFailure: a key whose actor was stopped for failing keeps its
+// cell for the next one; a retired one does not.
+func TestCellOutlivesFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, stopped, cells atomic.Int64
+		s := New(Config{})
+		p := NewPool(PoolSpec[string, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
+			Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
+			Cell: func(string) *int { cells.Add(1); return new(int) },
+			New:  func(string, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+		ref, err := s.Start(p.Spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Bind(ref)
+		touch := func() {
+			t.Helper()
+			a := ask{reply: make(chan error, 1)}
+			if err := p.Send("k", a); err != nil || <-a.reply != nil {
+				t.Error("refused")
+			}
+		}
+		touch()
+		_ = p.Live("k").Tell(Kill{})
+		synctest.Wait()
+		if p.Live("k") != nil || p.Cell("k") == nil {
+			t.Error("a stopped actor is still there, or its cell is not")
+		}
+		touch()
+		if cells.Load() != 1 || made.Load() != 2 {
+			t.Errorf("%d cells, %d actors", cells.Load(), made.Load())
+		}
+		_ = p.Live("k").Tell(Kill{})
+		synctest.Wait()
+		p.Sweep() // gives the orphaned cell an actor, which retires
+		synctest.Wait()
+		if p.Len() != 0 {
+			t.Error("the cell of a dead actor is kept for ever")
+		}
+		touch()
+		if cells.Load() != 2 {
+			t.Errorf("%d cells", cells.Load())
+		}
+		s.Stop()
+	})
+}
+
+func TestQueue(t *testing.T) {
+	var q queue
+	next, want := 0, 0
+	for round := range 50 {
+		for range 1 + round*60%4000 {
+			q.push(next)
+			next++
+		}
+		for range (1 + round*60%4000) * 9 / 10 {
+			if got := q.pop(); got != want {
+				t.Fatalf("popped %v, want %d", got, want)
+			}
+			want++
+		}
+	}
+	for q.len() > 0 {
+		if got := q.pop(); got != want {
+			t.Fatalf("popped %v, want %d", got, want)
+		}
+		want++
+	}
+	if want != next || cap(q.items) > keptCapacity {
+		t.Errorf("popped %d of %d; an empty queue keeps room for %d", want, next, cap(q.items))
+	}
+}

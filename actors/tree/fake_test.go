@@ -1,0 +1,426 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// Where a fakeModel stops its jobs.
+const (
+	running int32 = iota
+	stuckInQueue
+	stuckInPrefill
+	stuckInDecode
+)
+
+// fakeModel is an engine that computes nothing: its steppers answer every prompt
+// token by token. It outlives them, as the weights do.
+type fakeModel struct {
+	mode      atomic.Int32
+	panics    atomic.Bool // the next step panics
+	broken    atomic.Bool // New fails
+	gate      sync.Mutex  // held by a test: steps block
+	slots     int
+	queueMax  int
+	steppers  atomic.Int64
+	live      atomic.Int64 // jobs in the newest stepper
+	mu        sync.Mutex
+	pins      map[batcher.Pin]bool // of the newest stepper
+	doubles   int                  // releases of what was not pinned
+	submitted int
+}
+
+func newFakeModel() *fakeModel { return &fakeModel{slots: 8, queueMax: 1000} }
+
+func (m *fakeModel) New() (batcher.Stepper, error) {
+	if m.broken.Load() {
+		return nil, errors.New("no memory")
+	}
+	gen := uint64(m.steppers.Add(1))
+	m.mu.Lock()
+	m.pins = map[batcher.Pin]bool{}
+	m.mu.Unlock()
+	m.live.Store(0)
+	return &fakeStepper{m: m, gen: gen}, nil
+}
+
+func (m *fakeModel) pinned() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.pins)
+}
+
+type fakeJob struct {
+	job      *engine.Job
+	computed int
+	produced int
+}
+
+type fakeStepper struct {
+	m      *fakeModel
+	gen    uint64
+	jobs   []*fakeJob
+	nextID int32
+}
+
+func (s *fakeStepper) Submit(j *engine.Job, _ time.Time) error {
+	if len(s.jobs) >= s.m.queueMax {
+		return &abi.Error{Kind: abi.Overloaded, Msg: "the model's queue is full"}
+	}
+	s.jobs = append(s.jobs, &fakeJob{job: j})
+	s.m.live.Add(1)
+	j.Output.Push(abi.Event{Kind: abi.EventStart})
+	return nil
+}
+
+func (s *fakeStepper) Step(time.Time) (progress bool) {
+	s.m.gate.Lock()
+	defer s.m.gate.Unlock()
+	if s.m.panics.CompareAndSwap(true, false) {
+		panic("kernel fault")
+	}
+	mode := s.m.mode.Load()
+	for i, f := range slices.Clone(s.jobs) {
+		switch {
+		case f.job.Cancelled():
+			s.end(f, &abi.Error{Kind: abi.Canceled, Msg: "canceled"})
+		case mode == stuckInQueue || i >= s.m.slots || !f.job.Output.Room():
+			continue
+		case f.computed < len(f.job.Request.Prompt):
+			if mode == stuckInPrefill && f.computed > 0 {
+				continue
+			}
+			f.computed = min(f.computed+32, len(f.job.Request.Prompt))
+		case mode == stuckInDecode && f.produced > 0:
+			continue
+		case f.produced < f.job.Request.MaxTokens:
+			f.produced++
+			f.job.Output.Push(abi.Event{Kind: abi.EventDelta, Text: "a"})
+		default:
+			s.end(f, nil)
+		}
+		progress = true
+	}
+	return progress
+}
+
+func (f *fakeJob) usage() abi.Usage {
+	return abi.Usage{InputUncached: int64(f.computed), Output: int64(f.produced)}
+}
+
+func (s *fakeStepper) end(f *fakeJob, err *abi.Error) {
+	s.jobs = slices.DeleteFunc(s.jobs, func(o *fakeJob) bool { return o == f })
+	s.m.live.Add(-1)
+	r := engine.Result{Usage: f.usage(), Err: err}
+	if err == nil {
+		s.nextID++
+		r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}
+		r.Stop = abi.StopMaxTokens
+		s.m.mu.Lock()
+		s.m.pins[batcher.Pin{Handle: r.Handle, Generation: s.gen}] = true
+		s.m.mu.Unlock()
+		f.job.Output.Push(abi.Event{Kind: abi.EventEnd, Usage: r.Usage, Stop: r.Stop})
+	} else {
+		f.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
+	}
+	f.job.Finished(r)
+}
+
+func (s *fakeStepper) NextDeadline() (time.Time, bool) { return time.Time{}, false }
+
+func (s *fakeStepper) Release(h engine.Handle) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	p := batcher.Pin{Handle: h, Generation: s.gen}
+	if !s.m.pins[p] {
+		s.m.doubles++
+	}
+	delete(s.m.pins, p)
+}
+
+func (s *fakeStepper) Abort(err *abi.Error) {
+	for _, f := range slices.Clone(s.jobs) {
+		s.end(f, err)
+	}
+}
+
+func (s *fakeStepper) Close() {}
+
+// fakeStore is a ledger in memory that keeps the store's promises: all or
+// nothing, one hold and one settlement per request.
+type fakeStore struct {
+	failing atomic.Bool
+	delay   time.Duration
+
+	mu       sync.Mutex
+	balances map[string]abi.Nano
+	open     map[string]account.Entry
+	settled  map[string]account.Entry
+	doubled  []string
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{}}
+}
+
+func (s *fakeStore) Append(entries []account.Entry) error {
+	time.Sleep(s.delay)
+	if s.failing.Load() {
+		return errors.New("disk full")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range entries {
+		switch e.Kind {
+		case account.TopUp:
+			s.balances[e.AccountID] += e.Amount
+		case account.Hold:
+			if _, ok := s.settled[e.RequestID]; ok {
+				s.doubled = append(s.doubled, "hold after settlement of "+e.RequestID)
+			}
+			s.open[e.RequestID] = e
+		case account.Settlement:
+			if _, ok := s.settled[e.RequestID]; ok {
+				s.doubled = append(s.doubled, "settlement of "+e.RequestID)
+				continue
+			}
+			s.settled[e.RequestID] = e
+			s.balances[e.AccountID] += e.Amount
+			delete(s.open, e.RequestID)
+		}
+	}
+	return nil
+}
+
+func (s *fakeStore) Balance(id string) (balance, held abi.Nano, err error) {
+	if s.failing.Load() {
+		return 0, 0, errors.New("disk gone")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.open {
+		if e.AccountID == id {
+			held += e.Held
+		}
+	}
+	return s.balances[id], held, nil
+}
+
+func (s *fakeStore) OpenHolds() ([]account.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []account.Entry
+	for _, e := range s.open {
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func (s *fakeStore) settlement(id string) (account.Entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.settled[id]
+	return e, ok
+}
+
+// fakeBilling charges 2 per uncached, 1 per cached and 10 per output token. For
+// the model "probe" the quote is what probe says.
+type fakeBilling struct {
+	probe  atomic.Int64
+	broken atomic.Bool
+}
+
+func (b *fakeBilling) Quote(model string, input, output int64) (upper, minimum abi.Nano, err error) {
+	if model == "probe" {
+		return abi.Nano(b.probe.Load()), abi.Nano(b.probe.Load()), nil
+	}
+	return abi.Nano(2*input + 10*output), abi.Nano(2*input + 10), nil
+}
+
+func (b *fakeBilling) Charge(_ string, u abi.Usage) (Charge, error) {
+	if b.broken.Load() {
+		panic("module trapped")
+	}
+	return Charge{Total: abi.Nano(2*u.InputUncached + u.CacheRead + 10*u.Output), Tier: 1}, nil
+}
+
+// world is a tree on fakes.
+type world struct {
+	t       testing.TB
+	tree    *Tree
+	models  map[string]*fakeModel
+	store   *fakeStore
+	billing *fakeBilling
+	began   time.Time
+	ids     atomic.Int64
+	fatal   atomic.Int64
+
+	mu       sync.Mutex
+	accounts map[string]account.Account
+	used     map[string]int64 // tokens by account, as settled
+}
+
+func (w *world) Account(id string) (account.Account, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok := w.accounts[id]
+	if !ok {
+		return a, fmt.Errorf("no account %s", id)
+	}
+	return a, nil
+}
+
+func (w *world) set(a account.Account, balance abi.Nano) account.Account {
+	w.mu.Lock()
+	w.accounts[a.ID] = a
+	w.mu.Unlock()
+	w.store.mu.Lock()
+	w.store.balances[a.ID] = balance
+	w.store.mu.Unlock()
+	return a
+}
+
+func newWorld(t testing.TB, cfg Config) *world {
+	w := &world{t: t, store: newFakeStore(), billing: &fakeBilling{}, began: time.Now(),
+		models:   map[string]*fakeModel{"one": newFakeModel(), "two": newFakeModel()},
+		accounts: map[string]account.Account{}, used: map[string]int64{}}
+	cfg.Secret = []byte("0123456789abcdef")
+	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing,
+		Fatal: func(string, any) { w.fatal.Add(1) },
+		Models: []Model{
+			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PinBytesPerToken: 10},
+			{IDs: []string{"two"}, New: w.models["two"].New, PinBytesPerToken: 10}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tree = tree
+	return w
+}
+
+func (w *world) call(a account.Account, model string, prompt, output int, stream bool) Call {
+	return Call{RequestID: fmt.Sprintf("req-%d", w.ids.Add(1)), Account: a, KeyID: "key",
+		Request: &engine.Request{Model: model, Prompt: make([]int32, prompt), MaxTokens: output, Stream: stream}}
+}
+
+// read drains a stream to its end and returns its last event. An event after
+// that is a failure.
+func (w *world) read(s *Stream) abi.Event {
+	var events []abi.Event
+	for {
+		events = s.Output.Drain(events[:0])
+		for i, e := range events {
+			if e.Kind != abi.EventEnd && e.Kind != abi.EventError {
+				continue
+			}
+			<-s.f.done
+			if more := s.Output.Drain(events[i+1:]); len(more) > 0 {
+				w.t.Errorf("%d events after the last one, first %+v", len(more), more[0])
+			}
+			return e
+		}
+		<-s.Output.Ready()
+	}
+}
+
+// settle settles and notes what the account used.
+func (w *world) settle(s *Stream) (Settled, error) {
+	got, err := s.Settle()
+	w.mu.Lock()
+	u := s.f.result.Usage
+	w.used[s.f.call.Account.ID] += u.InputUncached + u.Output
+	w.mu.Unlock()
+	return got, err
+}
+
+// play runs one request to its end like a good writer.
+func (w *world) play(c Call) (Settled, error) {
+	s, _, err := w.tree.Generate(c)
+	if err != nil {
+		return Settled{}, err
+	}
+	if err := <-s.Held(); err != nil {
+		s.Cancel()
+	}
+	w.read(s)
+	return w.settle(s)
+}
+
+// checkClean verifies that nothing of an account is in use: permits, tokens and
+// money are what the settlements say, not less (leaked) and not more (forgiven).
+func (w *world) checkClean(a account.Account) {
+	w.t.Helper()
+	if n := w.tree.requests.len(); n != 0 {
+		w.t.Errorf("%d requests are still registered", n)
+	}
+	a, _ = w.Account(a.ID)
+	w.calm(a)
+	st := w.tree.Limits(a)
+	if st.RequestsRemaining != a.Concurrency {
+		w.t.Errorf("account %s: %d of %d permits are free", a.ID, st.RequestsRemaining, a.Concurrency)
+	}
+	w.mu.Lock()
+	used := w.used[a.ID]
+	w.mu.Unlock()
+	if c := a.TokensPerMinute; c > 0 {
+		refill := int64(time.Since(w.began).Seconds()*float64(c)/60) + 1
+		if got := st.TokensRemaining; got < min(c, c-used) && got != 0 || got > min(c, c-used+refill) {
+			w.t.Errorf("account %s: %d tokens remain, want %d to %d", a.ID, got, c-used, c-used+refill)
+		}
+	}
+	w.store.mu.Lock()
+	balance, open, doubled := w.store.balances[a.ID], len(w.store.open), w.store.doubled
+	w.store.mu.Unlock()
+	if open != 0 || len(doubled) != 0 {
+		w.t.Errorf("open holds %d, doubled rows %v", open, doubled)
+	}
+	if a.Unlimited {
+		return
+	}
+	w.probe(a, max(balance+1, 1), abi.InsufficientBalance)
+	if balance > 0 {
+		w.probe(a, balance, abi.Internal) // Internal stands for success
+	}
+}
+
+// probe asks for exactly so much money.
+func (w *world) probe(a account.Account, money abi.Nano, want abi.Kind) {
+	w.t.Helper()
+	w.billing.probe.Store(int64(money))
+	s, _, err := w.tree.Generate(w.call(a, "probe", 0, 0, false))
+	if err != nil {
+		if abi.KindOf(err) != want {
+			w.t.Errorf("account %s with %d to hold: %v", a.ID, money, err)
+		}
+		return
+	}
+	if want == abi.InsufficientBalance {
+		w.t.Errorf("account %s may hold %d, which is more than it has", a.ID, money)
+	}
+	w.read(s)
+	if _, err := w.settle(s); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// calm waits until the limiter has read everything sent to it, as far as that
+// ever happens.
+func (w *world) calm(a account.Account) {
+	for range 1000 {
+		if a.Concurrency == 0 || w.tree.Limits(a).RequestsRemaining == a.Concurrency {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func resultOf(u abi.Usage, err *abi.Error) engine.Result { return engine.Result{Usage: u, Err: err} }

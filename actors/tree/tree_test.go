@@ -1,0 +1,590 @@
+package tree
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/session"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// inBubble runs a test on fake time, with a world that is stopped at the end.
+func inBubble(t *testing.T, cfg Config, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, cfg)
+		defer w.tree.Stop()
+		f(t, w)
+	})
+}
+
+var plain = account.Account{ID: "acct", Concurrency: 2, TokensPerMinute: 100_000}
+
+func TestOneRequest(t *testing.T) {
+	for _, stream := range []bool{true, false} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a := w.set(plain, 10_000)
+			c := w.call(a, "one", 100, 7, stream)
+			s, st, err := w.tree.Generate(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st.RequestsRemaining != 1 || st.TokensRemaining != 100_000-107 {
+				t.Errorf("state at admission %+v", st)
+			}
+			if err := <-s.Held(); err != nil {
+				t.Fatal(err)
+			}
+			if e := w.read(s); e.Kind != abi.EventEnd {
+				t.Fatalf("ended with %+v", e)
+			}
+			got, err := w.settle(s)
+			if err != nil || got.Charge != 270 || got.Reason != account.Finished || got.Usage.Output != 7 {
+				t.Errorf("settled %+v, %v", got, err)
+			}
+			if again, err := s.Settle(); again != got || err != nil {
+				t.Errorf("settled again %+v, %v", again, err)
+			}
+			if e, _ := w.store.settlement(c.RequestID); e.Amount != -270 || e.Usage != got.Usage {
+				t.Errorf("row %+v", e)
+			}
+			w.checkClean(a)
+		})
+	}
+}
+
+func TestParallelOnLimit(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1_000_000)
+		w.models["one"].mode.Store(stuckInDecode)
+		var mu sync.Mutex
+		var streams []*Stream
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					streams = append(streams, s)
+				} else if e := abi.AsError(err); e.Kind != abi.RateLimited || e.RetryAfter != time.Second {
+					t.Errorf("refused with %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(streams) != 2 {
+			t.Errorf("%d admitted, want 2", len(streams))
+		}
+		w.models["one"].mode.Store(running)
+		for _, s := range streams {
+			w.read(s)
+			_, _ = w.settle(s)
+		}
+		w.checkClean(a)
+	})
+}
+
+// TestCancel: a client that goes away frees its permit and its slot in every
+// phase, though its writer does nothing, and pays what was computed.
+func TestCancel(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		mode   int32
+		charge abi.Nano
+	}{
+		{"queue", stuckInQueue, 0},
+		{"prefill", stuckInPrefill, 2 * 32},
+		{"decode", stuckInDecode, 2*100 + 10},
+	} {
+		for _, stream := range []bool{true, false} {
+			t.Run(c.name, func(t *testing.T) {
+				inBubble(t, Config{}, func(t *testing.T, w *world) {
+					a := w.set(plain, 10_000)
+					w.models["one"].mode.Store(c.mode)
+					s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, stream))
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Second)
+					s.Cancel()
+					began := time.Now()
+					time.Sleep(20 * time.Millisecond)
+					synctest.Wait()
+					if st := w.tree.Limits(a); st.RequestsRemaining != 2 {
+						t.Errorf("permit not free %v after the cancel", time.Since(began))
+					}
+					if n := w.models["one"].live.Load(); n != 0 {
+						t.Errorf("%d jobs in the engine", n)
+					}
+					if e := w.read(s); e.Kind != abi.EventError || e.Err.Kind != abi.Canceled {
+						t.Errorf("ended with %+v", e)
+					}
+					got, err := w.settle(s)
+					if err != nil || got.Charge != c.charge || got.Reason != account.Cancelled {
+						t.Errorf("settled %+v, %v; want a charge of %d", got, err, c.charge)
+					}
+					w.models["one"].mode.Store(running)
+					w.checkClean(a)
+				})
+			})
+		}
+	}
+}
+
+// TestWriterNeverSettles: the tree settles for it.
+func TestWriterNeverSettles(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		c := w.call(a, "one", 10, 5, true)
+		s, _, err := w.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if _, ok := w.store.settlement(c.RequestID); ok {
+			t.Error("settled before the grace was over")
+		}
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if e, ok := w.store.settlement(c.RequestID); !ok || e.Amount != -70 {
+			t.Errorf("row %+v", e)
+		}
+		if n := w.tree.Counters().SelfSettled.Load(); n != 1 {
+			t.Errorf("counted %d", n)
+		}
+		_, _ = w.settle(s)
+		w.checkClean(a)
+	})
+}
+
+// TestBilled is the table of what a result costs.
+func TestBilled(t *testing.T) {
+	full := abi.Usage{InputUncached: 100, CacheRead: 20, Output: 30, Reasoning: 25}
+	cut := abi.Usage{InputUncached: 100, CacheRead: 20, Output: 10, Reasoning: 10}
+	failed := &abi.Error{Kind: abi.Internal}
+	for _, c := range []struct {
+		name       string
+		err        *abi.Error
+		stream     bool
+		usage      abi.Usage
+		checkpoint abi.Usage
+		want       abi.Usage
+		reason     account.Reason
+	}{
+		{"finished", nil, true, full, abi.Usage{}, full, account.Finished},
+		{"finished, plain", nil, false, full, abi.Usage{}, full, account.Finished},
+		{"cancelled in queue", &abi.Error{Kind: abi.Canceled}, true, abi.Usage{}, abi.Usage{}, abi.Usage{}, account.Cancelled},
+		{"cancelled", &abi.Error{Kind: abi.Canceled}, false, full, abi.Usage{}, full, account.Cancelled},
+		{"504", &abi.Error{Kind: abi.Timeout}, false, full, abi.Usage{}, full, account.Cancelled},
+		{"failed, plain", failed, false, full, cut, abi.Usage{}, account.Failed},
+		{"failed", failed, true, full, cut, cut, account.Failed},
+		{"failed before a checkpoint", failed, true, full, abi.Usage{}, abi.Usage{InputUncached: 100, CacheRead: 20}, account.Failed},
+	} {
+		r := resultOf(c.usage, c.err)
+		if got, reason := billed(r, c.stream, c.checkpoint); got != c.want || reason != c.reason {
+			t.Errorf("%s: %+v %s, want %+v %s", c.name, got, reason, c.want, c.reason)
+		}
+	}
+}
+
+// TestLedgerFails: without a durable hold a request is free and says so; a
+// settlement waits for the store and is not lost.
+func TestLedgerFails(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		if _, err := w.play(w.call(a, "one", 10, 1, true)); err != nil { // wakes the limiter
+			t.Fatal(err)
+		}
+		running, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+		if err != nil || <-running.Held() != nil {
+			t.Fatal("no hold", err)
+		}
+		w.store.failing.Store(true)
+		s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-s.Held(); abi.KindOf(err) != abi.Overloaded {
+			t.Fatalf("held: %v", err)
+		}
+		s.Cancel()
+		w.read(running)
+		if _, err := running.Settle(); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("settled on a failing store: %v", err)
+		}
+		time.Sleep(time.Minute)
+		w.store.failing.Store(false)
+		time.Sleep(10 * time.Second)
+		got, err := w.settle(running)
+		if err != nil || got.Charge != 70 {
+			t.Errorf("after the store is back: %+v, %v", got, err)
+		}
+		got, err = w.settle(s)
+		if err != nil || got.Charge != 0 {
+			t.Errorf("without a hold: %+v, %v", got, err)
+		}
+		w.checkClean(a)
+	})
+}
+
+func TestBillingFails(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		w.billing.broken.Store(true)
+		c := w.call(a, "one", 10, 5, true)
+		got, err := w.play(c)
+		if e, _ := w.store.settlement(c.RequestID); err != nil || got.Charge != 70 || !e.Provisional {
+			t.Errorf("settled %+v, %v, row %+v", got, err, e)
+		}
+		w.checkClean(a)
+	})
+}
+
+// TestAccountChanged: new limits and money count from the next request on.
+func TestAccountChanged(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 5)
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.InsufficientBalance {
+			t.Fatalf("without money: %v", err)
+		}
+		a.Concurrency = 7
+		w.set(a, 500)
+		w.tree.AccountChanged(a.ID)
+		synctest.Wait()
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); err != nil {
+			t.Errorf("with money: %v", err)
+		}
+		if st := w.tree.Limits(a); st.RequestsLimit != 7 {
+			t.Errorf("state %+v", st)
+		}
+		w.checkClean(a)
+		a.Disabled = true
+		w.set(a, 500)
+		w.tree.AccountChanged(a.ID)
+		synctest.Wait()
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Unauthenticated {
+			t.Errorf("disabled: %v", err)
+		}
+	})
+}
+
+func TestEnter(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(account.Account{ID: "poor", Concurrency: 1, TokensPerMinute: 60}, 0)
+		release, st, err := w.tree.Enter(a)
+		if err != nil || st.RequestsRemaining != 0 || st.TokensRemaining != 60 {
+			t.Fatal(st, err)
+		}
+		if _, _, err := w.tree.Enter(a); abi.KindOf(err) != abi.RateLimited {
+			t.Errorf("second: %v", err)
+		}
+		release()
+		release()
+		w.checkClean(a)
+		_, _, _ = w.tree.Enter(a) // an owner that never releases
+		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		w.checkClean(a)
+		if n := w.tree.Counters().Expired.Load(); n != 1 {
+			t.Errorf("%d expired", n)
+		}
+		w.set(a, 10_000)
+		w.tree.AccountChanged(a.ID)
+		synctest.Wait()
+		if _, err := w.play(w.call(a, "one", 50, 20, true)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = w.tree.Enter(a)
+		if e := abi.AsError(err); err == nil || e.Kind != abi.RateLimited {
+			t.Fatalf("on an exhausted bucket: %v", err)
+		} else {
+			time.Sleep(e.RetryAfter)
+		}
+		if release, _, err = w.tree.Enter(a); err != nil {
+			t.Fatalf("after Retry-After: %v", err)
+		}
+		release()
+	})
+}
+
+// TestLimiterRetires: an idle account costs nothing and loses nothing.
+func TestLimiterRetires(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := w.tree.Inspect().Limiters; n != 0 {
+			t.Errorf("%d limiters", n)
+		}
+		w.checkClean(a)
+	})
+}
+
+// TestSessionPins: a conversation pins its last turn, no more, and lets go of it
+// when it is idle or its account pins too much.
+func TestSessionPins(t *testing.T) {
+	inBubble(t, Config{AccountSessionsMax: 2}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1_000_000)
+		turn := func(id string) {
+			t.Helper()
+			c := w.call(a, "one", 10, 5, true)
+			c.SessionID = id
+			if _, err := w.play(c); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		pins := func(want int) {
+			t.Helper()
+			w.models["one"].mu.Lock()
+			defer w.models["one"].mu.Unlock()
+			if n := len(w.models["one"].pins); n != want || w.models["one"].doubles != 0 {
+				t.Errorf("%d pins, want %d; %d released twice", n, want, w.models["one"].doubles)
+			}
+		}
+		turn("a")
+		pins(1)
+		turn("a")
+		pins(1)
+		turn("b")
+		pins(2)
+		turn("c") // a is the longest unused
+		pins(2)
+		if n := w.tree.Inspect().Sessions; n != 2 {
+			t.Errorf("%d sessions", n)
+		}
+		ref := w.tree.sessions.Live(sessionKey(w.tree.cfg.Secret, Call{Account: a, SessionID: "c",
+			Request: w.call(a, "one", 0, 0, true).Request}))
+		if ref == nil {
+			t.Fatal("session c is gone")
+		}
+		_ = ref.Tell(system.Kill{Reason: "keeps its pin"})
+		time.Sleep(time.Second)
+		pins(2)
+		turn("c")
+		pins(2)
+		time.Sleep(15 * time.Minute)
+		synctest.Wait()
+		pins(0)
+	})
+}
+
+func TestSessionKey(t *testing.T) {
+	w := &world{}
+	seen := map[session.Key]int{}
+	base := func() Call { return w.call(account.Account{ID: "a"}, "one", 0, 0, true) }
+	for i, change := range []func(*Call){
+		func(*Call) {},
+		func(c *Call) { c.Account.ID = "b" },
+		func(c *Call) { c.Request.Model = "two" },
+		func(c *Call) { c.SessionID = "x" },
+		func(c *Call) { c.Request.Conversation[0] = 1 },
+		func(c *Call) { c.SessionID = string(make([]byte, 32)) },
+		func(c *Call) { c.Account.ID, c.Request.Model = "ao", "ne" },
+	} {
+		c := base()
+		change(&c)
+		k := sessionKey([]byte("secret"), c)
+		if j, ok := seen[k]; ok {
+			t.Errorf("cases %d and %d have the same key", i, j)
+		}
+		seen[k] = i
+		if k == sessionKey([]byte("other"), c) {
+			t.Errorf("case %d does not depend on the secret", i)
+		}
+	}
+}
+
+// TestDrain: live streams finish if they can and end with an error event if not.
+func TestDrain(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a := w.set(plain, 10_000)
+			w.models["one"].mode.Store(stuckInDecode)
+			s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := make(chan abi.Event, 1)
+			go func() {
+				last <- w.read(s)
+				_, _ = w.settle(s)
+			}()
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			drained := make(chan error, 1)
+			go func() { drained <- w.tree.Drain(ctx) }()
+			synctest.Wait()
+			if _, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Overloaded {
+				t.Errorf("new work while draining: %v", err)
+			}
+			want := abi.EventEnd
+			if stuck {
+				want = abi.EventError
+			} else {
+				w.models["one"].mode.Store(running)
+			}
+			if e := <-last; e.Kind != want || stuck && e.Err.Kind != abi.Overloaded {
+				t.Errorf("stuck %v: ended with %+v", stuck, e)
+			}
+			if err := <-drained; err != nil {
+				t.Errorf("stuck %v: %v", stuck, err)
+			}
+		})
+	}
+}
+
+// TestStopWithLiveStreams: even without a drain every stream ends and is settled.
+func TestStopWithLiveStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		a := w.set(plain, 10_000)
+		w.models["one"].mode.Store(stuckInDecode)
+		c := w.call(a, "one", 10, 5, true)
+		s, _, err := w.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.tree.Stop()
+		if e := w.read(s); e.Kind != abi.EventError {
+			t.Errorf("ended with %+v", e)
+		}
+		if _, ok := w.store.settlement(c.RequestID); !ok {
+			t.Error("not settled")
+		}
+		if _, _, err := w.tree.Generate(w.call(a, "one", 1, 1, true)); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("after the stop: %v", err)
+		}
+	})
+}
+
+func TestStartFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeModel()
+		m.broken.Store(true)
+		w := &world{store: newFakeStore(), billing: &fakeBilling{}}
+		_, err := Start(Config{Secret: make([]byte, 16)}, Deps{Store: w.store, Accounts: w, Billing: w.billing,
+			Models: []Model{{IDs: []string{"one"}, New: m.New}}})
+		if err == nil {
+			t.Fatal("a model without memory started")
+		}
+		if _, err := Start(Config{InboxMax: -1}, Deps{}); err == nil {
+			t.Fatal("a bad config was taken")
+		}
+	})
+}
+
+// TestOverload: what is full refuses, and what was refused holds nothing.
+func TestOverload(t *testing.T) {
+	inBubble(t, Config{RequestsMax: 5, InboxMax: 3}, func(t *testing.T, w *world) {
+		a := w.set(account.Account{ID: "big", Unlimited: true, TokensPerMinute: 1_000_000}, 0)
+		w.models["one"].mode.Store(stuckInDecode)
+		w.models["one"].queueMax = 4
+		var streams []*Stream
+		for i := range 8 {
+			s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+			if (err == nil) != (i < 4) || err != nil && abi.KindOf(err) != abi.Overloaded {
+				t.Errorf("request %d: %v", i, err)
+			}
+			if s != nil {
+				streams = append(streams, s)
+			}
+		}
+		w.models["one"].mode.Store(running)
+		for _, s := range streams {
+			w.read(s)
+			_, _ = w.settle(s)
+		}
+		w.checkClean(a)
+	})
+}
+
+// TestSlowReader: a stream whose reader is behind pauses and goes on by itself
+// when the reader has drained it.
+func TestSlowReader(t *testing.T) {
+	inBubble(t, Config{OutputEventsMax: 4}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		s, _, err := w.tree.Generate(w.call(a, "one", 10, 50, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			time.Sleep(time.Second)
+			events := s.Output.Drain(nil)
+			if len(events) == 0 || len(events) > 5 {
+				t.Fatalf("%d events waited for a reader that is behind", len(events))
+			}
+			if events[len(events)-1].Kind == abi.EventEnd {
+				break
+			}
+		}
+		if got, err := w.settle(s); err != nil || got.Usage.Output != 50 {
+			t.Errorf("settled %+v, %v", got, err)
+		}
+		w.checkClean(a)
+	})
+}
+
+// TestAdmissionTimeout: a caller whose model is stuck in a step gives up with 503,
+// and what it had reserved is free when the step ends.
+func TestAdmissionTimeout(t *testing.T) {
+	w := newWorld(t, Config{AdmissionTimeout: 50 * time.Millisecond, SweepEvery: 10 * time.Millisecond})
+	defer w.tree.Stop()
+	a := w.set(account.Account{ID: "acct", Concurrency: 3, TokensPerMinute: 100_000}, 10_000)
+	w.models["one"].gate.Lock()
+	first, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)) // its Submit comes before a step
+	if err != nil && abi.KindOf(err) != abi.Overloaded {
+		t.Fatal(err)
+	}
+	if _, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Overloaded {
+		t.Errorf("behind a step that does not end: %v", err)
+	}
+	if w.tree.Counters().Abandoned.Load() == 0 {
+		t.Error("not counted")
+	}
+	w.models["one"].gate.Unlock()
+	if first != nil {
+		w.read(first)
+		_, _ = w.settle(first)
+	}
+	for deadline := time.Now().Add(10 * time.Second); w.tree.requests.len() > 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	w.checkClean(a)
+}
+
+// TestUnknownAndDouble: what never reached the limiter is refused by name.
+func TestUnknownAndDouble(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		if _, st, err := w.tree.Generate(w.call(a, "three", 1, 1, true)); abi.KindOf(err) != abi.ModelNotFound || st.RequestsLimit != 2 {
+			t.Errorf("unknown model: %v, state %+v", err, st)
+		}
+		ghost := account.Account{ID: "ghost", Concurrency: 1}
+		if _, _, err := w.tree.Generate(w.call(ghost, "one", 1, 1, true)); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("an account that cannot be read: %v", err)
+		}
+		w.models["one"].mode.Store(stuckInDecode)
+		c := w.call(a, "one", 1, 1, true)
+		s, _, err := w.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.tree.Generate(c); abi.KindOf(err) != abi.Internal {
+			t.Errorf("an id in use: %v", err)
+		}
+		w.models["one"].mode.Store(running)
+		w.read(s)
+		_, _ = w.settle(s)
+		w.checkClean(a)
+	})
+}

@@ -1,0 +1,142 @@
+package proc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	readyTimeout = 60 * time.Second // loading a model is part of it
+	stopTimeout  = 10 * time.Second // a drain is part of it
+	tailMax      = 2 << 10          // bytes of a log that an error quotes
+)
+
+// Child is a running server. Its methods are for one goroutine.
+type Child struct {
+	Name string
+	cmd  *exec.Cmd
+	log  string        // the file that has its standard error
+	done chan struct{} // closed when it has ended and all its output is read
+	err  error         // how it ended; readable after done
+}
+
+// Spec says what to start.
+type Spec struct {
+	Name string   // for errors and reports
+	Path string   // the program
+	Args []string // without the program's name
+	Dir  string   // where the file NAME.log with its standard error is made
+	// Ready finds in a line of standard output what the caller waits for, such
+	// as an address. Lines after that are read and dropped.
+	Ready func(line string) (value string, ok bool)
+}
+
+// Start starts a server, waits until Ready has found its value and returns it.
+// When it fails, or ctx ends first, nothing is left running.
+func Start(ctx context.Context, s Spec) (*Child, string, error) {
+	c := &Child{Name: s.Name, log: filepath.Join(s.Dir, s.Name+".log"), done: make(chan struct{})}
+	logTo, err := os.Create(c.log)
+	if err != nil {
+		return nil, "", err
+	}
+	defer logTo.Close() // the child has its own handle
+	c.cmd = exec.Command(s.Path, s.Args...)
+	c.cmd.Stderr = logTo
+	c.cmd.SysProcAttr = dieWithParent()
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, "", fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	found := make(chan string, 1)
+	go c.watch(out, s.Ready, found)
+	value, err := c.await(ctx, found)
+	if err != nil {
+		return nil, "", errors.Join(err, c.Stop())
+	}
+	return c, value, nil
+}
+
+// watch owns the child's standard output and its end.
+func (c *Child) watch(out io.Reader, ready func(string) (string, bool), found chan<- string) {
+	defer close(c.done)
+	lines := bufio.NewScanner(out)
+	for waiting := true; lines.Scan(); {
+		if value, ok := ready(lines.Text()); ok && waiting {
+			found <- value
+			waiting = false
+		}
+	}
+	_, _ = io.Copy(io.Discard, out) // after a line that is too long: the child must not block
+	c.err = c.cmd.Wait()
+}
+
+func (c *Child) await(ctx context.Context, found <-chan string) (string, error) {
+	timeout := time.NewTimer(readyTimeout)
+	defer timeout.Stop()
+	select {
+	case value := <-found:
+		return value, nil
+	case <-c.done:
+		return "", fmt.Errorf("%s ended before it was ready%s", c.Name, c.tail())
+	case <-timeout.C:
+		return "", fmt.Errorf("%s was not ready after %v%s", c.Name, readyTimeout, c.tail())
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// tail quotes the end of the child's log.
+func (c *Child) tail() string {
+	b, _ := os.ReadFile(c.log)
+	b = b[max(0, len(b)-tailMax):]
+	if len(b) == 0 {
+		return "; it logged nothing"
+	}
+	return "; its log ends with:\n" + strings.TrimSpace(string(b))
+}
+
+// PID names the process.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// Alive returns an error, with the end of the log, when the child has ended.
+func (c *Child) Alive() error {
+	select {
+	case <-c.done:
+		return fmt.Errorf("%s ended (%v)%s", c.Name, c.cmd.ProcessState, c.tail())
+	default:
+		return nil
+	}
+}
+
+// Stop asks the child to end, kills it when it does not within a bound, and
+// returns when it is gone. Its exit status is an error only if it was killed.
+func (c *Child) Stop() error {
+	select {
+	case <-c.done:
+		return nil
+	default:
+	}
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has just ended
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-c.done:
+		return nil
+	case <-timeout.C:
+		_ = c.cmd.Process.Kill() // the same
+		<-c.done
+		return fmt.Errorf("%s did not stop within %v and was killed", c.Name, stopTimeout)
+	}
+}

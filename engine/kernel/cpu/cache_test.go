@@ -1,0 +1,185 @@
+//go:build unix
+
+package cpu
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// cacheSources are a few weights with fixed names.
+func cacheSources() []kernel.Source {
+	r := newRand(20)
+	var all []kernel.Source
+	for i, typ := range allTypes {
+		src := randomSource(r, typ, 1+i%2, 40, 256)
+		src.Name = string(rune('a' + i))
+		all = append(all, src)
+	}
+	return all
+}
+
+// loadAll loads the sources and returns their packed bytes, and whether all
+// came from a finished file.
+func loadAll(t *testing.T, b *Backend, all []kernel.Source) (packed [][]byte, found bool) {
+	t.Helper()
+	found = b.store.data != nil
+	for _, src := range all {
+		packed = append(packed, bytes.Clone(load(t, b, src).(*weight).data))
+	}
+	return packed, found && !b.store.stale
+}
+
+func sameBytes(t *testing.T, got, want [][]byte) {
+	t.Helper()
+	for i := range want {
+		if !bytes.Equal(got[i], want[i]) {
+			t.Fatalf("weight %d differs", i)
+		}
+	}
+}
+
+func inMemory(t *testing.T, all []kernel.Source) (want [][]byte) {
+	b := open(t, Options{Threads: 1})
+	for _, src := range all {
+		want = append(want, bytes.Clone(load(t, b, src).(*weight).data))
+	}
+	return want
+}
+
+func seal(t *testing.T, b *Backend) {
+	t.Helper()
+	if err := b.Seal(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCacheIsUsedAgain(t *testing.T) {
+	all, dir := cacheSources(), filepath.Join(t.TempDir(), "new")
+	want := inMemory(t, all)
+	for round := range 3 {
+		b := open(t, Options{Threads: 2, CacheDir: dir, CacheKey: "k1"})
+		got, found := loadAll(t, b, all)
+		if found != (round > 0) {
+			t.Fatalf("round %d: found %v", round, found)
+		}
+		sameBytes(t, got, want)
+		seal(t, b)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d files in the folder (%v), want 1", len(files), err)
+	}
+}
+
+func TestCacheWithoutSealLeavesNothing(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	b, err := New(Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loadAll(t, b, all)
+	b.Close()
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Fatalf("%d files in the folder (%v), want none", len(files), err)
+	}
+}
+
+// TestCacheDamaged damages a finished file in many ways: each must lead to a
+// correct load and a good file after the next seal, or the one after.
+func TestCacheDamaged(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	want := inMemory(t, all)
+	path := filepath.Join(dir, "k-p1.packed")
+	make := func() []byte {
+		os.Remove(path)
+		b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+		loadAll(t, b, all)
+		seal(t, b)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	good := make()
+	damage := map[string]func([]byte) []byte{
+		"empty":        func([]byte) []byte { return nil },
+		"short header": func(b []byte) []byte { return b[:100] },
+		"short":        func(b []byte) []byte { return b[:len(b)-1] },
+		"long":         func(b []byte) []byte { return append(b, 0) },
+		"magic":        func(b []byte) []byte { b[0]++; return b },
+		"version":      func(b []byte) []byte { b[16]++; return b },
+		"layout":       func(b []byte) []byte { b[20]++; return b },
+		"index offset": func(b []byte) []byte { b[25]++; return b },
+		"index":        func(b []byte) []byte { b[len(b)-3]++; return b },
+		"other model":  func(b []byte) []byte { return resealed(b, "other") },
+	}
+	for name, f := range damage {
+		if err := os.WriteFile(path, f(bytes.Clone(good)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 3 {
+			b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+			got, found := loadAll(t, b, all)
+			sameBytes(t, got, want)
+			if found && round == 0 {
+				t.Errorf("%s: the damaged file was used", name)
+			}
+			if !found && round == 2 {
+				t.Errorf("%s: no good file after two starts", name)
+			}
+			seal(t, b)
+		}
+	}
+}
+
+// resealed is a well-formed file whose only weight has another name.
+func resealed(file []byte, name string) []byte {
+	off, _, _, err := decodeHeader(file, int64(len(file)))
+	if err != nil {
+		panic(err)
+	}
+	index := encodeIndex([]entry{{name: name, shape: [3]int{1, 1, 1}, off: headerSize, size: 64}})
+	file = append(file[:off:off], index...)
+	copy(file, encodeHeader(index, off))
+	return file
+}
+
+// TestCacheRace lets two backends make the same file at once.
+func TestCacheRace(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	want := inMemory(t, all)
+	one := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	two := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	a, _ := loadAll(t, one, all)
+	c, _ := loadAll(t, two, all)
+	sameBytes(t, a, want)
+	sameBytes(t, c, want)
+	seal(t, one)
+	seal(t, two)
+	got, found := loadAll(t, open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"}), all)
+	if sameBytes(t, got, want); !found {
+		t.Fatal("no file after two seals")
+	}
+}
+
+func FuzzIndex(f *testing.F) {
+	f.Add(encodeIndex(nil), int64(headerSize))
+	f.Add(encodeIndex([]entry{{"a", kernel.Q8_0, code8, [3]int{1, 2, 3}, headerSize, 100}}), int64(9000))
+	f.Fuzz(func(t *testing.T, b []byte, end int64) {
+		entries, err := decodeIndex(b, end)
+		if err != nil {
+			return
+		}
+		for name, e := range entries {
+			if e.name != name || e.off < headerSize || e.size < 0 || e.off+e.size > end {
+				t.Fatalf("entry %+v in a file of %d bytes", e, end)
+			}
+		}
+	})
+}

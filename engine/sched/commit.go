@@ -1,0 +1,67 @@
+package sched
+
+import (
+	"slices"
+
+	"corenode/engine/kv"
+)
+
+// Commit says that the step was computed. Positions advance, full pages enter
+// the prefix cache, and what it returns is to be done, in order, before
+// anything else touches the states: snapshots. The slice is valid until the
+// next Commit. Sequences finished or paused since Plan are left out; for a
+// paused one Append may still be called with what its logits gave.
+func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
+	if p != &s.plan {
+		panic("sched: Commit of a foreign plan")
+	}
+	s.open = false
+	s.after = s.after[:0]
+	for i := range p.Items {
+		q, n := p.Items[i].Seq, p.Items[i].Len
+		if !q.planned {
+			continue
+		}
+		q.planned = false
+		s.countRows(q, n)
+		q.computed += n
+		q.Peak = max(q.Peak, q.computed)
+		if s.hybrid {
+			s.snapshot(q)
+		} else {
+			s.pool.Index(&q.table, q.Tokens, q.computed)
+		}
+	}
+	return s.after
+}
+
+func (s *Scheduler) countRows(q *Sequence, n int) {
+	if n == 1 && q.computed >= q.Prompt && q.computed >= q.Peak {
+		s.count.DecodeTokens++
+		return
+	}
+	s.count.PrefillTokens += int64(n)
+	s.count.RecomputedTokens += int64(max(0, min(n, q.Peak-q.computed)))
+}
+
+// snapshot takes one where the sequence asked for it, and moves one along
+// with what it generates. Pages become findable with their snapshot only.
+func (s *Scheduler) snapshot(q *Sequence) {
+	_, cut := slices.BinarySearch(q.cuts, q.computed)
+	every := s.config.DecodeSnapshotTokens
+	rolling := !cut && every > 0 && q.computed > q.Prompt && q.computed%every == 0
+	if !cut && !rolling {
+		return
+	}
+	if rolling && q.rolling > 0 {
+		s.pool.DropSnapshot(&q.table, q.rolling)
+		q.rolling = 0
+	}
+	op, ok := s.pool.Snapshot(&q.table, q.Tokens, q.computed)
+	if ok {
+		s.after = append(s.after, op)
+	}
+	if ok && rolling {
+		q.rolling = q.computed
+	}
+}

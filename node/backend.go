@@ -1,0 +1,70 @@
+package main
+
+import (
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/actors/limiter"
+	"corenode/actors/tree"
+	"corenode/engine"
+	"corenode/extensions"
+	"corenode/node/server"
+	"corenode/wasm/abi"
+)
+
+// backend shows the actor tree to the front end: the same verbs, each side in
+// its own types.
+type backend struct{ *tree.Tree }
+
+func (b backend) Generate(c server.Call) (server.Stream, server.Limits, error) {
+	s, state, err := b.Tree.Generate(tree.Call(c))
+	if err != nil {
+		return nil, limits(state), err
+	}
+	return stream{s}, limits(state), nil
+}
+
+func (b backend) Enter(a account.Account) (release func(), l server.Limits, err error) {
+	release, state, err := b.Tree.Enter(a)
+	return release, limits(state), err
+}
+
+func (b backend) Limits(a account.Account) server.Limits { return limits(b.Tree.Limits(a)) }
+
+func limits(s limiter.State) server.Limits {
+	return server.Limits{
+		RequestsLimit: s.RequestsLimit, RequestsRemaining: s.RequestsRemaining, RequestsReset: s.RequestsReset,
+		TokensLimit: s.TokensLimit, TokensRemaining: s.TokensRemaining, TokensReset: s.TokensReset,
+	}
+}
+
+type stream struct{ *tree.Stream }
+
+func (s stream) Output() *engine.Output { return s.Stream.Output }
+
+func (s stream) Settle() (server.Settled, error) {
+	r, err := s.Stream.Settle()
+	return server.Settled{Charge: r.Charge, Usage: r.Usage, Reason: r.Reason,
+		Queue: r.Timing.Queue, Prefill: r.Timing.Prefill, Decode: r.Timing.Decode}, err
+}
+
+// billing shows the billing policy to the actor tree.
+type billing struct{ *extensions.Billing }
+
+func (b billing) Charge(model string, u abi.Usage) (tree.Charge, error) {
+	c, err := b.Billing.Charge(model, u)
+	return tree.Charge{Total: c.Amount, Tier: c.Tier, ModuleDigest: c.ModuleDigest,
+		InputHash: c.InputHash, Provisional: c.Provisional}, err
+}
+
+// treeModels are the engines as the tree starts them.
+func treeModels(c *catalog) (models []tree.Model) {
+	for _, info := range c.infos {
+		e := c.engines[info.ID]
+		models = append(models, tree.Model{
+			IDs:              []string{info.ID},
+			PinBytesPerToken: e.BytesPerToken(),
+			New:              func() (batcher.Stepper, error) { return e.NewStepper() },
+		})
+	}
+	return models
+}

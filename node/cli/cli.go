@@ -1,0 +1,119 @@
+// Package cli is the command tree that operators type: accounts, keys and
+// money. A command talks to the node that owns the data folder, or opens the
+// folder itself when none runs; nobody has to know which.
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+	"corenode/node/store"
+)
+
+// DataDirFlag adds --data-dir, whose default is CORENODE_DATA_DIR or ./data.
+func DataDirFlag(cmd *cobra.Command) {
+	folder := os.Getenv("CORENODE_DATA_DIR")
+	if folder == "" {
+		folder = "./data"
+	}
+	cmd.PersistentFlags().String("data-dir", folder, "data folder of the node")
+}
+
+// Commands returns the commands account and key, ready to add to a root.
+func Commands() []*cobra.Command { return []*cobra.Command{accountCommand(), keyCommand()} }
+
+// group makes a command that only holds others.
+func group(use, short, long, example string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	DataDirFlag(cmd)
+	cmd.PersistentFlags().Bool("json", false, "print JSON, money as integers of nano-dollars")
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+// action is what a command does with a client; its result is printed.
+type action func(c *admin.Client, cmd *cobra.Command, args []string) (result, error)
+
+// result prints itself for people, or as its JSON value.
+type result struct {
+	value any
+	text  func(w io.Writer)
+}
+
+// existing runs an action on a data folder that must be there; orNew makes it.
+func existing(do action) func(*cobra.Command, []string) error { return run(do, false) }
+func orNew(do action) func(*cobra.Command, []string) error    { return run(do, true) }
+
+func run(do action, create bool) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) (err error) {
+		cmd.SilenceUsage = true // from here on the call was well formed
+		dir, err := cmd.Flags().GetString("data-dir")
+		if err != nil {
+			return err
+		}
+		client, hangUp, err := connect(dir, create)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, hangUp()) }()
+		done, err := do(client, cmd, args)
+		if err != nil {
+			return err
+		}
+		return show(cmd, done)
+	}
+}
+
+func show(cmd *cobra.Command, done result) error {
+	asJSON, err := cmd.Flags().GetBool("json")
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		e := json.NewEncoder(cmd.OutOrStdout())
+		e.SetIndent("", "  ")
+		return e.Encode(done.value)
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	done.text(w)
+	return w.Flush()
+}
+
+// connect reaches the node that owns dir, or opens dir when none runs.
+func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err error) {
+	c, err = admin.Dial(dir)
+	if err == nil {
+		return c, func() error { return nil }, nil
+	}
+	if !errors.Is(err, admin.ErrNoNode) {
+		return nil, nil, err
+	}
+	if _, missing := os.Stat(filepath.Join(dir, store.DatabaseName)); errors.Is(missing, fs.ErrNotExist) && !create {
+		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, make an account in it, or name another with --data-dir", dir)
+	}
+	s, openErr := store.Open(dir)
+	if errors.Is(openErr, store.ErrLocked) {
+		return nil, nil, fmt.Errorf("%w, and its admin address does not answer: %w", openErr, err)
+	}
+	if openErr != nil {
+		return nil, nil, openErr
+	}
+	return admin.Local(admin.New(s, nobody{})), s.Close, nil
+}
+
+// nobody is the node that does not run: there is no one to tell.
+type nobody struct{}
+
+func (nobody) Changed(string) {}
+func (nobody) Drain()         {}
+func (nobody) Draining() bool { return false }

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+	"corenode/node/store"
+)
+
+// typed runs one command line and returns what it printed.
+func typed(line ...string) (string, error) {
+	root := &cobra.Command{Use: "corenode", SilenceErrors: true}
+	root.AddCommand(Commands()...)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	root.SetArgs(line)
+	err := root.Execute()
+	return out.String(), err
+}
+
+// bothWays runs a test on a folder without a node and on one with a node.
+func bothWays(t *testing.T, test func(t *testing.T, do func(line ...string) string, fails func(line ...string) string)) {
+	for _, way := range []string{"folder", "node"} {
+		t.Run(way, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if way == "node" {
+				startNode(t, dir)
+			}
+			do := func(line ...string) string {
+				t.Helper()
+				out, err := typed(append([]string{line[0], "--data-dir", dir}, line[1:]...)...)
+				if err != nil {
+					t.Fatalf("%v: %v", line, err)
+				}
+				return out
+			}
+			fails := func(line ...string) string {
+				t.Helper()
+				out, err := typed(append([]string{line[0], "--data-dir", dir}, line[1:]...)...)
+				if err == nil {
+					t.Fatalf("%v succeeded: %s", line, out)
+				}
+				return err.Error()
+			}
+			test(t, do, fails)
+		})
+	}
+}
+
+// startNode owns a folder and answers on an admin address, like a node.
+func startNode(t *testing.T, dir string) {
+	t.Helper()
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := admin.New(s, nobody{})
+	var token string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		status, _, answer := api.Handle(r.Method, r.URL.Path, []byte(r.URL.RawQuery), body)
+		w.WriteHeader(status)
+		w.Write(answer)
+	}))
+	fresh, withdraw, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token = fresh
+	t.Cleanup(func() { withdraw(); server.Close(); s.Close() })
+}
+
+func fromJSON[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+func TestAccountCommands(t *testing.T) {
+	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
+		made := fromJSON[map[string]any](t, do("account", "create", "alice", "--balance", "10.000000001",
+			"--concurrency", "2", "--tokens-per-minute", "500", "--models", "core-1.1,core-1.1-mini", "--json"))
+		key, _ := made["key"].(string)
+		if !strings.HasPrefix(key, "sk-") || made["balance_nano_usd"] != 10000000001.0 || made["name"] != "alice" {
+			t.Fatalf("made %v", made)
+		}
+		text := do("account", "create", "bob", "--unlimited")
+		if strings.Count(text, "sk-") != 1 || !strings.Contains(text, "bob") {
+			t.Errorf("create printed %s", text)
+		}
+		a := fromJSON[admin.Account](t, do("account", "topup", "alice", "0.5", "--note", "gift", "--idempotency-key", "k", "--json"))
+		a = fromJSON[admin.Account](t, do("account", "topup", "alice", "0.5", "--idempotency-key", "k", "--json"))
+		if a.BalanceNanoUSD != 10_500_000_001 {
+			t.Errorf("after a top-up: %+v", a)
+		}
+		a = fromJSON[admin.Account](t, do("account", "topup", "alice", "--json", "--", "-0.5"))
+		if a.BalanceNanoUSD != 10_000_000_001 {
+			t.Errorf("after a correction: %+v", a)
+		}
+		a = fromJSON[admin.Account](t, do("account", "set", "alice", "--concurrency", "0", "--models", "", "--json"))
+		if a.Concurrency != 0 || len(a.Models) != 0 || a.TokensPerMinute != 500 {
+			t.Errorf("after set: %+v", a)
+		}
+		if text := do("account", "disable", a.ID); !strings.Contains(text, "disabled") {
+			t.Errorf("disable printed %s", text)
+		}
+		if text := do("account", "enable", "alice"); !strings.Contains(text, "active") {
+			t.Errorf("enable printed %s", text)
+		}
+		shown := fromJSON[map[string]any](t, do("account", "show", "alice", "--json"))
+		if shown["balance_nano_usd"] != 10000000001.0 || shown["held_nano_usd"] != 0.0 {
+			t.Errorf("show gives %v", shown)
+		}
+		text = do("account", "list")
+		for _, part := range []string{"alice", "$10.000000001", "no limit", "500", "bob", "unlimited", "NAME"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("list has no %q:\n%s", part, text)
+			}
+		}
+		if all := fromJSON[[]admin.Account](t, do("account", "list", "--json")); len(all) != 2 {
+			t.Errorf("list gives %v", all)
+		}
+		if text := do("account", "show", "alice") + do("account", "list"); strings.Contains(text, key) {
+			t.Error("a secret was shown twice")
+		}
+	})
+}
+
+func TestKeyCommands(t *testing.T) {
+	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
+		do("account", "create", "alice")
+		made := fromJSON[admin.Key](t, do("key", "create", "alice", "--expires", "720h", "--json"))
+		if !strings.HasPrefix(made.Key, "sk-") || time.Until(made.Expires) < 700*time.Hour {
+			t.Errorf("made %+v", made)
+		}
+		if text := do("key", "create", "alice"); !strings.Contains(text, "sk-") {
+			t.Errorf("create printed %s", text)
+		}
+		do("key", "revoke", made.ID)
+		keys := fromJSON[[]admin.Key](t, do("key", "list", "alice", "--json"))
+		if len(keys) != 3 || keys[1].ID != made.ID || keys[1].Revoked.IsZero() || !keys[0].Revoked.IsZero() {
+			t.Errorf("keys %+v", keys)
+		}
+		if text := do("key", "list", "alice"); strings.Contains(text, made.Key) || !strings.Contains(text, made.ID) {
+			t.Errorf("list printed %s", text)
+		}
+	})
+}
+
+func TestMistakes(t *testing.T) {
+	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
+		do("account", "create", "alice")
+		cases := []struct {
+			line []string
+			says string
+		}{
+			{[]string{"account", "create"}, "accepts 1 arg"},
+			{[]string{"account", "create", "alice"}, "taken"},
+			{[]string{"account", "create", "b", "--balance", "1e3"}, "1e3"},
+			{[]string{"account", "show", "nobody"}, "not found"},
+			{[]string{"account", "set", "alice"}, "at least one of the flags"},
+			{[]string{"account", "set", "alice", "--concurrency", "-1"}, "concurrency"},
+			{[]string{"account", "topup", "alice", "lots"}, "lots"},
+			{[]string{"account", "lst"}, "lst"},
+			{[]string{"key", "create", "alice", "--expires", "soon"}, "soon"},
+			{[]string{"key", "create", "alice", "--expires", "2001-01-01"}, "over already"},
+			{[]string{"key", "revoke", "key_no"}, "not found"},
+		}
+		for _, c := range cases {
+			if err := fails(c.line...); !strings.Contains(err, c.says) {
+				t.Errorf("%v: %s, want %q", c.line, err, c.says)
+			}
+		}
+	})
+}
+
+func TestNoFolderIsMadeByLooking(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "typo")
+	if _, err := typed("account", "list", "--data-dir", dir); err == nil || !strings.Contains(err.Error(), "not a data folder") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("looking at a folder made it")
+	}
+}
+
+func TestOwnedFolderThatDoesNotAnswer(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = typed("account", "list", "--data-dir", dir)
+	if err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestStaleAddress is a node that was killed: its files are there, it is not.
+func TestStaleAddress(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := admin.Announce(dir, "127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("account", "create", "alice", "--data-dir", dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHelpTeaches holds every command to a summary and an example that is one
+// of its own lines.
+func TestHelpTeaches(t *testing.T) {
+	seen := 0
+	var visit func(cmd *cobra.Command, path string)
+	visit = func(cmd *cobra.Command, path string) {
+		seen++
+		path += " " + cmd.Name()
+		if cmd.Short == "" || !strings.Contains(cmd.Example, "corenode"+path) {
+			t.Errorf("%s: summary %q, example %q", path, cmd.Short, cmd.Example)
+		}
+		for _, child := range cmd.Commands() {
+			visit(child, path)
+		}
+	}
+	for _, cmd := range Commands() {
+		visit(cmd, "")
+	}
+	if seen < 12 {
+		t.Errorf("saw %d commands", seen)
+	}
+	out, err := typed("account", "--help")
+	if err != nil || !strings.Contains(out, "--data-dir") || !strings.Contains(out, "topup") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestParseExpiry(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	cases := map[string]time.Time{
+		"": {}, "1h": now.Add(time.Hour), "2026-05-02": now.Add(12 * time.Hour),
+		"2026-05-01T15:00:00+02:00": now.Add(time.Hour),
+	}
+	for text, want := range cases {
+		if got, err := parseExpiry(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("parseExpiry(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import "corenode/engine"
+
+// gaugesOf are the readings of one model's step loop by metric name. Counters
+// that only rise end in _total.
+func gaugesOf(e *engine.Engine) map[string]func() float64 {
+	read := func(value func(engine.Stats) int64) func() float64 {
+		return func() float64 {
+			s, ok := e.Stats()
+			if !ok {
+				return 0
+			}
+			return float64(value(s))
+		}
+	}
+	return map[string]func() float64{
+		"pages_free":                read(func(s engine.Stats) int64 { return int64(s.Pool.PagesFree) }),
+		"pages_owned":               read(func(s engine.Stats) int64 { return int64(s.Pool.PagesOwned) }),
+		"pages_cached":              read(func(s engine.Stats) int64 { return int64(s.Pool.PagesCached) }),
+		"pages_pinned":              read(func(s engine.Stats) int64 { return int64(s.Pool.PagesPinned) }),
+		"pages_evicted_total":       read(func(s engine.Stats) int64 { return s.Pool.PagesEvicted }),
+		"snapshots":                 read(func(s engine.Stats) int64 { return int64(s.Pool.Snapshots) }),
+		"snapshots_evicted_total":   read(func(s engine.Stats) int64 { return s.Pool.SnapshotsEvicted }),
+		"prefix_lookups_total":      read(func(s engine.Stats) int64 { return s.Pool.Lookups }),
+		"prefix_hits_total":         read(func(s engine.Stats) int64 { return s.Pool.Hits }),
+		"prefix_hit_tokens_total":   read(func(s engine.Stats) int64 { return s.Pool.HitTokens }),
+		"pins_broken_total":         read(func(s engine.Stats) int64 { return s.Pool.PinsBroken }),
+		"stale_handles_total":       read(func(s engine.Stats) int64 { return s.Pool.StaleHandles }),
+		"sequences_running":         read(func(s engine.Stats) int64 { return int64(s.Scheduler.Running) }),
+		"sequences_waiting":         read(func(s engine.Stats) int64 { return int64(s.Scheduler.Waiting) }),
+		"sequences_paused":          read(func(s engine.Stats) int64 { return int64(s.Scheduler.Paused) }),
+		"sequences_preempted_total": read(func(s engine.Stats) int64 { return s.Scheduler.Preempted + s.Scheduler.PreemptedFair }),
+		"queue_expired_total":       read(func(s engine.Stats) int64 { return s.Scheduler.Expired }),
+		"step_prefill_tokens_total": read(func(s engine.Stats) int64 { return s.Scheduler.PrefillTokens }),
+		"step_decode_tokens_total":  read(func(s engine.Stats) int64 { return s.Scheduler.DecodeTokens }),
+		"recomputed_tokens_total":   read(func(s engine.Stats) int64 { return s.Scheduler.RecomputedTokens }),
+		"cache_bytes":               read(func(s engine.Stats) int64 { return s.CacheBytes }),
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+// physicalMemory is a modest guess where the system is not asked; kv.memory_bytes
+// and kv.state_memory_bytes in the config say better.
+func physicalMemory() int64 { return 4 << 30 }

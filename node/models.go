@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/embedded"
+	"corenode/engine/sample"
+	"corenode/engine/template"
+	"corenode/node/config"
+	"corenode/node/server"
+)
+
+// embeddedContext is what the embedded models accept: their architecture has
+// no limit, and the contract says this many.
+const embeddedContext = 262144
+
+// cardDefaults are the sampling parameters of the model family's card, for
+// what neither the request nor the config says.
+var cardDefaults = sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
+
+// catalog holds the loaded engines by model id.
+type catalog struct {
+	engines map[string]*engine.Engine
+	infos   []engine.Info // sorted by id
+}
+
+// Model finds the engine behind an id.
+func (c *catalog) Model(id string) (server.Model, bool) {
+	e, ok := c.engines[id]
+	return e, ok
+}
+
+// Models lists what is served.
+func (c *catalog) Models() []engine.Info { return c.infos }
+
+func (c *catalog) close() {
+	for _, e := range c.engines {
+		e.Close()
+	}
+}
+
+// openModels loads every configured model, one after the other: loading is
+// bound by memory, not by processors.
+func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger) (*catalog, error) {
+	c := &catalog{engines: map[string]*engine.Engine{}}
+	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
+		started := time.Now()
+		o, err := engineOptions(cfg, id, observer)
+		if err == nil {
+			var e *engine.Engine
+			if e, err = engine.Open(o); err == nil {
+				c.engines[id] = e
+				c.infos = append(c.infos, e.Info())
+			}
+		}
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		info := c.engines[id].Info()
+		log.Info("model loaded", "model", id, "engine", c.engines[id].Describe(),
+			"context_length", info.ContextLength, "ms", time.Since(started).Milliseconds())
+		if want := cfg.Models[id].ContextLength; want == 0 && o.Path != "" && info.ContextLength < c.engines[id].FileContext() {
+			log.Warn("the context window is cut to what the kv memory holds; raise kv.memory_bytes for more",
+				"model", id, "context_length", info.ContextLength, "file", c.engines[id].FileContext())
+		}
+	}
+	return c, nil
+}
+
+// engineOptions turns one model's configuration into what the engine wants.
+func engineOptions(cfg *config.Config, id string, observer engine.Observer) (engine.Options, error) {
+	m := cfg.Models[id]
+	o := engine.Options{
+		Info: engine.Info{ID: id, DisplayName: m.DisplayName, ContextLength: m.ContextLength,
+			OutputMax: m.OutputMax, Created: time.Now().Unix()},
+		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling),
+		Cache: engine.CacheOptions{
+			PageTokens: m.KV.PageTokens, Float32: m.KV.DType == "f32",
+			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes),
+			PinBytesMax: int64(cfg.Limits.PinnedBytesPerAccount),
+		},
+		Batch: engine.BatchOptions{
+			StepTokensMax: m.Batch.StepTokensMax, SequencesMax: m.Batch.SequencesMax, ChunkTokens: m.Batch.ChunkTokens,
+			QueueMax: cfg.Limits.QueueRequestsMax, QueueTokensMax: cfg.Limits.QueueTokensMax,
+			QueueTimeout: cfg.Limits.QueueTimeout,
+			PauseAfter:   cfg.Limits.SlowReaderPause, CancelAfter: cfg.Limits.SlowReaderCancel,
+		},
+		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
+	}
+	if o.DisplayName == "" {
+		o.DisplayName = id
+	}
+	if o.Cache.Bytes == 0 {
+		o.Cache.Bytes = physicalMemory() / 4
+	}
+	if o.Cache.StateBytes == 0 {
+		o.Cache.StateBytes = physicalMemory() / 8
+	}
+	if m.Path == "" {
+		if o.Data = embedded.Model(id); o.Data == nil {
+			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
+		}
+		o.Template = template.Builtin
+		if o.ContextLength == 0 {
+			o.ContextLength = embeddedContext
+		}
+	} else if info, err := os.Stat(m.Path); err == nil {
+		o.Created = info.ModTime().Unix()
+	}
+	if m.Template != "" {
+		text, err := os.ReadFile(m.Template)
+		if err != nil {
+			return o, fmt.Errorf("model %s: read chat template: %w", id, err)
+		}
+		o.Template = string(text)
+	}
+	return o, nil
+}
+
+// sampling is the model card's defaults with what the config says.
+func sampling(s config.Sampling) sample.Params {
+	p := cardDefaults
+	set := func(to *float32, from *float64) {
+		if from != nil {
+			*to = float32(*from)
+		}
+	}
+	set(&p.Temperature, s.Temperature)
+	set(&p.TopP, s.TopP)
+	set(&p.MinP, s.MinP)
+	set(&p.PresencePenalty, s.PresencePenalty)
+	if s.TopK != nil {
+		p.TopK = *s.TopK
+	}
+	return p
+}

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/actors/account"
+	"corenode/actors/tree"
+	"corenode/extensions"
+	"corenode/node/admin"
+	"corenode/node/config"
+	"corenode/node/server"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+func serveCommand() *cobra.Command {
+	var file string
+	var models []string
+	flags := map[string]string{"listen": "", "admin.listen": "", "data_dir": ""}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start a node",
+		Long: `Start a node and serve until SIGTERM or SIGINT, which drain it: new requests
+are refused, running streams finish, then the process ends with status 0.
+
+With no flag it listens on 127.0.0.1:8080, keeps its data in ./data and serves
+the models in the binary. The first start makes an account "default" and writes
+its key to data/default.key.`,
+		Example: `  corenode serve
+  corenode serve --listen 0.0.0.0:8080 --data-dir /var/lib/corenode
+  corenode serve --model qwen=/models/qwen3-0.6b-q8_0.gguf
+  corenode serve --config corenode.yaml`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "YAML file; `corenode serve --print-config` shows every key with its default")
+	listen := f.String("listen", "", "address of the API (default 127.0.0.1:8080)")
+	adminListen := f.String("admin-listen", "", "address of the admin API and /metrics (default a free port on 127.0.0.1)")
+	dataDir := f.String("data-dir", "", "folder of the node's data (default ./data)")
+	f.StringArrayVar(&models, "model", nil, "ID=PATH of a GGUF file; may be given again")
+	show := f.Bool("print-config", false, "print a config file that documents every key, and exit")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *show {
+			_, err := cmd.OutOrStdout().Write(config.Reference())
+			return err
+		}
+		flags["listen"], flags["admin.listen"], flags["data_dir"] = *listen, *adminListen, *dataDir
+		for key, value := range flags {
+			if value == "" {
+				delete(flags, key)
+			}
+		}
+		cfg, err := config.Load(config.Sources{File: file, Environment: os.Environ(), Flags: flags, Models: models})
+		if err != nil {
+			return err
+		}
+		return serve(cfg, cmd.OutOrStdout(), os.Stderr)
+	}
+	return cmd
+}
+
+// serve runs a node until a signal ends it.
+func serve(cfg *config.Config, out, logTo io.Writer) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	n, err := start(cfg, logTo)
+	if err != nil {
+		return err
+	}
+	n.greet(out)
+	select {
+	case s := <-signals:
+		n.log.Info("draining", "signal", s.String(), "timeout", cfg.Limits.DrainTimeout.String())
+	case <-n.drainAsked:
+		n.log.Info("draining", "asked", "admin API", "timeout", cfg.Limits.DrainTimeout.String())
+	case err = <-n.failed:
+		n.log.Error("the node cannot go on", "error", err.Error())
+	}
+	go func() { // a second signal ends it at once
+		<-signals
+		n.log.Warn("killed while draining")
+		os.Exit(1)
+	}()
+	return errors.Join(err, n.stop())
+}
+
+// node is everything that runs.
+type node struct {
+	cfg       *config.Config
+	log       *slog.Logger
+	store     *store.Store
+	catalog   *catalog
+	tree      *tree.Tree
+	server    *server.Server
+	directory *server.Directory
+	keyFile   string
+
+	public, admin net.Listener
+	withdraw      func() // takes the admin address out of the data folder
+
+	refreshing sync.Mutex // one snapshot of accounts and keys at a time
+	drainOnce  sync.Once
+	drainAsked chan struct{}
+	failed     chan error // what ends the node; has room for every sender
+	serving    sync.WaitGroup
+}
+
+// start opens everything in the order in which it depends on each other, and
+// closes what it had opened when something fails.
+func start(cfg *config.Config, logTo io.Writer) (*node, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		return nil, err
+	}
+	n := &node{cfg: cfg, drainAsked: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
+		log: slog.New(slog.NewJSONHandler(logTo, &slog.HandlerOptions{Level: level}))}
+	if err := n.open(); err != nil {
+		n.close()
+		return nil, err
+	}
+	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
+	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
+	return n, nil
+}
+
+func (n *node) fail(err error) {
+	if err != nil {
+		n.failed <- err
+	}
+}
+
+func (n *node) open() (err error) {
+	if n.store, err = store.Open(n.cfg.DataDir); err != nil {
+		return err
+	}
+	if n.public, err = net.Listen("tcp", n.cfg.Listen); err != nil {
+		return err
+	}
+	if n.admin, err = net.Listen("tcp", n.cfg.Admin.Listen); err != nil {
+		return err
+	}
+	if n.keyFile, err = n.store.FirstStart(); err != nil {
+		return err
+	}
+	prices := map[string]extensions.Prices{}
+	for id, m := range n.cfg.Models {
+		prices[id] = m.Prices.Rates()
+	}
+	tariff := billing{extensions.NewBilling(prices)}
+	if err := n.settleCrashed(tariff); err != nil {
+		return err
+	}
+	secret, err := n.store.Secret("node")
+	if err != nil {
+		return err
+	}
+	n.directory = server.NewDirectory(nil)
+	if err := n.refresh(); err != nil {
+		return err
+	}
+	if n.catalog, err = openModels(n.cfg, observer{n}, n.log); err != nil {
+		return err
+	}
+	if n.tree, err = n.startTree(tariff, secret); err != nil {
+		return err
+	}
+	return n.openServer(secret)
+}
+
+// settleCrashed closes what a killed process left open: each request pays what
+// was delivered at its last checkpoint.
+func (n *node) settleCrashed(tariff billing) error {
+	settled, err := n.store.SettleOpenHolds(account.Crashed, func(e *account.Entry) error {
+		c, err := tariff.Charge(e.Model, e.Usage)
+		if errors.Is(err, extensions.ErrNoPrice) { // a model that is not served any more
+			e.Provisional, e.Note = true, "the model has no price now"
+			return nil
+		}
+		e.Amount, e.Tier, e.ModuleDigest, e.InputHash, e.Provisional = -c.Total, c.Tier, c.ModuleDigest, c.InputHash, c.Provisional
+		return err
+	})
+	for _, e := range settled {
+		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
+			"model", e.Model, "charge_nano_usd", int64(-e.Amount))
+	}
+	return err
+}
+
+func (n *node) startTree(tariff billing, secret []byte) (*tree.Tree, error) {
+	l := n.cfg.Limits
+	return tree.Start(tree.Config{
+		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
+		SessionIdleMax: l.SessionIdle,
+	}, tree.Deps{
+		Models: treeModels(n.catalog), Store: n.store, Accounts: n.store, Billing: tariff, Logger: n.log,
+		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
+	})
+}
+
+func (n *node) openServer(secret []byte) error {
+	token, withdraw, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String())
+	if err != nil {
+		return err
+	}
+	n.withdraw = withdraw
+	l := n.cfg.Limits
+	n.server, err = server.New(server.Config{
+		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
+		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
+		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
+		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, AdminToken: token,
+	}, server.Deps{
+		Backend: backend{n.tree}, Catalog: n.catalog, Keys: n.directory, Secret: secret,
+		Admin: admin.New(n.store, n), Gauges: n.gauges(), DebugState: func() any { return n.tree.Inspect() },
+		StartDrain: n.Drain, Log: n.log,
+	})
+	return err
+}
+
+// refresh reads accounts and keys anew; requests that start afterwards see them.
+func (n *node) refresh() error {
+	n.refreshing.Lock()
+	defer n.refreshing.Unlock()
+	accounts, keys, err := n.store.Snapshot()
+	if err != nil {
+		return fmt.Errorf("read accounts: %w", err)
+	}
+	n.directory.Swap(server.NewSnapshot(accounts, keys))
+	return nil
+}
+
+// Changed makes the node see a changed account, its keys and its money.
+func (n *node) Changed(accountID string) {
+	if err := n.refresh(); err != nil {
+		n.log.Error("accounts and keys are as they were before a change", "error", err.Error())
+	}
+	n.tree.AccountChanged(accountID)
+}
+
+// Drain begins the shutdown and returns at once.
+func (n *node) Drain() { n.drainOnce.Do(func() { close(n.drainAsked) }) }
+
+// Draining says whether the node refuses new work.
+func (n *node) Draining() bool { return n.server.Draining() }
+
+// greet prints what a newcomer needs: where, with what, and a line to paste.
+func (n *node) greet(out io.Writer) {
+	base := "http://" + n.public.Addr().String()
+	key, where := "$API_KEY", "the key of an account (corenode key create)"
+	if n.keyFile != "" {
+		key, where = "$(cat "+n.keyFile+")", n.keyFile
+	}
+	model := n.catalog.infos[len(n.catalog.infos)-1].ID
+	fmt.Fprintf(out, `corenode %s is ready
+
+  base URL   %s
+  API key    in %s
+  admin API  http://%s, token in %s
+
+Try it:
+
+  curl -N %s/v1/messages -H "x-api-key: %s" -H "content-type: application/json" -d '{"model":"%s","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"Say hello."}]}'
+
+`, version, base, where, n.admin.Addr(), filepath.Join(n.cfg.DataDir, "admin.token"), base, key, model)
+}
+
+// stop drains and closes.
+func (n *node) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
+	defer cancel()
+	var draining sync.WaitGroup
+	var treeErr error
+	draining.Go(func() { treeErr = n.tree.Drain(ctx) })
+	err := n.server.Drain(ctx)
+	draining.Wait()
+	n.close()
+	n.serving.Wait()
+	n.log.Info("stopped")
+	return errors.Join(err, treeErr)
+}
+
+// close closes whatever is open, the outermost first.
+func (n *node) close() {
+	n.withdraw()
+	if n.server != nil {
+		if err := n.server.Close(); err != nil {
+			n.log.Warn("close the server", "error", err.Error())
+		}
+	}
+	if n.tree != nil {
+		n.tree.Stop()
+	}
+	if n.catalog != nil {
+		n.catalog.close()
+	}
+	for _, ln := range []net.Listener{n.public, n.admin} {
+		if ln != nil {
+			ln.Close()
+		}
+	}
+	if n.store != nil {
+		if err := n.store.Close(); err != nil {
+			n.log.Error("close the store", "error", err.Error())
+		}
+	}
+}
+
+// observer brings what a step loop measures to the metrics.
+type observer struct{ n *node }
+
+func (o observer) Gap(d time.Duration) { o.n.server.ObserveGap(d) }
+
+func (o observer) Step(prefill, decode int, took time.Duration) {
+	o.n.server.ObserveStep(prefill, decode, took)
+}
+
+// gauges are read at each scrape; model ids come from the config, never from a client.
+func (n *node) gauges() (gauges []server.Gauge) {
+	add := func(name string, value func() float64) {
+		gauges = append(gauges, server.Gauge{Name: name, Value: value})
+	}
+	for _, info := range n.catalog.infos {
+		e := n.catalog.engines[info.ID]
+		for state, read := range gaugesOf(e) {
+			add(fmt.Sprintf("corenode_%s{model=%q}", state, info.ID), read)
+		}
+	}
+	add("corenode_dead_letters", func() float64 { return float64(n.tree.DeadLetters()) })
+	for _, name := range tree.Actors() {
+		add(fmt.Sprintf("corenode_actor_failures{actor=%q}", name), func() float64 { return float64(n.tree.Counters().Failures(name)) })
+	}
+	for _, kind := range abi.Kinds() {
+		add(fmt.Sprintf("corenode_admission_refusals{kind=%q}", kind), func() float64 { return float64(n.tree.Counters().Refused(kind)) })
+	}
+	return gauges
+}
