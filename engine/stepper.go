@@ -41,7 +41,7 @@ const (
 	// fairWait is how long an account with nothing running waits before it goes first.
 	fairWait = 250 * time.Millisecond
 	// statsEvery is how often the step loop publishes its gauges.
-	statsEvery = 200 * time.Millisecond
+	statsEvery = 50 * time.Millisecond
 )
 
 // run is one job between Submit and its end. Owned by the step loop.
@@ -150,10 +150,11 @@ func (s *Stepper) Step(now time.Time) bool {
 			Msg: fmt.Sprintf("the request waited longer than %v in the queue; try again", s.engine.options.Batch.QueueTimeout)}, now)
 	}
 	s.apply(plan.Before)
-	s.publish(now)
 	if len(plan.Items) == 0 {
+		s.publish(now, len(s.order) == 0)
 		return false
 	}
+	s.publish(now, false)
 	s.lay(plan)
 	started := time.Now()
 	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
@@ -399,9 +400,10 @@ type Stats struct {
 	CacheBytes int64 // memory taken for pages and states
 }
 
-// publish makes the gauges readable for other goroutines, every now and then.
-func (s *Stepper) publish(now time.Time) {
-	if now.Sub(s.published) < statsEvery {
+// publish makes the gauges readable for other goroutines, every now and then
+// and before the loop goes to sleep.
+func (s *Stepper) publish(now time.Time, asleep bool) {
+	if !asleep && now.Sub(s.published) < statsEvery {
 		return
 	}
 	s.published = now

@@ -203,6 +203,8 @@ func TestReadIsOrdered(t *testing.T) {
 			}})
 		}
 		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		if len(reads) != 100 {
 			t.Fatalf("%d reads", len(reads))
 		}

@@ -192,7 +192,7 @@ func (l *limiter) Receive(c *system.Context, m any) {
 			l.onLoaded(c, m.Loaded)
 		}
 	case system.Sweep:
-		if l.desk != nil && !l.loading && l.desk.idle(time.Now()) {
+		if l.idle(time.Now()) {
 			c.Retire()
 		}
 	}
@@ -211,6 +211,15 @@ func tryAgain(c *system.Context, m Message, attempt int) {
 		}
 		panic(r)
 	}
+}
+
+// idle says whether a new limiter would know all that this one does. One whose
+// load failed knows nothing.
+func (l *limiter) idle(now time.Time) bool {
+	if l.loading || len(l.pending) > 0 || len(l.early) > 0 {
+		return false
+	}
+	return l.desk == nil || l.desk.idle(now)
 }
 
 func (l *limiter) hook(point string) {

@@ -18,7 +18,6 @@ type echo struct {
 
 type ask struct {
 	reply chan error
-	idle  bool // retire before answering
 }
 
 func (a ask) Refuse(err error) { a.reply <- err }

@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,18 +27,18 @@ const (
 // fakeModel is an engine that computes nothing: its steppers answer every prompt
 // token by token. It outlives them, as the weights do.
 type fakeModel struct {
-	mode      atomic.Int32
-	panics    atomic.Bool // the next step panics
-	broken    atomic.Bool // New fails
-	gate      sync.Mutex  // held by a test: steps block
-	slots     int
-	queueMax  int
-	steppers  atomic.Int64
-	live      atomic.Int64 // jobs in the newest stepper
-	mu        sync.Mutex
-	pins      map[batcher.Pin]bool // of the newest stepper
-	doubles   int                  // releases of what was not pinned
-	submitted int
+	mode     atomic.Int32
+	panics   atomic.Bool // the next step panics
+	broken   atomic.Bool // New fails
+	gate     sync.Mutex  // held by a test: steps block
+	slots    int
+	stepTime time.Duration // of a step that computes something
+	queueMax int
+	steppers atomic.Int64
+	live     atomic.Int64 // jobs in the newest stepper
+	mu       sync.Mutex
+	pins     map[batcher.Pin]bool // of the newest stepper
+	doubles  int                  // releases of what was not pinned
 }
 
 func newFakeModel() *fakeModel { return &fakeModel{slots: 8, queueMax: 1000} }
@@ -89,6 +90,9 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 	if s.m.panics.CompareAndSwap(true, false) {
 		panic("kernel fault")
 	}
+	if len(s.jobs) > 0 {
+		time.Sleep(s.m.stepTime)
+	}
 	mode := s.m.mode.Load()
 	for i, f := range slices.Clone(s.jobs) {
 		switch {
@@ -109,9 +113,20 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 		default:
 			s.end(f, nil)
 		}
+		setObserved(f.job, f.usage())
 		progress = true
 	}
 	return progress
+}
+
+// setObserved writes the counters that only the real engine may: a fake one has
+// no other way to be observed.
+func setObserved(j *engine.Job, u abi.Usage) {
+	set := func(field string, n int64) {
+		(*atomic.Int64)(reflect.ValueOf(j).Elem().FieldByName(field).Addr().UnsafePointer()).Store(n)
+	}
+	set("input", u.InputUncached)
+	set("output", u.Output)
 }
 
 func (f *fakeJob) usage() abi.Usage {
@@ -167,10 +182,12 @@ type fakeStore struct {
 	open     map[string]account.Entry
 	settled  map[string]account.Entry
 	doubled  []string
+	observed map[string]abi.Usage // the last checkpoint
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{}}
+	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{},
+		observed: map[string]abi.Usage{}}
 }
 
 func (s *fakeStore) Append(entries []account.Entry) error {
@@ -189,6 +206,8 @@ func (s *fakeStore) Append(entries []account.Entry) error {
 				s.doubled = append(s.doubled, "hold after settlement of "+e.RequestID)
 			}
 			s.open[e.RequestID] = e
+		case account.Checkpoint:
+			s.observed[e.RequestID] = e.Usage
 		case account.Settlement:
 			if _, ok := s.settled[e.RequestID]; ok {
 				s.doubled = append(s.doubled, "settlement of "+e.RequestID)

@@ -95,8 +95,7 @@ func (w *world) playRandom(a account.Account, rnd *rand.Rand) string {
 		return "refused " + abi.KindOf(err).String()
 	}
 	if rnd.IntN(4) == 0 {
-		delay := time.Duration(rnd.IntN(3)) * time.Millisecond
-		time.AfterFunc(delay, s.Cancel)
+		time.AfterFunc(time.Duration(rnd.IntN(3000))*time.Microsecond, s.Cancel)
 	}
 	if err := <-s.Held(); err != nil {
 		s.Cancel()
@@ -149,7 +148,7 @@ func TestKillUnderLoad(t *testing.T) {
 					}
 				})
 				for _, m := range w.models {
-					m.slots = 4
+					m.slots, m.stepTime = 4, 100*time.Microsecond
 				}
 				w.store.delay = time.Millisecond // gives the load a duration in fake time
 				ends := w.load(accounts, 12, 40, rand.New(rand.NewPCG(7, 7)))
@@ -311,7 +310,11 @@ func TestStepPanics(t *testing.T) {
 					t.Errorf("clients are told of our insides: %q", e.Err.Msg)
 				}
 				got, err := s.Settle()
-				if err != nil || i%2 == 0 && (got.Reason != account.Failed || got.Charge != 0) {
+				want := abi.Nano(0) // without a checkpoint a stream pays its input only
+				if i%3 == 0 {
+					want = 2 * 10
+				}
+				if err != nil || i%2 == 0 && (got.Reason != account.Failed || got.Charge != want) {
 					t.Errorf("fault %d, stream %d settled %+v, %v", fault, i, got, err)
 				}
 			}
@@ -346,6 +349,40 @@ func TestStepPanics(t *testing.T) {
 	})
 }
 
+// TestCrashPaysCheckpoint: a stream that ran for a while pays its input and the
+// output of its last checkpoint, which is in the ledger.
+func TestCrashPaysCheckpoint(t *testing.T) {
+	for _, stream := range []bool{true, false} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a := w.set(plain, 10_000)
+			w.models["one"].mode.Store(stuckInDecode)
+			c := w.call(a, "one", 10, 500, stream)
+			s, _, err := w.tree.Generate(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(1500 * time.Millisecond)
+			synctest.Wait()
+			w.store.mu.Lock()
+			if got := w.store.observed[c.RequestID]; got != (abi.Usage{InputUncached: 10, Output: 1}) {
+				t.Errorf("checkpoint %+v", got)
+			}
+			w.store.mu.Unlock()
+			w.models["one"].panics.Store(true)
+			w.read(s)
+			want := abi.Nano(0)
+			if stream {
+				want = 2*10 + 10
+			}
+			if got, err := w.settle(s); err != nil || got.Charge != want || got.Reason != account.Failed {
+				t.Errorf("stream %v settled %+v, %v; want %d", stream, got, err, want)
+			}
+			w.models["one"].mode.Store(running)
+			w.checkClean(a)
+		})
+	}
+}
+
 // TestGiveUp: what the node cannot live without ends it, once.
 func TestGiveUp(t *testing.T) {
 	for _, c := range []struct {
@@ -369,7 +406,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestStorm runs some thousand requests in real time with random cancels, step
+// TestStorm runs a few thousand requests in real time with random cancels, step
 // faults, store failures and kills of every actor at once. The seed is printed;
 // the schedule of goroutines is not part of it.
 func TestStorm(t *testing.T) {
@@ -378,11 +415,14 @@ func TestStorm(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	w := newWorld(t, Config{})
 	defer w.tree.Stop()
+	for _, m := range w.models {
+		m.stepTime = 100 * time.Microsecond
+	}
 	accounts := w.someAccounts()
 	quit := make(chan struct{})
 	var chaos sync.WaitGroup
 	chaos.Go(func() { w.chaos(rand.New(rand.NewPCG(seed, 4)), quit) })
-	ends := w.load(accounts, 24, 120, rnd)
+	ends := w.load(accounts, 24, 100, rnd)
 	close(quit)
 	chaos.Wait()
 	w.store.failing.Store(false)
@@ -397,10 +437,24 @@ func TestStorm(t *testing.T) {
 	for w.tree.requests.len() > 0 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
+	w.quiet()
 	for _, a := range accounts {
 		w.tree.AccountChanged(a.ID) // a limiter whose read failed knows an old balance
 		w.calm(a)
 		w.checkClean(a)
+	}
+}
+
+// quiet waits until the kills that wait in mailboxes have all been carried out.
+func (w *world) quiet() {
+	for last, same := uint64(0), 0; same < 50; time.Sleep(10 * time.Millisecond) {
+		sum := uint64(0)
+		for _, name := range Actors() {
+			sum += w.tree.Counters().Failures(name)
+		}
+		if same++; sum != last {
+			last, same = sum, 0
+		}
 	}
 }
 
@@ -412,7 +466,7 @@ func (w *world) chaos(rnd *rand.Rand, quit chan struct{}) {
 		select {
 		case <-quit:
 			return
-		case <-time.After(time.Duration(1+rnd.IntN(4)) * time.Millisecond):
+		case <-time.After(time.Duration(3+rnd.IntN(12)) * time.Millisecond):
 		}
 		switch kind := Actors()[rnd.IntN(len(policies))]; {
 		case rnd.IntN(20) == 0:
@@ -453,4 +507,30 @@ func BenchmarkGenerateSettle(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkParallel is the same from many callers at once: what a request costs
+// when the step loop and the ledger have company.
+func BenchmarkParallel(b *testing.B) {
+	w := newWorld(b, Config{})
+	defer w.tree.Stop()
+	a := w.set(account.Account{ID: "a", Unlimited: true, Concurrency: 1000, TokensPerMinute: 1 << 39}, 0)
+	b.ReportAllocs()
+	b.SetParallelism(16)
+	b.RunParallel(func(p *testing.PB) {
+		c := w.call(a, "one", 0, 1, true)
+		for p.Next() {
+			c.RequestID = fmt.Sprint("bench-", w.ids.Add(1))
+			s, _, err := w.tree.Generate(c)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			<-s.Held()
+			<-s.f.done
+			if _, err := s.Settle(); err != nil {
+				b.Error(err)
+			}
+		}
+	})
 }

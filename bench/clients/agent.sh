@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # An unmodified coding agent completes a turn against the node: nothing but the
-# base URL, the key and the model names is set, as service.md rule 8 says.
+# base URL, the key and the model names matters to the node; the other variables
+# keep the agent from the network and from asking for longer thinking.
 set -euo pipefail
 dir=$1
 mkdir -p "$dir/home" "$dir/project"
@@ -9,13 +10,13 @@ echo "hello" > notes.txt
 HOME=$dir/home ANTHROPIC_BASE_URL=$BASE_URL ANTHROPIC_API_KEY=$API_KEY \
   ANTHROPIC_MODEL=core-1.1 ANTHROPIC_SMALL_FAST_MODEL=core-1.1-mini \
   ANTHROPIC_DEFAULT_HAIKU_MODEL=core-1.1-mini CLAUDE_CODE_ATTRIBUTION_HEADER=0 \
-  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_MAX_OUTPUT_TOKENS=64 DISABLE_AUTOUPDATER=1 \
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 MAX_THINKING_TOKENS=0 DISABLE_AUTOUPDATER=1 \
   timeout 240 "$dir/node_modules/.bin/claude" -p "Say hello." --output-format json >"$dir/agent.json" </dev/null
 python3 - "$dir/agent.json" <<'P'
 import json, sys
 r = json.load(open(sys.argv[1]))
 print(r)
-assert r["type"] == "result", r
+assert r["type"] == "result" and not r["is_error"] and r["stop_reason"] == "end_turn", r
 u = r["usage"]
 assert u["output_tokens"] > 0 and u["input_tokens"] + u["cache_read_input_tokens"] > 0, u
 P

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 
@@ -100,15 +101,18 @@ func (s *mockStream) WriteTo(w io.Writer) (n int64, err error) {
 type pipe struct {
 	answer *fasthttp.Response
 	from   io.Reader
-	buffer [bufferSize]byte
 }
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 func (p *pipe) SupportsBodyWriteTo() bool { return true }
 
 func (p *pipe) Read([]byte) (int, error) { return 0, errWrittenOnly }
 
 func (p *pipe) WriteTo(w io.Writer) (int64, error) {
-	return io.CopyBuffer(onlyWriter{w}, onlyReader{p.from}, p.buffer[:])
+	buffer := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buffer)
+	return io.CopyBuffer(onlyWriter{w}, onlyReader{p.from}, buffer[:])
 }
 
 // Close gives the upstream connection back: fasthttp calls it in the end.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package server
 
 import (
@@ -5,6 +7,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,4 +142,48 @@ func BenchmarkStreamedEvent(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64((cpu(b)-begun).Nanoseconds())/float64(b.N), "cpu-ns/event")
+}
+
+// BenchmarkIdleStream reports the memory of one open stream that waits: heap
+// and stacks of the server, with a client that holds nothing but its socket.
+func BenchmarkIdleStream(b *testing.B) {
+	const streams = 500
+	backend := newFakeBackend(nil)
+	addr := benchNode(b, &idleBackend{backend})
+	req := request("POST", "/v1/messages", askSSE, withKey)
+	before := memory()
+	for range streams {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, req); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		b.ReportMetric(float64(memory()-before)/streams, "B/stream")
+	}
+}
+
+func memory() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// idleBackend admits streams that say nothing and cost no goroutine.
+type idleBackend struct {
+	*fakeBackend
+}
+
+func (b *idleBackend) Generate(Call) (Stream, Limits, error) {
+	s := instantStream{engine.NewOutput(64), make(chan error, 1)}
+	s.held <- nil
+	return s, b.limits, nil
 }

@@ -153,6 +153,15 @@ func overcrowded() []byte {
 		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
 }
 
+// hurry gives every writer that waits for its reader no more than d.
+func (cs *connections) hurry(d time.Duration) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.open {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(d)) // fails only on a closed connection
+	}
+}
+
 // wait returns when every connection is closed, lingering ones included, or
 // with the error of ctx. fasthttp stops counting one before it closes it.
 func (cs *connections) wait(ctx context.Context) error {

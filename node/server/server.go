@@ -136,7 +136,24 @@ func (s *Server) shutPublic(ctx context.Context) error {
 	return errors.Join(s.conns.finish(), s.public.ShutdownWithContext(ctx), s.conns.wait(ctx))
 }
 
-func (s *Server) abortAll() { s.abortOnce.Do(func() { close(s.abort) }) }
+// abortAll makes every request in flight fail with errDraining, also those whose
+// writer waits for a slow reader.
+func (s *Server) abortAll() {
+	s.abortOnce.Do(func() {
+		close(s.abort)
+		s.conns.hurry(lingerTimeout)
+	})
+}
+
+// aborted says whether abortAll was called.
+func (s *Server) aborted() bool {
+	select {
+	case <-s.abort:
+		return true
+	default:
+		return false
+	}
+}
 
 // Close ends both listeners without patience, cancels what is in flight, and
 // stops the watcher. A server that was drained is closed too.

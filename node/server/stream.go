@@ -291,8 +291,8 @@ func (a *answer) write(b []byte) error {
 }
 
 // extend moves the write deadline, at most once a second. The watcher sets one
-// in the past when the client has left; looking at lost after setting ours
-// means that whoever comes second, theirs stands.
+// in the past when the client has left, and a drain a short one; looking at both
+// after setting ours means that whoever comes second, theirs stands.
 func (a *answer) extend() {
 	now := time.Now()
 	if a.x.conn == nil || now.Sub(a.deadline) < time.Second {
@@ -302,6 +302,8 @@ func (a *answer) extend() {
 	_ = a.x.conn.SetWriteDeadline(now.Add(a.x.s.cfg.StallTimeout)) // fails only on a closed connection: so will the write
 	if a.lost.Load() {
 		_ = a.x.conn.SetWriteDeadline(time.Unix(1, 0))
+	} else if a.x.s.aborted() {
+		_ = a.x.conn.SetWriteDeadline(now.Add(lingerTimeout))
 	}
 }
 

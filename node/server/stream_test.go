@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -273,25 +274,28 @@ func TestTimeoutIsAGateways(t *testing.T) {
 	}
 }
 
+// flood is a script that writes as fast as its reader takes it.
+func flood(s *fakeStream) {
+	s.out.Push(begin()...)
+	text := strings.Repeat("text ", 4000)
+	for {
+		select {
+		case <-s.cancelled:
+			s.cancelledAs(abi.Usage{InputUncached: 3, Output: 9}, 1, 1, 1)
+			return
+		default:
+		}
+		if s.out.Room() {
+			s.out.Push(delta(text))
+		} else {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
 // A reader that takes nothing is cancelled when the write deadline passes.
 func TestStalledReader(t *testing.T) {
-	backend := newFakeBackend(func(s *fakeStream) {
-		s.out.Push(begin()...)
-		text := strings.Repeat("text ", 4000)
-		for {
-			select {
-			case <-s.cancelled:
-				s.cancelledAs(abi.Usage{InputUncached: 3, Output: 9}, 1, 1, 1)
-				return
-			default:
-			}
-			if s.out.Room() {
-				s.out.Push(delta(text))
-			} else {
-				time.Sleep(time.Millisecond)
-			}
-		}
-	})
+	backend := newFakeBackend(flood)
 	n := start(t, Config{StallTimeout: 100 * time.Millisecond}, backend)
 	c := n.dial()
 	if _, err := io.WriteString(c, request("POST", "/v1/messages", askSSE, withKey)); err != nil {
@@ -300,6 +304,36 @@ func TestStalledReader(t *testing.T) {
 	s := <-backend.streams
 	waitFor(t, "the stalled stream is settled", func() bool { return s.settles.Load() == 1 })
 	waitFor(t, "its line is logged", func() bool { return strings.Contains(n.log.String(), `"status":499`) })
+}
+
+// A reader that stalls does not hold up a drain, and its leaving is seen while
+// the writer waits for it.
+func TestStalledReaderIsNotWaitedFor(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		backend := newFakeBackend(flood)
+		n := start(t, Config{WatchEvery: 10 * time.Millisecond}, backend)
+		c := n.dial()
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", askSSE, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		s := <-backend.streams
+		full := func() bool { return !s.out.Room() }
+		waitFor(t, "the writer is stuck", func() bool { // full and staying so
+			before := full()
+			time.Sleep(50 * time.Millisecond)
+			return before && full()
+		})
+		if leave {
+			c.Close()
+		} else {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := n.s.Drain(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		waitFor(t, "settled", func() bool { return s.settles.Load() == 1 })
+	}
 }
 
 // A panic while a stream is being written still settles it and tells the client.

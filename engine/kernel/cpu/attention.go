@@ -41,6 +41,7 @@ type attendScratch struct {
 	part   partial
 	sum    partial
 	tiles  [rangeTiles]*byte
+	stat   [2]float32 // of the last softmax
 }
 
 // attendTask is one Attend. When there are too few units for the threads,
@@ -252,9 +253,8 @@ func (t *attendTask) queryTile(w *attendScratch, p *partial, m, last, index, cou
 		for j := seen; j < len(row); j++ {
 			row[j] = float32(math.Inf(-1))
 		}
-		var stat [2]float32
-		t.b.ops.softmax(&row[0], len(row), &stat)
-		p.top[m+i], p.total[m+i] = stat[0], stat[1]
+		t.b.ops.softmax(&row[0], len(row), &w.stat)
+		p.top[m+i], p.total[m+i] = w.stat[0], w.stat[1]
 	}
 	t.b.ops.values[kv][index](&p.out[m*dim], &w.scores[0], &w.tiles[0], count, dim, t.c.tileBytes())
 }

@@ -36,12 +36,13 @@ type Backend struct {
 	ops    *ops
 	pool   *pool
 	exact  bool
-	store  *store // nil without a cache on disk
+	disk   *store // nil without a cache on disk
 	caches []*cache
 
 	// Scratch of single operations, reused to keep steps free of allocation.
 	mm     matMulTask
 	attend attendTask
+	store  storeTask
 	delta  deltaTask
 	expert expertScratch
 	quant  quantTask
@@ -64,7 +65,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{ops: level, exact: o.Exact}
 	if o.CacheDir != "" && o.CacheKey != "" && !o.Exact {
-		if b.store, err = openStore(o.CacheDir, o.CacheKey); err != nil {
+		if b.disk, err = openStore(o.CacheDir, o.CacheKey); err != nil {
 			return nil, err
 		}
 	}
@@ -75,9 +76,10 @@ func New(o Options) (*Backend, error) {
 
 // init points the tasks at their backend and makes the scratch of each thread.
 func (b *Backend) init(threads int) {
-	b.mm.b, b.attend.b, b.delta.b, b.quant.b = b, b, b, b
+	b.mm.b, b.attend.b, b.store.b, b.delta.b, b.quant.b = b, b, b, b, b
 	b.mm.tiles = make([][tileMax * panelRows]float32, threads)
 	b.attend.scratch = make([]attendScratch, threads)
+	b.store.scratch = make([]storeScratch, threads)
 }
 
 // Name implements kernel.Backend.
@@ -94,8 +96,8 @@ func (b *Backend) Close() {
 		c.free()
 	}
 	b.caches = nil
-	if b.store != nil {
-		b.store.close()
+	if b.disk != nil {
+		b.disk.close()
 	}
 }
 
@@ -111,11 +113,11 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 		l = float32s
 	}
 	w := newWeight(src, l)
-	if b.store != nil {
-		if w.data = b.store.find(w); w.data != nil {
+	if b.disk != nil {
+		if w.data = b.disk.find(w); w.data != nil {
 			return w, nil
 		}
-		w.data = b.store.reserve(w)
+		w.data = b.disk.reserve(w)
 	}
 	if w.data == nil {
 		w.data = heapBytes(w.size())
@@ -142,10 +144,10 @@ func (b *Backend) packAll(w *weight) {
 // Seal finishes the cache on disk after the last Load. Without it, or when it
 // fails, the next start packs again.
 func (b *Backend) Seal() error {
-	if b.store == nil {
+	if b.disk == nil {
 		return nil
 	}
-	return b.store.seal()
+	return b.disk.seal()
 }
 
 // buffer is float32 memory in the Go heap, aligned to 64 bytes.
@@ -161,8 +163,10 @@ func floats(b kernel.Buffer, n int) []float32 { return b.(buffer)[:n] }
 func (*Backend) NewBuffer(n int) kernel.Buffer { return buffer(asFloats(heapBytes(4 * n))) }
 
 // Upload implements kernel.Backend.
-func (*Backend) Upload(dst kernel.Buffer, off int, src []float32) {
-	copy(dst.(buffer)[off:off+len(src)], src)
+func (b *Backend) Upload(dst kernel.Buffer, off int, src []float32) {
+	to := dst.(buffer)
+	copy(to[off:off+len(src)], src)
+	delete(b.delta.convs, ptr(to))
 }
 
 // Download implements kernel.Backend; nothing is ever queued here.

@@ -2,8 +2,6 @@ package cpu
 
 import (
 	"fmt"
-"os"
-"strconv"
 	"testing"
 	"time"
 
@@ -203,4 +201,25 @@ func BenchmarkPool(b *testing.B) {
 		be.pool.run(8, nothing)
 	}
 }
-func init(){ if v:=os.Getenv("GD"); v!="" { grainDiv,_=strconv.Atoi(v)} }
+
+// BenchmarkLoad brings 64 million Q8_0 weights to the backend: packed in
+// memory, and found in a finished cache.
+func BenchmarkLoad(b *testing.B) {
+	src := randomSource(newRand(1), kernel.Q8_0, 1, 16384, 4096)
+	dir := b.TempDir()
+	first := open(b, Options{CacheDir: dir, CacheKey: "k"})
+	load(b, first, src)
+	if err := first.Seal(); err != nil {
+		b.Fatal(err)
+	}
+	for name, dir := range map[string]string{"packed": "", "cached": dir} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(src.Data)))
+			for b.Loop() {
+				be := open(b, Options{CacheDir: dir, CacheKey: "k"})
+				load(b, be, src)
+				be.Close()
+			}
+		})
+	}
+}

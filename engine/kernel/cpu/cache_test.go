@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"corenode/engine/kernel"
 )
@@ -27,11 +28,11 @@ func cacheSources() []kernel.Source {
 // came from a finished file.
 func loadAll(t *testing.T, b *Backend, all []kernel.Source) (packed [][]byte, found bool) {
 	t.Helper()
-	found = b.store.data != nil
+	found = b.disk.data != nil
 	for _, src := range all {
 		packed = append(packed, bytes.Clone(load(t, b, src).(*weight).data))
 	}
-	return packed, found && !b.store.stale
+	return packed, found && !b.disk.stale
 }
 
 func sameBytes(t *testing.T, got, want [][]byte) {
@@ -165,6 +166,27 @@ func TestCacheRace(t *testing.T) {
 	got, found := loadAll(t, open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"}), all)
 	if sameBytes(t, got, want); !found {
 		t.Fatal("no file after two seals")
+	}
+}
+
+func TestCacheRemovesLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	old, fresh := filepath.Join(dir, "k-p1.packed.1.tmp"), filepath.Join(dir, "k-p1.packed.2.tmp")
+	for _, path := range []string{old, fresh} {
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-2 * leftoverAge)
+	if err := os.Chtimes(old, past, past); err != nil {
+		t.Fatal(err)
+	}
+	open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("the old temporary file is still there (%v)", err)
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Errorf("the fresh temporary file of another process is gone: %v", err)
 	}
 }
 

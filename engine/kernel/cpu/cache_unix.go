@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,10 +46,26 @@ func openStore(dir, key string) (*store, error) {
 	if s.open() == nil {
 		return s, nil
 	}
+	removeLeftovers(dir, name)
 	if s.file, err = os.CreateTemp(dir, name+".*.tmp"); err != nil {
 		return nil, fmt.Errorf("cpu weight cache: %w", err)
 	}
 	return s, nil
+}
+
+// leftoverAge is when a temporary file cannot belong to a live process any
+// more: making one takes minutes at most.
+const leftoverAge = 24 * time.Hour
+
+// removeLeftovers deletes temporary files of processes that died while making
+// one. It is an aid: what goes wrong is left to the next time.
+func removeLeftovers(dir, name string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, name+".*.tmp"))
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			os.Remove(path)
+		}
+	}
 }
 
 // open maps the finished file and reads its index.
@@ -80,8 +97,11 @@ func (s *store) open() error {
 	if s.entries, err = decodeIndex(index, off); err != nil {
 		return err
 	}
-	s.data, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	return err
+	if s.data, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return err
+	}
+	unix.Madvise(s.data, unix.MADV_WILLNEED) // a hint: reading ahead from a cold disk
+	return nil
 }
 
 // find returns the packed form of w from a finished file, or nil.

@@ -18,13 +18,16 @@ type deltaTask struct {
 
 	dst, qkv, z, beta, alpha []float32
 
-	mixed  []float32 // [rows][ConvDim] after convolution, SiLU and L2 norms
-	out    []float32 // [rows][VHeads·Dim] before the gated norm
-	rowOf  []int32   // span of each row
-	mixing bool
+	mixed []float32 // [rows][ConvDim] after convolution, SiLU and L2 norms
+	out   []float32 // [rows][VHeads·Dim] before the gated norm
+	gates []float32 // [rows][VHeads] of decay and beta
+	rowOf []int32   // span of each row
+	phase deltaPhase
+
+	convs map[*float32][]float32 // by the first value of their buffer
 }
 
-// deltaFloats is kernel.DeltaWeights as memory.
+// deltaFloats is kernel.DeltaWeights as memory; conv is [ConvKernel][ConvDim].
 type deltaFloats struct{ conv, a, dtBias, norm []float32 }
 
 // DeltaNet implements kernel.Backend.
@@ -32,7 +35,7 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	t, c, n := &b.delta, kc.(*cache), step.Rows
 	t.c, t.layer, t.s, t.step = c, layer, s, step
 	t.w = deltaFloats{
-		floats(w.Conv, c.cfg.ConvDim*s.ConvKernel), floats(w.A, s.VHeads),
+		t.byTap(floats(w.Conv, c.cfg.ConvDim*s.ConvKernel), s.ConvKernel), floats(w.A, s.VHeads),
 		floats(w.DtBias, s.VHeads), floats(w.Norm, s.Dim),
 	}
 	width := s.VHeads * s.Dim
@@ -40,6 +43,7 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	t.qkv = floats(qkv, n*c.cfg.ConvDim)
 	t.beta, t.alpha = floats(beta, n*s.VHeads), floats(alpha, n*s.VHeads)
 	t.mixed, t.out = grow(t.mixed, n*c.cfg.ConvDim), grow(t.out, n*width)
+	t.gates = grow(t.gates, 2*n*s.VHeads)
 	t.rowOf = t.rowOf[:0]
 	for i, span := range step.Spans {
 		c.state(span.State) // threads must find slots, not make them
@@ -47,22 +51,51 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 			t.rowOf = append(t.rowOf, int32(i))
 		}
 	}
-	t.mixing = true
+	t.phase = deltaMix
 	b.pool.run(n, t)
-	t.mixing = false
+	t.phase = deltaHeads
 	b.pool.run(len(step.Spans)*s.VHeads, t)
-	for i := range step.Spans {
-		t.shift(&step.Spans[i])
-	}
+	t.phase = deltaShift
+	b.pool.run(len(step.Spans), t)
 }
 
-// do mixes one row, or runs one V head of one span.
-func (t *deltaTask) do(_, i int) {
-	if t.mixing {
-		t.mix(i)
-		return
+// deltaPhase says what a unit of work is.
+type deltaPhase int
+
+const (
+	deltaMix   deltaPhase = iota // one row
+	deltaHeads                   // one V head of one span
+	deltaShift                   // the convolution state of one span
+)
+
+// byTap returns convolution weights as [taps][channels], so that channels are
+// adjacent. Each buffer is turned once; Upload forgets what it overwrites.
+func (t *deltaTask) byTap(w []float32, taps int) []float32 {
+	if turned, ok := t.convs[&w[0]]; ok {
+		return turned
 	}
-	t.head(&t.step.Spans[i/t.s.VHeads], i%t.s.VHeads)
+	channels := len(w) / taps
+	turned := asFloats(heapBytes(4 * len(w)))
+	for i, v := range w {
+		turned[i%taps*channels+i/taps] = v
+	}
+	if t.convs == nil {
+		t.convs = map[*float32][]float32{}
+	}
+	t.convs[&w[0]] = turned
+	return turned
+}
+
+// do runs one unit of the phase.
+func (t *deltaTask) do(_, i int) {
+	switch t.phase {
+	case deltaMix:
+		t.mix(i)
+	case deltaHeads:
+		t.head(&t.step.Spans[i/t.s.VHeads], i%t.s.VHeads)
+	case deltaShift:
+		t.shift(&t.step.Spans[i])
+	}
 }
 
 // convState is the layer's last inputs of a span, oldest first.
@@ -72,12 +105,13 @@ func (t *deltaTask) convState(s *kernel.Span) []float32 {
 }
 
 // mix convolves one row with the rows before it, which may lie in the step or
-// in the state, applies SiLU, and normalises its q and k heads.
+// in the state, applies SiLU, normalises its q and k heads, and computes the gates.
 func (t *deltaTask) mix(row int) {
 	s := &t.step.Spans[t.rowOf[row]]
 	channels, taps := t.c.cfg.ConvDim, t.s.ConvKernel
 	out := t.mixed[row*channels : (row+1)*channels]
 	clear(out)
+	body := channels &^ 15
 	for tap := range taps {
 		back := row - s.Row - (taps - 1 - tap) // row of the span, negative in the state
 		var in []float32
@@ -86,16 +120,22 @@ func (t *deltaTask) mix(row int) {
 		} else {
 			in = t.convState(s)[(back+taps-1)*channels:][:channels]
 		}
-		w := t.w.conv[tap:]
-		for ch, x := range in {
-			out[ch] += x * w[ch*taps]
+		w := t.w.conv[tap*channels : (tap+1)*channels]
+		t.b.ops.addProduct(ptr(out), ptr(in), ptr(w), body)
+		for ch := body; ch < channels; ch++ {
+			out[ch] += in[ch] * w[ch]
 		}
 	}
-	padded(func(p [3]*float32, n int) { t.b.ops.silu(p[0], n) }, out)
+	t.b.siluRow(out)
 	d, keys := t.s.Dim, t.s.KHeads*t.s.Dim
 	for h := range t.s.KHeads {
 		t.l2Norm(out[h*d:(h+1)*d], 1/math.Sqrt(float64(d)))
 		t.l2Norm(out[keys+h*d:keys+(h+1)*d], 1)
+	}
+	for p := range t.s.VHeads {
+		at := row*t.s.VHeads + p
+		t.gates[2*at] = decay(t.alpha[at], t.w.a[p], t.w.dtBias[p])
+		t.gates[2*at+1] = sigmoid32(t.beta[at])
 	}
 }
 
@@ -135,9 +175,8 @@ func (t *deltaTask) head(s *kernel.Span, p int) {
 			q, k := mixed[kHead*d:], mixed[(t.s.KHeads+kHead)*d:]
 			v := mixed[2*t.s.KHeads*d+p*d+col:]
 			out := t.out[r*heads*d+p*d+col:]
-			gate := decay(t.alpha[r*heads+p], t.w.a[p], t.w.dtBias[p])
-			beta := sigmoid32(t.beta[r*heads+p])
-			t.columns(columns, k[:d], q[:d], v[:min(kvTile, d-col)], gate, beta, out)
+			g := t.gates[2*(r*heads+p):]
+			t.columns(columns, k[:d], q[:d], v[:min(kvTile, d-col)], g[0], g[1], out)
 		}
 	}
 	for i := range s.Len {

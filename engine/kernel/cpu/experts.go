@@ -1,23 +1,25 @@
 package cpu
 
 import (
+	"fmt"
+
 	"corenode/engine/kernel"
 )
 
 // expertScratch is the memory of Experts. A pair is one (row, chosen expert);
 // pairs are sorted by expert, so those of one expert are adjacent rows.
 type expertScratch struct {
-	choice  []int32   // [rows][top] experts, best first
-	share   []float32 // [rows][top] their weights, which sum to 1
-	place   []int32   // [rows][top] where the pair stands
-	row     []int32   // [pairs] row of x
-	start   []int32   // [experts+1] first pair of each expert
-	gate    []float32 // [pairs][width]
-	up      []float32
-	down    []float32 // [pairs][Cols of x]
-	acts    []float32 // activation tiles of x's pairs
-	codeRow []float32 // activation tiles of the hidden pairs
-	jobs    []actJob
+	choice []int32   // [rows][top] experts, best first
+	share  []float32 // [rows][top] their weights, which sum to 1
+	place  []int32   // [rows][top] where the pair stands
+	row    []int32   // [pairs] row of x
+	start  []int32   // [experts+1] first pair of each expert
+	gate   []float32 // [pairs][width]
+	up     []float32
+	down   []float32 // [pairs][Cols of x]
+	acts   []float32 // activation tiles of x's pairs
+	hidden []float32 // activation tiles of the hidden pairs
+	jobs   []actJob
 }
 
 // actJob is where the activation tiles of an expert's pairs lie.
@@ -30,6 +32,9 @@ type actJob struct {
 func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, top int) {
 	g, u, d := gate.(*weight), up.(*weight), down.(*weight)
 	e, experts := &b.expert, g.src.Experts
+	if top < 1 || top > experts {
+		panic(fmt.Sprintf("experts: top %d of %d in %s", top, experts, g.src.Name))
+	}
 	in := floats(x, n*g.src.Cols)
 	e.route(floats(logits, n*experts), n, experts, top)
 	pairs := n * top
@@ -49,8 +54,8 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ke
 		row := e.gate[i*g.src.Rows : (i+1)*g.src.Rows]
 		b.siluMulRow(row, row, e.up[i*g.src.Rows:(i+1)*g.src.Rows])
 	})
-	b.expertActs(&e.codeRow, shapes[d.layout].quantized, e.gate, nil, d.src.Cols)
-	b.expertRun(e.codeRow, d, e.down, nil, nil)
+	b.expertActs(&e.hidden, shapes[d.layout].quantized, e.gate, nil, d.src.Cols)
+	b.expertRun(e.hidden, d, e.down, nil, nil)
 
 	out := floats(dst, n*d.src.Rows)
 	b.eachRow(n, d.src.Rows, func(i int) { b.combine(out[i*d.src.Rows:(i+1)*d.src.Rows], i, top) })

@@ -282,6 +282,11 @@ func addAVX2(x *float32, y *float32, n int)
 //go:noescape
 func addScaledAVX2(x *float32, y *float32, scale float32, n int)
 
+// addProductAVX2 adds y·w to x.
+//
+//go:noescape
+func addProductAVX2(x *float32, y *float32, w *float32, n int)
+
 // siluAVX2 replaces x by x·sigmoid(x).
 //
 //go:noescape

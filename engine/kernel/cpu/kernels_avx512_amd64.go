@@ -282,6 +282,11 @@ func addAVX512(x *float32, y *float32, n int)
 //go:noescape
 func addScaledAVX512(x *float32, y *float32, scale float32, n int)
 
+// addProductAVX512 adds y·w to x.
+//
+//go:noescape
+func addProductAVX512(x *float32, y *float32, w *float32, n int)
+
 // siluAVX512 replaces x by x·sigmoid(x).
 //
 //go:noescape

@@ -119,53 +119,73 @@ func (c *cache) ReleaseState(id int32) {
 // BytesUsed implements kernel.Cache.
 func (c *cache) BytesUsed() int64 { return c.used }
 
-// storeParallel is the number of rows from which K and V are stored on all threads.
+// storeParallel is the number of rows of a step from which K and V are stored on
+// all threads.
 const storeParallel = 8
+
+// storeTask is one StoreKV; a unit is one KV head of one span.
+type storeTask struct {
+	b       *Backend
+	c       *cache
+	layer   int
+	k, v    []float32
+	spans   []kernel.Span
+	scratch []storeScratch // one per thread
+}
+
+// storeScratch holds a head's k and v as float16.
+type storeScratch struct{ k, v [headDimMax]uint16 }
 
 // StoreKV implements kernel.Backend.
 func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
-	c := kc.(*cache)
-	heads, d := c.cfg.KVHeads, c.cfg.HeadDim
-	ks, vs := floats(k, step.Rows*heads*d), floats(v, step.Rows*heads*d)
+	t, c := &b.store, kc.(*cache)
+	width := c.cfg.KVHeads * c.cfg.HeadDim
+	t.c, t.layer, t.k, t.v = c, layer, floats(k, step.Rows*width), floats(v, step.Rows*width)
+	t.spans = step.Spans
 	for _, s := range step.Spans {
 		for pos := s.Pos; pos < s.Pos+s.Len; pos += c.cfg.PageTokens - pos%c.cfg.PageTokens {
 			c.page(s.Pages[pos/c.cfg.PageTokens]) // threads must find pages, not make them
 		}
-		store := func(_, h int) {
-			for i := range s.Len {
-				at := ((s.Row+i)*heads + h) * d
-				c.put(b.ops, c.tile(layer, h, s.Pages, s.Pos+i), (s.Pos+i)%kvTile, ks[at:at+d], vs[at:at+d])
-			}
-		}
-		if s.Len < storeParallel {
-			for h := range heads {
-				store(0, h)
-			}
-			continue
-		}
-		b.pool.run(heads, taskFunc(store))
 	}
-}
-
-// put writes one head's k and v of one position into its tile.
-func (c *cache) put(o *ops, tile []byte, lane int, k, v []float32) {
-	if c.cfg.KVFloat32 {
-		scatter(asFloats(tile), c.dim, lane, k, v)
+	units := len(step.Spans) * c.cfg.KVHeads
+	if step.Rows >= storeParallel {
+		b.pool.run(units, t)
 		return
 	}
-	var kh, vh [headDimMax]uint16
-	half := func(dst *[headDimMax]uint16, x []float32) []uint16 {
-		body := len(x) &^ 15
-		o.toHalf(&dst[0], ptr(x), body)
-		for i := body; i < len(x); i++ {
-			dst[i] = floatToHalf(x[i])
-		}
-		return dst[:len(x)]
+	for i := range units {
+		t.do(0, i)
 	}
-	scatter(asHalves(tile), c.dim, lane, half(&kh, k), half(&vh, v))
 }
 
-// headDimMax bounds the buffers of put.
+// do stores one KV head of one span's rows.
+func (t *storeTask) do(worker, i int) {
+	heads, d := t.c.cfg.KVHeads, t.c.cfg.HeadDim
+	s, h := &t.spans[i/heads], i%heads
+	w := &t.scratch[worker]
+	for i := range s.Len {
+		tile, lane := t.c.tile(t.layer, h, s.Pages, s.Pos+i), (s.Pos+i)%kvTile
+		at := ((s.Row+i)*heads + h) * d
+		k, v := t.k[at:at+d], t.v[at:at+d]
+		if t.c.cfg.KVFloat32 {
+			scatter(asFloats(tile), t.c.dim, lane, k, v)
+			continue
+		}
+		t.b.halves(&w.k, k)
+		t.b.halves(&w.v, v)
+		scatter(asHalves(tile), t.c.dim, lane, w.k[:d], w.v[:d])
+	}
+}
+
+// halves rounds x to float16, any length up to headDimMax.
+func (b *Backend) halves(dst *[headDimMax]uint16, x []float32) {
+	body := len(x) &^ 15
+	b.ops.toHalf(&dst[0], ptr(x), body)
+	for i := body; i < len(x); i++ {
+		dst[i] = floatToHalf(x[i])
+	}
+}
+
+// headDimMax bounds the scratch of a head.
 const headDimMax = 1024
 
 // scatter writes k down one column of K [d][16], v into the chunks of V [d/16][16][16].

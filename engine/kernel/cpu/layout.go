@@ -70,13 +70,16 @@ var sources = map[kernel.Type]source{
 	kernel.Q6_K: {code8h, 256, 210},
 }
 
+// colsMax keeps sizes of hostile files from overflowing.
+const colsMax = 1 << 28
+
 // checkSource verifies that the data of src has exactly the size of its shape.
 func checkSource(src kernel.Source) (source, error) {
 	s, ok := sources[src.Type]
 	switch {
 	case !ok:
 		return s, fmt.Errorf("load %s: type %d is not supported", src.Name, src.Type)
-	case src.Experts < 1 || src.Rows < 1 || src.Cols < 1 || src.Cols%s.values != 0:
+	case src.Experts < 1 || src.Rows < 1 || src.Cols < 1 || src.Cols > colsMax || src.Cols%s.values != 0:
 		return s, fmt.Errorf("load %s: shape %d x %d x %d in blocks of %d", src.Name, src.Experts, src.Rows, src.Cols, s.values)
 	}
 	// The division keeps the product from overflowing on hostile shapes.

@@ -88,7 +88,6 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 	t.run()
 }
 
-var grainDiv = 8
 // run computes all jobs.
 func (t *matMulTask) run() {
 	total := 0
@@ -96,7 +95,7 @@ func (t *matMulTask) run() {
 		total += j.w.panels
 	}
 	// Few units keep threads on long runs of memory, many share the work evenly.
-	t.grain = min(max(total/(grainDiv*t.b.Threads()), 1), 16)
+	t.grain = min(max(total/(8*t.b.Threads()), 1), 16)
 	units := 0
 	for i := range t.jobs {
 		t.jobs[i].first = units

@@ -195,6 +195,7 @@ func TestLoadRefusesWrongShapes(t *testing.T) {
 		{Name: "part of a block", Type: kernel.Q8_0, Experts: 1, Rows: 1, Cols: 33, Data: make([]byte, 34)},
 		{Name: "short", Type: kernel.Q8_0, Experts: 1, Rows: 2, Cols: 32, Data: make([]byte, 34)},
 		{Name: "long", Type: kernel.F16, Experts: 2, Rows: 2, Cols: 2, Data: make([]byte, 18)},
+		{Name: "wide", Type: kernel.F32, Experts: 1, Rows: 1, Cols: 1 << 62, Data: make([]byte, 16)},
 		{Name: "huge", Type: kernel.F32, Experts: 1 << 40, Rows: 1 << 40, Cols: 4, Data: make([]byte, 16)},
 	}
 	for _, c := range cases {

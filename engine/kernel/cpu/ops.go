@@ -56,6 +56,7 @@ type ops struct {
 	scaleMul   func(dst, x, w *float32, scale float32, n int) // dst = x·scale·w
 	add        func(x, y *float32, n int)                     // x += y
 	addScaled  func(x, y *float32, scale float32, n int)      // x += scale·y
+	addProduct func(x, y, w *float32, n int)                  // x += y·w
 	silu       func(x *float32, n int)                        // x = silu(x)
 	siluMul    func(dst, gate, up *float32, n int)            // dst = silu(gate)·up
 	sigmoidMul func(x, gate *float32, n int)                  // x *= sigmoid(gate)

@@ -75,7 +75,7 @@ func (k *packer) pack(w *weight, expert, p int) {
 			}
 		default: // the 16-bit types are only moved
 			for i := range len(row) / 2 {
-				copy(dst[(i*panelRows+lane)*2:], row[2*i:2*i+2])
+				binary.LittleEndian.PutUint16(dst[(i*panelRows+lane)*2:], binary.LittleEndian.Uint16(row[2*i:]))
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (r *codeRow) pack(dst []byte, lane int, s shape) {
 
 func packBytes(dst []byte, lane int, code []uint8) {
 	for g := range len(code) / 4 {
-		copy(dst[g*128+lane*4:][:4], code[g*4:])
+		binary.LittleEndian.PutUint32(dst[g*128+lane*4:], binary.LittleEndian.Uint32(code[g*4:]))
 	}
 }
 

@@ -18,6 +18,7 @@ func portable() *ops {
 		scaleMul:   scaleMulGo,
 		add:        addGo,
 		addScaled:  addScaledGo,
+		addProduct: addProductGo,
 		silu:       siluGo,
 		siluMul:    siluMulGo,
 		sigmoidMul: sigmoidMulGo,
@@ -77,38 +78,48 @@ func floatStep(out, x []float32, w []byte, l layout) {
 // quantizedStep adds one step of a quantized panel.
 func quantizedStep(out []float32, act, w []byte, s shape) {
 	groups := stepCols / s.group
-	var code [stepCols]uint8
-	for lane := range panelRows {
-		unpackLane(&code, w[s.codesAt:], lane, s.nibbles)
+	for g := range groups {
+		var scale, low [panelRows]float32
+		for lane := range scale {
+			scale[lane] = half(w[(g*panelRows+lane)*2:])
+			if s.mins {
+				low[lane] = half(w[((groups+g)*panelRows+lane)*2:])
+			}
+		}
+		b := g * s.group / blockCols
 		for r := range len(act) / recordSize {
 			rec := act[r*recordSize : (r+1)*recordSize]
-			sum := &out[r*panelRows+lane]
-			for g := range groups {
-				var dot int32
-				for k := g * s.group; k < (g+1)*s.group; k++ {
-					dot += (int32(code[k]) - int32(s.offset)) * int32(int8(rec[k]))
-				}
-				b := g * s.group / blockCols
-				scale := half(w[(g*panelRows+lane)*2:]) * recordFloat(rec, recordScale+4*b)
-				*sum += scale * float32(dot)
-				if s.mins {
-					*sum -= half(w[((groups+g)*panelRows+lane)*2:]) * recordFloat(rec, recordSum+4*b)
+			dots := groupDots(rec, w[s.codesAt:], g, s)
+			d, sum := recordFloat(rec, recordScale+4*b), recordFloat(rec, recordSum+4*b)
+			row := (*[panelRows]float32)(out[r*panelRows:])
+			for lane, dot := range dots {
+				row[lane] += scale[lane] * d * float32(dot)
+			}
+			if s.mins {
+				for lane := range row {
+					row[lane] -= low[lane] * sum
 				}
 			}
 		}
 	}
 }
 
-// unpackLane collects the codes of one row of a step.
-func unpackLane(code *[stepCols]uint8, codes []byte, lane int, nibbles bool) {
-	for k := range code {
-		if !nibbles {
-			code[k] = codes[k/4*128+lane*4+k%4]
-			continue
+// groupDots is the integer part of one group: Σ (code-offset)·x for 32 outputs.
+func groupDots(rec, codes []byte, g int, s shape) (dots [panelRows]int32) {
+	for k := g * s.group / 4; k < (g+1)*s.group/4; k++ {
+		at, shift, mask := k*128, 0, uint32(0xffffffff)
+		if s.nibbles {
+			at, shift, mask = (k/8*4+k%4)*128, k%8/4*4, 0x0f0f0f0f
 		}
-		block, group := k/blockCols, k%blockCols/4
-		code[k] = codes[(block*4+group%4)*128+lane*4+k%4] >> (group / 4 * 4) & 15
+		line, x := codes[at:at+128], rec[4*k:4*k+4]
+		x0, x1, x2, x3 := int32(int8(x[0])), int32(int8(x[1])), int32(int8(x[2])), int32(int8(x[3]))
+		fix := int32(s.offset) * (x0 + x1 + x2 + x3)
+		for lane := range dots {
+			c := binary.LittleEndian.Uint32(line[4*lane:4*lane+4]) >> shift & mask
+			dots[lane] += int32(c&255)*x0 + int32(c>>8&255)*x1 + int32(c>>16&255)*x2 + int32(c>>24)*x3 - fix
+		}
 	}
+	return dots
 }
 
 // Offsets in a record of quantized activations.
@@ -282,6 +293,13 @@ func addScaledGo(x, y *float32, scale float32, n int) {
 	out := unsafe.Slice(x, n)
 	for i, v := range unsafe.Slice(y, n) {
 		out[i] += scale * v
+	}
+}
+
+func addProductGo(x, y, w *float32, n int) {
+	out, weights := unsafe.Slice(x, n), unsafe.Slice(w, n)
+	for i, v := range unsafe.Slice(y, n) {
+		out[i] += v * weights[i]
 	}
 }
 

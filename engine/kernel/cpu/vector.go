@@ -26,31 +26,6 @@ func (b *Backend) eachRow(n, d int, f func(row int)) {
 	}))
 }
 
-// padded calls f on vectors whose length is a multiple of 16: the body in
-// place, the rest through zero-padded copies. So an element's result does not
-// depend on where it lies. f gets as many vectors as were passed, first is written.
-func padded(f func(v [3]*float32, n int), vectors ...[]float32) {
-	n := len(vectors[0])
-	body := n &^ 15
-	var at [3]*float32
-	if body > 0 {
-		for i, v := range vectors {
-			at[i] = &v[0]
-		}
-		f(at, body)
-	}
-	if body == n {
-		return
-	}
-	var tail [3][16]float32
-	for i, v := range vectors {
-		copy(tail[i][:], v[body:n])
-		at[i] = &tail[i][0]
-	}
-	f(at, 16)
-	copy(vectors[0][body:n], tail[0][:])
-}
-
 // AddBias implements kernel.Backend.
 func (b *Backend) AddBias(x, bias kernel.Buffer, n, d int) {
 	v, w := floats(x, n*d), floats(bias, d)
@@ -119,7 +94,9 @@ func (b *Backend) SiLUMul(dst, gate, up kernel.Buffer, n, d int) {
 	b.eachRow(n, d, func(i int) { b.siluMulRow(out[i*d:(i+1)*d], g[i*d:(i+1)*d], u[i*d:(i+1)*d]) })
 }
 
-// siluMulRow is dst = silu(gate)·up; dst may be one of the others.
+// siluMulRow is dst = silu(gate)·up; dst may be one of the others. The last
+// elements go through a padded copy, so that an element's result does not
+// depend on where it lies.
 func (b *Backend) siluMulRow(dst, gate, up []float32) {
 	body := len(dst) &^ 15
 	b.ops.siluMul(ptr(dst), ptr(gate), ptr(up), body)
@@ -135,9 +112,32 @@ func (b *Backend) siluMulRow(dst, gate, up []float32) {
 // SigmoidMul implements kernel.Backend.
 func (b *Backend) SigmoidMul(x, gate kernel.Buffer, n, d int) {
 	v, g := floats(x, n*d), floats(gate, n*d)
-	b.eachRow(n, d, func(i int) {
-		padded(func(p [3]*float32, k int) { b.ops.sigmoidMul(p[0], p[1], k) }, v[i*d:(i+1)*d], g[i*d:(i+1)*d])
-	})
+	b.eachRow(n, d, func(i int) { b.sigmoidMulRow(v[i*d:(i+1)*d], g[i*d:(i+1)*d]) })
+}
+
+// sigmoidMulRow is x *= sigmoid(gate), any length.
+func (b *Backend) sigmoidMulRow(x, gate []float32) {
+	body := len(x) &^ 15
+	b.ops.sigmoidMul(ptr(x), ptr(gate), body)
+	if body < len(x) {
+		var v, g [16]float32
+		copy(v[:], x[body:])
+		copy(g[:], gate[body:])
+		b.ops.sigmoidMul(&v[0], &g[0], 16)
+		copy(x[body:], v[:])
+	}
+}
+
+// siluRow is x = silu(x), any length.
+func (b *Backend) siluRow(x []float32) {
+	body := len(x) &^ 15
+	b.ops.silu(ptr(x), body)
+	if body < len(x) {
+		var v [16]float32
+		copy(v[:], x[body:])
+		b.ops.silu(&v[0], 16)
+		copy(x[body:], v[:])
+	}
 }
 
 // AddScaled implements kernel.Backend.

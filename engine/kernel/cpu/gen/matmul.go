@@ -41,7 +41,8 @@ var layouts = []layout{
 
 const matMulSignature = "func(dst *float32, act *byte, actStride int, panel *byte, steps int)"
 
-// prefetchAhead is how far before their use weights are asked for.
+// prefetchAhead is how many bytes before their use weights are asked for.
+// Between 1 KiB and 8 KiB no difference could be measured; a step is about 2 KiB.
 const prefetchAhead = 2048
 
 // matMuls emits the products of all layouts and tile heights.

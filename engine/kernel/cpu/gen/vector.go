@@ -14,6 +14,7 @@ func (g *gen) vectors() {
 	g.scaleMul()
 	g.add()
 	g.addScaled()
+	g.addProduct()
 	g.silu()
 	g.siluMul()
 	g.sigmoidMul()
@@ -204,6 +205,16 @@ func (g *gen) addScaled() {
 	g.elements([]string{"x", "y"}, func(p []reg.Register) {
 		v := g.load(mem(p[0], 0))
 		g.VFMADD231PS(mem(p[1], 0), scale, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) addProduct() {
+	g.function("addProduct", "func(x, y, w *float32, n int)", "adds y·w to x.")
+	g.elements([]string{"x", "y", "w"}, func(p []reg.Register) {
+		v, y := g.load(mem(p[0], 0)), g.load(mem(p[1], 0))
+		g.VFMADD231PS(mem(p[2], 0), y, v)
 		g.VMOVUPS(v, mem(p[0], 0))
 	})
 	g.finish()

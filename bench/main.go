@@ -1,0 +1,159 @@
+// Command corebench measures corenode. It knows the node only as its clients
+// do: by starting its program and talking to it. METHOD.md says how every
+// number is made, RESULTS.md which were measured.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"corenode/bench/floor"
+	"corenode/bench/overhead"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := root().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "corebench:", err)
+		os.Exit(1)
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "corebench",
+		Short: "Measure corenode",
+		Long: `corebench measures what corenode costs. It starts all servers itself, on
+127.0.0.1, with data in a temporary folder, and leaves nothing running.
+
+  corebench overhead     what the node costs per request and per streamed event,
+                         beside a bare pass-through in the same run`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(overheadCommand(), mockCommand(), passThroughCommand())
+	return cmd
+}
+
+var errGate = errors.New("a gate was missed")
+
+func overheadCommand() *cobra.Command {
+	o := overhead.Defaults()
+	var jsonFile string
+	cmd := &cobra.Command{
+		Use:   "overhead",
+		Short: "CPU per request and per streamed event, beside a bare pass-through",
+		Long: `Measure the CPU time that the node spends per plain request and per streamed
+event, on an engine that computes nothing, and compare it with a bare fasthttp
+pass-through to a mock server, which is what two HTTP hops cost at least.
+
+All servers run at once and are visited in turn, round by round, so that the
+machine's mood meets all of them. A number is the CPU time (user and system) of
+the server's process divided by the replies, the median of the rounds; a ratio
+is taken within a round. Rounds in which other programs used more than 5 % of
+the machine are thrown out; when all were, they count and the result is marked
+disturbed. Accounts, limits, request log and ledger are on.
+
+  plain         one messages request of about 300 bytes, not streaming
+  count_tokens  front end, prepare and permit only: neither engine nor ledger
+  short, long   streams; their slope is the price of one event
+  1 client      a stream alone, where one write carries the fewest events
+  node, no log  the node with its log level at warn: what a log line costs
+
+In the end the node is profiled under plain requests and under long streams,
+and the time is divided by what it was spent on; the ledger is one part.
+
+The exit status is 1 when a gate (--max-ratio, --max-event-us) is missed.`,
+		Example: `  corebench overhead
+  corebench overhead --node bin/corenode --rounds 15 --json overhead.json
+  corebench overhead --clients 64 --profile 0
+  corebench overhead --profile 10s --profile-dir /tmp/profiles`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runOverhead(cmd, o, jsonFile) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Node, "node", o.Node, "the corenode program")
+	f.IntVar(&o.Clients, "clients", o.Clients, "connections that send requests at once")
+	f.DurationVar(&o.Duration, "duration", o.Duration, "length of one cell of one round")
+	f.DurationVar(&o.Warmup, "warmup", o.Warmup, "length of each cell before the first round, not measured")
+	f.IntVar(&o.Rounds, "rounds", o.Rounds, "how often each cell is measured")
+	f.IntVar(&o.PlainTokens, "plain-tokens", o.PlainTokens, "max_tokens of plain requests")
+	f.IntVar(&o.ShortTokens, "short-tokens", o.ShortTokens, "max_tokens of short streams")
+	f.IntVar(&o.LongTokens, "long-tokens", o.LongTokens, "max_tokens of long streams")
+	f.Float64Var(&o.MaxRatio, "max-ratio", o.MaxRatio, "gate: CPU of a plain request, node / pass-through")
+	f.Float64Var(&o.MaxEventUS, "max-event-us", o.MaxEventUS, "gate: microseconds of CPU per streamed event")
+	f.DurationVar(&o.Profile, "profile", o.Profile, "length of each profile in the end; 0 takes none")
+	f.StringVar(&o.ProfileDir, "profile-dir", "", "folder to leave the profiles in, for go tool pprof")
+	f.StringVar(&jsonFile, "json", "", "file to write the result to; METHOD.md documents it")
+	return cmd
+}
+
+func runOverhead(cmd *cobra.Command, o overhead.Options, jsonFile string) (err error) {
+	if o.Self, err = os.Executable(); err != nil {
+		return err
+	}
+	r, err := overhead.Run(cmd.Context(), o, func(format string, args ...any) {
+		fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.Print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if jsonFile != "" {
+		if err := r.WriteJSON(jsonFile); err != nil {
+			return err
+		}
+	}
+	if !r.Met() {
+		return errGate
+	}
+	return nil
+}
+
+// mockCommand and passThroughCommand are this program in its two other roles.
+func mockCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "__mock", Short: "Serve the mock upstream", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listen(cmd, floor.Mock) },
+	}
+}
+
+func passThroughCommand() *cobra.Command {
+	var upstream string
+	cmd := &cobra.Command{
+		Use: "__passthrough", Short: "Serve the pass-through", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return listen(cmd, func(ln net.Listener) error { return floor.PassThrough(ln, upstream) })
+		},
+	}
+	cmd.Flags().StringVar(&upstream, "upstream", "", "address of the mock, host:port")
+	return cmd
+}
+
+// listen serves on a free port, which it prints, until the command's context ends.
+func listen(cmd *cobra.Command, serve func(net.Listener) error) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), "listening on", ln.Addr())
+	done := make(chan error, 1)
+	go func() { done <- serve(ln) }()
+	select {
+	case err := <-done:
+		return err
+	case <-cmd.Context().Done():
+		return nil // the process ends, and its connections with it
+	}
+}

@@ -1,0 +1,157 @@
+package overhead
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"corenode/bench/profile"
+)
+
+const (
+	commandTimeout = 30 * time.Second
+	profileSizeMax = 64 << 20
+	topFunctions   = 15
+)
+
+// Breakdown says where the CPU time of one kind of work went, by a profile that
+// is taken after the rounds: measuring while profiling would change the numbers.
+type Breakdown struct {
+	Work  string `json:"work"`
+	Parts []Part `json:"parts"` // disjoint; together the whole
+	Top   []Part `json:"top"`   // functions with the most time of their own
+}
+
+// Part is one share of a work's CPU time.
+type Part struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"`
+	// CPU is the share of the measured CPU time per reply.
+	CPU float64 `json:"cpu_us_per_reply"`
+}
+
+// parts are what a breakdown tells apart. The first rule that matches any
+// function of a stack takes it, so what is deep in a stack comes first.
+var parts = []profile.Rule{
+	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
+	{Group: "ledger and store", Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
+	{Group: "request log", Prefixes: []string{"log/slog."}},
+	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare", "corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},
+	{Group: "engine step", Prefixes: []string{"corenode/engine.(*Stepper)", "corenode/actors/batcher."}},
+	{Group: "actors", Prefixes: []string{"corenode/actors/", "github.com/asynkron/protoactor-go"}},
+	{Group: "writing replies", Prefixes: []string{"corenode/node/server.(*answer)", "corenode/engine/messages.", "github.com/valyala/fasthttp.(*Response)"}},
+	{Group: "reading requests", Prefixes: []string{"github.com/valyala/fasthttp.(*Request)"}},
+	{Group: "front end, rest", Prefixes: []string{"corenode/node/", "github.com/valyala/fasthttp."}},
+}
+
+const partScheduler = "Go scheduler and the rest"
+
+// breakdown profiles the node under plain requests and under long streams.
+func (m *run) breakdown(ctx context.Context, r Report) ([]Breakdown, error) {
+	var all []Breakdown
+	for _, work := range []string{Plain, Long} {
+		m.say("profiling: %s", work)
+		b, err := m.profile(ctx, cell{Node, work})
+		if err != nil {
+			return nil, fmt.Errorf("profile the node under %s: %w", work, err)
+		}
+		if err := m.keepProfile(work, b); err != nil {
+			return nil, err
+		}
+		samples, err := profile.Parse(b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, breakdownOf(samples, work, r.row(Node, work).CPU.Median))
+	}
+	return all, nil
+}
+
+func breakdownOf(samples []profile.Sample, work string, cpu float64) Breakdown {
+	b := Breakdown{Work: work}
+	for _, s := range profile.Divide(samples, parts, partScheduler) {
+		b.Parts = append(b.Parts, Part{s.Group, s.Part, s.Part * cpu})
+	}
+	for _, s := range profile.Top(samples, topFunctions) {
+		b.Top = append(b.Top, Part{s.Group, s.Part, s.Part * cpu})
+	}
+	return b
+}
+
+func (m *run) keepProfile(work string, b []byte) error {
+	if m.o.ProfileDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(m.o.ProfileDir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.o.ProfileDir, strings.ReplaceAll(work, " ", "-")+".pprof"), b, 0o644)
+}
+
+// profile takes a profile while the load runs a little longer on both ends.
+func (m *run) profile(ctx context.Context, c cell) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := m.load(ctx, c, m.o.Profile+time.Second)
+		if err != nil {
+			cancel()
+		}
+		loaded <- err
+	}()
+	b, err := fetchProfile(ctx, m.servers[c.target].dir, m.o.Profile)
+	if err != nil {
+		cancel()
+	}
+	if loadErr := <-loaded; loadErr != nil && err == nil {
+		return nil, loadErr
+	}
+	return b, err
+}
+
+// fetchProfile asks the node's admin listener, whose address and token are in
+// its data folder.
+func fetchProfile(ctx context.Context, data string, length time.Duration) ([]byte, error) {
+	var words [2]string
+	for i, name := range []string{"admin.addr", "admin.token"} {
+		b, err := os.ReadFile(filepath.Join(data, name))
+		if err != nil {
+			return nil, err
+		}
+		words[i] = strings.TrimSpace(string(b))
+	}
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", words[0], int(length.Seconds()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+words[1])
+	client := http.Client{Timeout: length + commandTimeout}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, profileSizeMax))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the admin listener answers %s: %.200s", res.Status, b)
+	}
+	return b, err
+}
+
+// command runs the node's program for one of its short commands.
+func (m *run) command(ctx context.Context, args []string) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, m.o.Node, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(args[:2], " "), err, out)
+	}
+	return nil
+}

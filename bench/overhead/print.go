@@ -1,0 +1,103 @@
+package overhead
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"corenode/bench/report"
+)
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) error {
+	h := r.Host
+	fmt.Fprintf(w, "\n%s, %d processors, %s, kernel %s, %s, data on %s; %d clients, %v per cell\n",
+		h.Processor, h.Processors, h.OS, h.Kernel, h.Go, h.Filesystem, r.Options.Clients, r.Options.Duration)
+	fmt.Fprintf(w, "%s\n\nCPU of the server's process per reply, median of rounds (min-max)\n\n", r.Rounds)
+	err := report.Table(w, []string{"TARGET", "WORK", "CPU us", "RATIO", "p50 us", "p99 us", "REPLIES/s", "BYTES", "EVENTS", "PER WRITE", "RSS MiB"}, r.rowCells())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nCPU per streamed event: (long - short stream) / (events that long has more)\n\n")
+	var rows [][]string
+	for _, e := range r.Events {
+		rows = append(rows, []string{e.Target, e.CPU.String(), orDash(e.Ratio), report.Number(e.EventsPerWrite)})
+	}
+	if err := report.Table(w, []string{"TARGET", "CPU us", "RATIO", "PER WRITE"}, rows); err != nil {
+		return err
+	}
+	for _, b := range r.Breakdown {
+		if err := b.print(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	return report.Table(w, []string{"GATE", "VALUE", "LIMIT", "AIM", ""}, r.gateCells())
+}
+
+// String says which rounds count.
+func (r Rounds) String() string {
+	if r.Disturbed {
+		return fmt.Sprintf("DISTURBED: in each of %d rounds others used more than %.0f %% of the machine (up to %.1f %%); all were kept",
+			r.Run, 100*ForeignMax, 100*r.Foreign)
+	}
+	return fmt.Sprintf("%d rounds, %d of them thrown out since others used more than %.0f %% of the machine", r.Run, r.Discarded, 100*ForeignMax)
+}
+
+func orDash(s report.Spread) string {
+	if s == (report.Spread{}) {
+		return "-"
+	}
+	return s.String()
+}
+
+func (r Report) rowCells() (rows [][]string) {
+	for _, row := range r.Rows {
+		events, perWrite := "-", "-"
+		if row.EventsPerReply > 0 {
+			events, perWrite = report.Number(row.EventsPerReply), report.Number(row.EventsPerWrite)
+		}
+		rows = append(rows, []string{row.Target, row.Work, row.CPU.String(), orDash(row.Ratio),
+			report.Number(row.P50.Median), report.Number(row.P99.Median), report.Number(row.RepliesPerS.Median),
+			report.Number(row.ReplyBytes), events, perWrite, report.Number(float64(row.RSS) / (1 << 20))})
+	}
+	return rows
+}
+
+func (r Report) gateCells() (rows [][]string) {
+	for _, g := range r.Gates {
+		verdict := "met"
+		if !g.Met {
+			verdict = "MISSED"
+		}
+		rows = append(rows, []string{g.Name, report.Number(g.Value), report.Number(g.Limit), report.Number(g.Aim), verdict})
+	}
+	return rows
+}
+
+func (b Breakdown) print(w io.Writer) error {
+	for _, t := range []struct {
+		title string
+		parts []Part
+	}{{"where the node's CPU goes, by stack", b.Parts}, {"functions with the most CPU of their own", b.Top}} {
+		fmt.Fprintf(w, "\n%s: %s\n\n", b.Work, t.title)
+		var rows [][]string
+		for _, p := range t.parts {
+			rows = append(rows, []string{fmt.Sprintf("%.1f %%", 100*p.Share), report.Number(p.CPU), p.Name})
+		}
+		if err := report.Table(w, []string{"SHARE", "us/REPLY", ""}, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteJSON writes the report for programs.
+func (r Report) WriteJSON(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
