@@ -127,14 +127,14 @@ func (c *Clients) Run(ctx context.Context, req Request, length time.Duration) (R
 // firstCause returns the error that ended the run rather than those of the
 // clients that it stopped.
 func firstCause(errs []error) error {
-	var any error
+	var stopped error
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
 		}
-		any = errors.Join(any, err)
+		stopped = errors.Join(stopped, err)
 	}
-	return any
+	return stopped
 }
 
 func (c *client) loop(req Request, until time.Time) (Result, error) {

@@ -40,7 +40,8 @@ type Part struct {
 // function of a stack takes it, so what is deep in a stack comes first.
 var parts = []profile.Rule{
 	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
-	{Group: "ledger and store", Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
+	{Group: partLedger, Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
+	{Group: partWasm, Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
 	{Group: "request log", Prefixes: []string{"log/slog."}},
 	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare", "corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},
 	{Group: "engine step", Prefixes: []string{"corenode/engine.(*Stepper)", "corenode/actors/batcher."}},
@@ -50,7 +51,25 @@ var parts = []profile.Rule{
 	{Group: "front end, rest", Prefixes: []string{"corenode/node/", "github.com/valyala/fasthttp."}},
 }
 
-const partScheduler = "Go scheduler and the rest"
+const (
+	partScheduler = "Go scheduler and the rest"
+	partLedger    = "ledger and store, Go side"
+	partWasm      = "WebAssembly code: SQLite, modules"
+)
+
+// ledgerOf adds up the parts that are the ledger's. Plain requests to the node
+// of a run pass through no module's code but SQLite's.
+func ledgerOf(b Breakdown, plain Row) *Ledger {
+	l := &Ledger{}
+	for _, p := range b.Parts {
+		if p.Name == partLedger || p.Name == partWasm {
+			l.Share += p.Share
+			l.CPU += p.CPU
+		}
+	}
+	l.RatioWithout = plain.Ratio.Median * (1 - l.Share)
+	return l
+}
 
 // breakdown profiles the node under plain requests and under long streams.
 func (m *run) breakdown(ctx context.Context, r Report) ([]Breakdown, error) {

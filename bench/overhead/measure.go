@@ -59,6 +59,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 		if r.Breakdown, err = m.breakdown(ctx, r); err != nil {
 			return Report{}, errors.Join(err, m.alive())
 		}
+		r.Ledger = ledgerOf(r.Breakdown[0], r.row(Node, Plain))
 	}
 	return r, nil
 }

@@ -32,6 +32,10 @@ func (r Report) Print(w io.Writer) error {
 			return err
 		}
 	}
+	if l := r.Ledger; l != nil {
+		fmt.Fprintf(w, "\nplain: the ledger is %.0f %% (%s us per reply); all the rest is %s times the pass-through\n",
+			100*l.Share, report.Number(l.CPU), report.Number(l.RatioWithout))
+	}
 	fmt.Fprintln(w)
 	return report.Table(w, []string{"GATE", "VALUE", "LIMIT", "AIM", ""}, r.gateCells())
 }

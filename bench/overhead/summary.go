@@ -87,6 +87,7 @@ type Report struct {
 	Rows      []Row       `json:"rows"`
 	Events    []EventRow  `json:"events"`
 	Breakdown []Breakdown `json:"breakdown,omitempty"`
+	Ledger    *Ledger     `json:"ledger,omitempty"` // nil without a breakdown
 	Gates     []Gate      `json:"gates"`
 }
 
@@ -123,6 +124,14 @@ type EventRow struct {
 	CPU            report.Spread `json:"cpu_us_per_event"`
 	Ratio          report.Spread `json:"cpu_ratio_to_pass_through"`
 	EventsPerWrite float64       `json:"events_per_write"` // of the long streams
+}
+
+// Ledger is what the ledger and the database below it cost a plain request.
+type Ledger struct {
+	Share float64 `json:"share"`
+	CPU   float64 `json:"cpu_us_per_reply"`
+	// RatioWithout is the ratio to the pass-through of all the rest.
+	RatioWithout float64 `json:"cpu_ratio_without"`
 }
 
 // Gate is a bound on a median.

@@ -21,6 +21,7 @@ func checkIDs(t *testing.T, r reply) {
 	}
 }
 
+// TestRoutes is one long table: each row is a sentence of the contract.
 func TestRoutes(t *testing.T) {
 	n := start(t, Config{HeaderMax: 4096, BodyMax: 1 << 20, BodiesMax: 4 << 20}, newFakeBackend(say("hello")))
 	bearer := "Authorization: Bearer " + goodKey

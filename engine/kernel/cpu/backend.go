@@ -38,6 +38,8 @@ type Backend struct {
 	exact  bool
 	disk   *store // nil without a cache on disk
 	caches []*cache
+	blocks []block            // memory of weights that are not in disk's file
+	loaded map[string]*weight // by name: a tensor with two uses is loaded once
 
 	// Scratch of single operations, reused to keep steps free of allocation.
 	mm     matMulTask
@@ -63,7 +65,7 @@ func New(o Options) (*Backend, error) {
 	if threads < 1 || threads > threadsMax {
 		return nil, fmt.Errorf("cpu threads %d, want 1 to %d", o.Threads, threadsMax)
 	}
-	b := &Backend{ops: level, exact: o.Exact}
+	b := &Backend{ops: level, exact: o.Exact, loaded: map[string]*weight{}}
 	if o.CacheDir != "" && o.CacheKey != "" && !o.Exact {
 		if b.disk, err = openStore(o.CacheDir, o.CacheKey); err != nil {
 			return nil, err
@@ -95,7 +97,10 @@ func (b *Backend) Close() {
 	for _, c := range b.caches {
 		c.free()
 	}
-	b.caches = nil
+	for i := range b.blocks {
+		b.blocks[i].free()
+	}
+	b.caches, b.blocks, b.loaded = nil, nil, nil
 	if b.disk != nil {
 		b.disk.close()
 	}
@@ -108,11 +113,15 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w := b.loaded[src.Name]; w != nil && w.is(src) {
+		return w, nil
+	}
 	l := s.layout
 	if b.exact {
 		l = float32s
 	}
 	w := newWeight(src, l)
+	b.loaded[src.Name] = w
 	if b.disk != nil {
 		if w.data = b.disk.find(w); w.data != nil {
 			return w, nil
@@ -120,7 +129,8 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 		w.data = b.disk.reserve(w)
 	}
 	if w.data == nil {
-		w.data = heapBytes(w.size())
+		m := newBlock(w.size())
+		b.blocks, w.data = append(b.blocks, m), m.b
 	}
 	b.packAll(w)
 	return w, nil
@@ -142,7 +152,7 @@ func (b *Backend) packAll(w *weight) {
 }
 
 // Seal finishes the cache on disk after the last Load. Without it, or when it
-// fails, the next start packs again.
+// fails, the next start packs again; nothing else suffers.
 func (b *Backend) Seal() error {
 	if b.disk == nil {
 		return nil

@@ -62,7 +62,9 @@ func newStepWeights(b *testing.B, be *Backend, typ kernel.Type, layers int) *ste
 			if _, ok := protos[sh]; !ok {
 				protos[sh] = randomSource(r, typ, 1, sh[0], sh[1])
 			}
-			w := load(b, be, protos[sh])
+			src := protos[sh]
+			src.Name = fmt.Sprintf("w%d", s.bytes) // a name of its own, or memory is shared
+			w := load(b, be, src)
 			s.bytes += w.(*weight).size()
 			ws = append(ws, w)
 		}
@@ -101,7 +103,7 @@ func stepBuffers(be *Backend, n int) (buf [5]kernel.Buffer) {
 // BenchmarkDecode reports the products of a decode step of a 0.6B model, and
 // its bytes as a share of what plain reading gets in the same minute.
 func BenchmarkDecode(b *testing.B) {
-	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q6_K} {
+	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K, kernel.F16} {
 		for _, n := range []int{1, 8} {
 			b.Run(fmt.Sprintf("type=%d/rows=%d", typ, n), func(b *testing.B) {
 				be := open(b, Options{})

@@ -52,6 +52,15 @@ func inMemory(t *testing.T, all []kernel.Source) (want [][]byte) {
 	return want
 }
 
+func storeFile(t *testing.T, key string) string {
+	t.Helper()
+	name, err := storeName(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func seal(t *testing.T, b *Backend) {
 	t.Helper()
 	if err := b.Seal(); err != nil {
@@ -95,7 +104,7 @@ func TestCacheWithoutSealLeavesNothing(t *testing.T) {
 func TestCacheDamaged(t *testing.T) {
 	all, dir := cacheSources(), t.TempDir()
 	want := inMemory(t, all)
-	path := filepath.Join(dir, "k-p1.packed")
+	path := filepath.Join(dir, storeFile(t, "k"))
 	make := func() []byte {
 		os.Remove(path)
 		b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
@@ -151,6 +160,19 @@ func resealed(file []byte, name string) []byte {
 	return file
 }
 
+func TestCacheThatCannotBeWritten(t *testing.T) {
+	all, dir := cacheSources(), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, Options{Threads: 1, CacheDir: filepath.Join(dir, "below"), CacheKey: "k"})
+	got, _ := loadAll(t, b, all)
+	sameBytes(t, got, inMemory(t, all))
+	if err := b.Seal(); err == nil {
+		t.Fatal("Seal says nothing about a folder that cannot be made")
+	}
+}
+
 // TestCacheRace lets two backends make the same file at once.
 func TestCacheRace(t *testing.T) {
 	all, dir := cacheSources(), t.TempDir()
@@ -171,7 +193,7 @@ func TestCacheRace(t *testing.T) {
 
 func TestCacheRemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
-	old, fresh := filepath.Join(dir, "k-p1.packed.1.tmp"), filepath.Join(dir, "k-p1.packed.2.tmp")
+	old, fresh := filepath.Join(dir, storeFile(t, "k")+".1.tmp"), filepath.Join(dir, storeFile(t, "k")+".2.tmp")
 	for _, path := range []string{old, fresh} {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,12 +21,14 @@ import (
 // seal gives the file its header and its name. Processes that race each make
 // their own; the last rename wins and all are the same.
 //
-// A store never makes loading fail: what cannot be cached is packed in memory.
+// A store never makes loading fail: what cannot be cached is packed in memory,
+// and seal says why.
 type store struct {
 	path    string
 	data    []byte // mapped finished file
 	entries map[string]entry
-	stale   bool // the finished file lacks a weight: seal removes it
+	stale   bool  // the finished file lacks a weight: seal removes it
+	err     error // why nothing is cached
 
 	file   *os.File // temporary, while making one
 	end    int64
@@ -39,17 +42,15 @@ func openStore(dir, key string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cpu weight cache: %w", err)
-	}
 	s := &store{path: filepath.Join(dir, name), end: headerSize}
 	if s.open() == nil {
 		return s, nil
 	}
-	removeLeftovers(dir, name)
-	if s.file, err = os.CreateTemp(dir, name+".*.tmp"); err != nil {
-		return nil, fmt.Errorf("cpu weight cache: %w", err)
+	if s.err = os.MkdirAll(dir, 0o700); s.err != nil {
+		return s, nil
 	}
+	removeLeftovers(dir, name)
+	s.file, s.err = os.CreateTemp(dir, name+".*.tmp")
 	return s, nil
 }
 
@@ -127,12 +128,12 @@ func (s *store) reserve(w *weight) []byte {
 	}
 	size := int64(w.size())
 	// Really allocated, not sparse: writing to a hole of a full disk is a bus error.
-	if err := allocate(s.file, s.end, size); err != nil {
+	if s.err = allocate(s.file, s.end, size); s.err != nil {
 		s.abandon()
 		return nil
 	}
 	b, err := unix.Mmap(int(s.file.Fd()), s.end, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
+	if s.err = err; err != nil {
 		s.abandon()
 		return nil
 	}
@@ -145,10 +146,15 @@ func (s *store) reserve(w *weight) []byte {
 // seal finishes a new file: weights, index and header reach the disk before
 // the name does.
 func (s *store) seal() error {
-	if s.stale { // mapped memory outlives the name
-		return os.Remove(s.path)
-	}
-	if s.file == nil {
+	switch {
+	case s.err != nil:
+		return fmt.Errorf("cpu weight cache: %w", s.err)
+	case s.stale: // mapped memory outlives the name
+		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cpu weight cache: %w", err)
+		}
+		return nil
+	case s.file == nil:
 		return nil
 	}
 	err := s.finish()

@@ -19,10 +19,14 @@
 //
 //	layout  from   group  offset  bytes per step
 //	code8   Q8_0   32     128     2176
-//	code8h  Q6_K   16     32      2304
-//	code8m  Q5_K   32     0, min  2304
+//	code6   Q6_K   16     32      1792
+//	code5m  Q5_K   32     0, min  1536
 //	code4   Q4_0   32     8       1152
 //	code4m  Q4_K   32     0, min  1280
+//
+// The bits of 5- and 6-bit codes above the nibble follow in a plane of their
+// own: the bits of column groups 0, 1, ... of a block, from the low end of a
+// byte on, in one line (5 bits) or two (6 bits).
 //
 // F32, F16 and BF16 panels are [column][32 rows] in the type of the file.
 //

@@ -7,15 +7,15 @@ package cpu
 //go:noescape
 func matMulCode8Rows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8hRows1AVX2 multiplies 1 rows of quantized activations with a Code8h panel.
+// matMulCode6Rows1AVX2 multiplies 1 rows of quantized activations with a Code6 panel.
 //
 //go:noescape
-func matMulCode8hRows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode6Rows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8mRows1AVX2 multiplies 1 rows of quantized activations with a Code8m panel.
+// matMulCode5mRows1AVX2 multiplies 1 rows of quantized activations with a Code5m panel.
 //
 //go:noescape
-func matMulCode8mRows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode5mRows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
 // matMulCode4Rows1AVX2 multiplies 1 rows of quantized activations with a Code4 panel.
 //
@@ -47,15 +47,15 @@ func matMulBFloat16Rows1AVX2(dst *float32, act *byte, actStride int, panel *byte
 //go:noescape
 func matMulCode8Rows2AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8hRows2AVX2 multiplies 2 rows of quantized activations with a Code8h panel.
+// matMulCode6Rows2AVX2 multiplies 2 rows of quantized activations with a Code6 panel.
 //
 //go:noescape
-func matMulCode8hRows2AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode6Rows2AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8mRows2AVX2 multiplies 2 rows of quantized activations with a Code8m panel.
+// matMulCode5mRows2AVX2 multiplies 2 rows of quantized activations with a Code5m panel.
 //
 //go:noescape
-func matMulCode8mRows2AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode5mRows2AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
 // matMulCode4Rows2AVX2 multiplies 2 rows of quantized activations with a Code4 panel.
 //
@@ -87,15 +87,15 @@ func matMulBFloat16Rows2AVX2(dst *float32, act *byte, actStride int, panel *byte
 //go:noescape
 func matMulCode8Rows4AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8hRows4AVX2 multiplies 4 rows of quantized activations with a Code8h panel.
+// matMulCode6Rows4AVX2 multiplies 4 rows of quantized activations with a Code6 panel.
 //
 //go:noescape
-func matMulCode8hRows4AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode6Rows4AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8mRows4AVX2 multiplies 4 rows of quantized activations with a Code8m panel.
+// matMulCode5mRows4AVX2 multiplies 4 rows of quantized activations with a Code5m panel.
 //
 //go:noescape
-func matMulCode8mRows4AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode5mRows4AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
 // matMulCode4Rows4AVX2 multiplies 4 rows of quantized activations with a Code4 panel.
 //
@@ -127,15 +127,15 @@ func matMulBFloat16Rows4AVX2(dst *float32, act *byte, actStride int, panel *byte
 //go:noescape
 func matMulCode8Rows6AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8hRows6AVX2 multiplies 6 rows of quantized activations with a Code8h panel.
+// matMulCode6Rows6AVX2 multiplies 6 rows of quantized activations with a Code6 panel.
 //
 //go:noescape
-func matMulCode8hRows6AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode6Rows6AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8mRows6AVX2 multiplies 6 rows of quantized activations with a Code8m panel.
+// matMulCode5mRows6AVX2 multiplies 6 rows of quantized activations with a Code5m panel.
 //
 //go:noescape
-func matMulCode8mRows6AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode5mRows6AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
 // matMulCode4Rows6AVX2 multiplies 6 rows of quantized activations with a Code4 panel.
 //

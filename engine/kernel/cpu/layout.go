@@ -18,8 +18,8 @@ type layout uint8
 
 const (
 	code8 layout = iota
-	code8h
-	code8m
+	code6
+	code5m
 	code4
 	code4m
 	float32s
@@ -37,14 +37,15 @@ type shape struct {
 	offset    int // subtracted from codes
 	mins      bool
 	nibbles   bool
+	highBits  int // bits of a code above its nibble
 	stepBytes int
 	codesAt   int // offset of the codes in a step
 }
 
 var shapes = [layouts]shape{
 	code8:     {name: "code8", quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
-	code8h:    {name: "code8h", quantized: true, group: 16, offset: 32, stepBytes: 2304, codesAt: 256},
-	code8m:    {name: "code8m", quantized: true, group: 32, mins: true, stepBytes: 2304, codesAt: 256},
+	code6:     {name: "code6", quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, stepBytes: 1792, codesAt: 256},
+	code5m:    {name: "code5m", quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, stepBytes: 1536, codesAt: 256},
 	code4:     {name: "code4", quantized: true, group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128},
 	code4m:    {name: "code4m", quantized: true, group: 32, mins: true, nibbles: true, stepBytes: 1280, codesAt: 256},
 	float32s:  {name: "float32", stepBytes: 128},
@@ -66,8 +67,8 @@ var sources = map[kernel.Type]source{
 	kernel.Q8_0: {code8, 32, 34},
 	kernel.Q4_0: {code4, 32, 18},
 	kernel.Q4_K: {code4m, 256, 144},
-	kernel.Q5_K: {code8m, 256, 176},
-	kernel.Q6_K: {code8h, 256, 210},
+	kernel.Q5_K: {code5m, 256, 176},
+	kernel.Q6_K: {code6, 256, 210},
 }
 
 // colsMax keeps sizes of hostile files from overflowing.
@@ -100,3 +101,14 @@ func (l layout) steps(cols int) int {
 
 // panelBytes is the size of one panel.
 func (l layout) panelBytes(cols int) int { return l.steps(cols) * shapes[l].stepBytes }
+
+// nibbleBytes is the size of the plane of nibbles in a step; the plane of
+// higher bits follows it.
+const nibbleBytes = stepCols * panelRows / 2
+
+// highLine says where the bits above the nibble of column group g (0 to 7) of
+// a block lie: the line of the plane, and the bit within each byte.
+func (s shape) highLine(block, g int) (line, shift int) {
+	bit := g * s.highBits
+	return block*s.highBits + bit/8, bit % 8
+}

@@ -24,8 +24,8 @@ func avx512Ops() *ops {
 		name: "avx512vnni",
 		matMul: [layouts][len(tileRows)]matMulFunc{
 			code8:     {matMulCode8Rows1AVX512, matMulCode8Rows2AVX512, matMulCode8Rows4AVX512, matMulCode8Rows6AVX512},
-			code8h:    {matMulCode8hRows1AVX512, matMulCode8hRows2AVX512, matMulCode8hRows4AVX512, matMulCode8hRows6AVX512},
-			code8m:    {matMulCode8mRows1AVX512, matMulCode8mRows2AVX512, matMulCode8mRows4AVX512, matMulCode8mRows6AVX512},
+			code6:     {matMulCode6Rows1AVX512, matMulCode6Rows2AVX512, matMulCode6Rows4AVX512, matMulCode6Rows6AVX512},
+			code5m:    {matMulCode5mRows1AVX512, matMulCode5mRows2AVX512, matMulCode5mRows4AVX512, matMulCode5mRows6AVX512},
 			code4:     {matMulCode4Rows1AVX512, matMulCode4Rows2AVX512, matMulCode4Rows4AVX512, matMulCode4Rows6AVX512},
 			code4m:    {matMulCode4mRows1AVX512, matMulCode4mRows2AVX512, matMulCode4mRows4AVX512, matMulCode4mRows6AVX512},
 			float32s:  {matMulFloat32Rows1AVX512, matMulFloat32Rows2AVX512, matMulFloat32Rows4AVX512, matMulFloat32Rows6AVX512},
@@ -71,8 +71,8 @@ func avx2Ops() *ops {
 		name: "avx2",
 		matMul: [layouts][len(tileRows)]matMulFunc{
 			code8:     {matMulCode8Rows1AVX2, matMulCode8Rows2AVX2, matMulCode8Rows4AVX2, matMulCode8Rows6AVX2},
-			code8h:    {matMulCode8hRows1AVX2, matMulCode8hRows2AVX2, matMulCode8hRows4AVX2, matMulCode8hRows6AVX2},
-			code8m:    {matMulCode8mRows1AVX2, matMulCode8mRows2AVX2, matMulCode8mRows4AVX2, matMulCode8mRows6AVX2},
+			code6:     {matMulCode6Rows1AVX2, matMulCode6Rows2AVX2, matMulCode6Rows4AVX2, matMulCode6Rows6AVX2},
+			code5m:    {matMulCode5mRows1AVX2, matMulCode5mRows2AVX2, matMulCode5mRows4AVX2, matMulCode5mRows6AVX2},
 			code4:     {matMulCode4Rows1AVX2, matMulCode4Rows2AVX2, matMulCode4Rows4AVX2, matMulCode4Rows6AVX2},
 			code4m:    {matMulCode4mRows1AVX2, matMulCode4mRows2AVX2, matMulCode4mRows4AVX2, matMulCode4mRows6AVX2},
 			float32s:  {matMulFloat32Rows1AVX2, matMulFloat32Rows2AVX2, matMulFloat32Rows4AVX2, matMulFloat32Rows6AVX2},

@@ -14,14 +14,16 @@ type matJob struct {
 	dst    []float32 // n rows of w.Rows() values
 	act    *byte
 	n      int
-	first  int // number of the job's first unit of panels
+	first  int // number of the job's first panel
 }
 
-// matMulTask is a list of products whose panels are claimed in units of grain.
+// matMulTask is a list of products. Their panels, numbered through, are claimed
+// in units that shrink towards the end: long runs of memory first, which is
+// what reading is fastest at, and an even finish.
 type matMulTask struct {
 	b     *Backend
 	jobs  []matJob
-	grain int
+	ends  []int32                        // first panel after each unit
 	tiles [][tileMax * panelRows]float32 // one per thread
 
 	codes  []float32 // activations as records
@@ -91,34 +93,39 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 // run computes all jobs.
 func (t *matMulTask) run() {
 	total := 0
-	for _, j := range t.jobs {
-		total += j.w.panels
-	}
-	// Few units keep threads on long runs of memory, many share the work evenly.
-	t.grain = min(max(total/(8*t.b.Threads()), 1), 16)
-	units := 0
 	for i := range t.jobs {
-		t.jobs[i].first = units
-		units += (t.jobs[i].w.panels + t.grain - 1) / t.grain
+		t.jobs[i].first = total
+		total += t.jobs[i].w.panels
 	}
-	t.b.pool.run(units, t)
+	t.ends = t.ends[:0]
+	for at := 0; at < total; {
+		at += max((total-at)/(2*t.b.Threads()), 1)
+		t.ends = append(t.ends, int32(at))
+	}
+	t.b.pool.run(len(t.ends), t)
 	clear(t.jobs) // no weight outlives its last use through this list
 }
 
-// do computes one unit of panels.
+// do computes one unit of panels, which may span jobs.
 func (t *matMulTask) do(worker, unit int) {
+	p, end := 0, int(t.ends[unit])
+	if unit > 0 {
+		p = int(t.ends[unit-1])
+	}
 	low, high := 0, len(t.jobs)
-	for high-low > 1 { // the last job that starts at or before unit
-		if mid := (low + high) / 2; t.jobs[mid].first <= unit {
+	for high-low > 1 { // the last job that starts at or before p
+		if mid := (low + high) / 2; t.jobs[mid].first <= p {
 			low = mid
 		} else {
 			high = mid
 		}
 	}
-	j := &t.jobs[low]
-	p := (unit - j.first) * t.grain
-	for end := min(p+t.grain, j.w.panels); p < end; p++ {
-		j.panel(&t.b.ops.matMul[j.w.layout], &t.tiles[worker], p)
+	for j := &t.jobs[low]; p < end; p++ {
+		for p >= j.first+j.w.panels {
+			low++
+			j = &t.jobs[low]
+		}
+		j.panel(&t.b.ops.matMul[j.w.layout], &t.tiles[worker], p-j.first)
 	}
 }
 

@@ -204,3 +204,48 @@ func TestLoadRefusesWrongShapes(t *testing.T) {
 		}
 	}
 }
+
+func TestLoadTwiceIsOneWeight(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	src := randomSource(newRand(1), kernel.Q8_0, 1, 40, 64)
+	other := src
+	other.Data = append([]byte{}, src.Data...)
+	first := load(t, b, src)
+	if load(t, b, src) != first {
+		t.Error("the same tensor was packed twice")
+	}
+	if load(t, b, other) == first {
+		t.Error("two tensors of one name share their memory")
+	}
+}
+
+// TestDecodeDoesNotAllocate holds for the operations whose scratch would be large.
+func TestDecodeDoesNotAllocate(t *testing.T) {
+	b := open(t, Options{Threads: 2})
+	r := newRand(1)
+	w := []kernel.Weight{load(t, b, randomSource(r, kernel.Q8_0, 1, 1024, 1024))}
+	x, y := upload(b, normals(r, 1024, 1)), []kernel.Buffer{b.NewBuffer(1024)}
+	cache, err := b.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: 4, HeadDim: 64, PageTokens: 16, Pages: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := make([]int32, 50)
+	for i := range pages {
+		pages[i] = int32(i)
+	}
+	kv := upload(b, normals(r, 700*256, 1))
+	b.StoreKV(cache, 0, kv, kv, &kernel.Step{Rows: 700, Spans: []kernel.Span{{Len: 700, Pages: pages}}})
+	step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 700, Pages: pages}}}
+	for name, f := range map[string]func(){
+		"MatMul":  func() { b.MatMul(y, x, 1, w) },
+		"StoreKV": func() { b.StoreKV(cache, 0, x, x, step) },
+		"Attend":  func() { b.Attend(cache, 0, y[0], x, step, 8, 1) },
+	} {
+		for range 100 { // each thread takes its scratch when it first gets work
+			f()
+		}
+		if n := testing.AllocsPerRun(100, f); n >= 1 {
+			t.Errorf("%s allocates %g times", name, n)
+		}
+	}
+}

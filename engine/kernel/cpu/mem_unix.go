@@ -15,8 +15,14 @@ func mapBytes(n int) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("map %d bytes: %v", n, err))
 	}
+	if n >= hugeMin {
+		adviseHuge(b)
+	}
 	return b
 }
+
+// hugeMin is the size of a huge page, below which asking for one makes no sense.
+const hugeMin = 2 << 20
 
 // unmapBytes gives back what mapBytes returned.
 func unmapBytes(b []byte) {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"corenode/engine/kernel"
 )
@@ -23,6 +24,12 @@ func (w *weight) Cols() int { return w.src.Cols }
 
 // Experts implements kernel.Weight.
 func (w *weight) Experts() int { return w.src.Experts }
+
+// is says whether src is the very memory that w was made from.
+func (w *weight) is(src kernel.Source) bool {
+	return unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
+		w.src.Type == src.Type && w.src.Experts == src.Experts && w.src.Rows == src.Rows && w.src.Cols == src.Cols
+}
 
 // newWeight is the weight of src in the given layout, without its data.
 func newWeight(src kernel.Source, l layout) *weight {
@@ -99,7 +106,7 @@ func (r *codeRow) pack(dst []byte, lane int, s shape) {
 		}
 		code := r.code[step*stepCols : min((step+1)*stepCols, len(r.code))]
 		if s.nibbles {
-			packNibbles(d[s.codesAt:], lane, code)
+			packNibbles(d[s.codesAt:], lane, code, s)
 		} else {
 			packBytes(d[s.codesAt:], lane, code)
 		}
@@ -112,13 +119,19 @@ func packBytes(dst []byte, lane int, code []uint8) {
 	}
 }
 
-// packNibbles joins column groups j and j+4 of each block of 32.
-func packNibbles(dst []byte, lane int, code []uint8) {
+// packNibbles joins column groups j and j+4 of each block of 32, and adds the
+// higher bits to their plane.
+func packNibbles(dst []byte, lane int, code []uint8, s shape) {
+	const low, high = 0x0f0f0f0f, 0x03030303
 	for b := range len(code) / blockCols {
+		group := func(g int) uint32 { return binary.LittleEndian.Uint32(code[b*blockCols+g*4:]) }
 		for j := range 4 {
-			low := binary.LittleEndian.Uint32(code[b*32+j*4:])
-			high := binary.LittleEndian.Uint32(code[b*32+16+j*4:])
-			binary.LittleEndian.PutUint32(dst[(b*4+j)*128+lane*4:], low|high<<4)
+			binary.LittleEndian.PutUint32(dst[(b*4+j)*128+lane*4:], group(j)&low|group(j+4)&low<<4)
+		}
+		for g := 0; s.highBits > 0 && g < 8; g++ {
+			line, shift := s.highLine(b, g)
+			at := dst[nibbleBytes+line*128+lane*4:]
+			binary.LittleEndian.PutUint32(at, binary.LittleEndian.Uint32(at)|group(g)>>4&high<<shift)
 		}
 	}
 }

@@ -17,9 +17,9 @@ type taskFunc func(worker, i int)
 func (f taskFunc) do(worker, i int) { f(worker, i) }
 
 const (
-	spinPauses = 64 // pauses between two looks at the state: about 3 us
-	spinLooks  = 64 // looks before a worker parks: about 0.2 ms
-	claimBits  = 20 // of the state word, each for the count and the next index
+	spinPauses = 4    // pauses between two looks at the state: about 0.1 us
+	spinLooks  = 2000 // looks before a worker parks: about 0.2 ms
+	claimBits  = 20   // of the state word, each for the count and the next index
 	tasksMax   = 1<<claimBits - 1
 )
 

@@ -24,6 +24,7 @@ type layout struct {
 	offset    int // 128, 32, 8 or 0
 	mins      bool
 	nibbles   bool
+	highBits  int // bits of a code above its nibble
 	stepBytes int
 	codesAt   int
 	// words is how many products of code and activation fit in 16 bits when
@@ -33,8 +34,8 @@ type layout struct {
 
 var layouts = []layout{
 	{name: "Code8", group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
-	{name: "Code8h", group: 16, offset: 32, stepBytes: 2304, codesAt: 256, words: 2},
-	{name: "Code8m", group: 32, mins: true, stepBytes: 2304, codesAt: 256, words: 4},
+	{name: "Code6", group: 16, offset: 32, nibbles: true, highBits: 2, stepBytes: 1792, codesAt: 256, words: 2},
+	{name: "Code5m", group: 32, mins: true, nibbles: true, highBits: 1, stepBytes: 1536, codesAt: 256, words: 4},
 	{name: "Code4", group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128, words: 8},
 	{name: "Code4m", group: 32, mins: true, nibbles: true, stepBytes: 1280, codesAt: 256, words: 8},
 }
@@ -142,11 +143,22 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 			g.vnni(mem(act, r*recordSize+4*columns), w, dots[2*r+side])
 		}
 	}
-	if l.nibbles {
+	switch {
+	case l.highBits > 0:
+		for k := range p.groups {
+			for side := range 2 {
+				w := g.vec()
+				g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
+				g.nibble(l, p, k, panel, side*64, w, mask)
+				add(w, side, p.first+k)
+			}
+		}
+		return
+	case l.nibbles:
 		for j := range 4 {
 			for side := range 2 {
 				v, low := g.vec(), g.vec()
-				g.VMOVDQU32(mem(panel, l.codesAt+(p.block*4+j)*128+side*64), v)
+				g.VMOVDQU32(mem(panel, l.nibbleLine(p, j)+side*64), v)
 				g.VPANDD(v, mask, low)
 				add(low, side, p.first+j)
 				g.VPSRLW(operand.U8(4), v, v)
@@ -164,6 +176,37 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 		for side := range 2 {
 			add(w[side], side, p.first+k)
 		}
+	}
+}
+
+// nibbleLine is the offset of the line that holds the nibbles of column group k of p.
+func (l layout) nibbleLine(p group, k int) int {
+	return l.codesAt + (p.block*4+(p.first+k)%4)*128
+}
+
+// nibble turns a line of nibbles into the codes of column group k of p.
+func (g *gen) nibble(l layout, p group, k int, panel reg.Register, at int, w, mask reg.VecVirtual) {
+	inBlock := (p.first + k) % 8
+	if inBlock >= 4 {
+		g.VPSRLW(operand.U8(4), w, w)
+	}
+	g.and(mask, w)
+	if l.highBits == 0 {
+		return
+	}
+	bit := inBlock * l.highBits
+	high := g.load(mem(panel, l.codesAt+1024+(p.block*l.highBits+bit/8)*128+at))
+	switch shift := bit % 8; { // to bit 4 of each byte
+	case shift < 4:
+		g.VPSLLW(operand.U8(uint8(4-shift)), high, high)
+	case shift > 4:
+		g.VPSRLW(operand.U8(uint8(shift-4)), high, high)
+	}
+	g.and(g.c(map[int]string{1: "bit4", 2: "bits45"}[l.highBits]), high)
+	if g.wide {
+		g.VPORD(high, w, w)
+	} else {
+		g.VPOR(high, w, w)
 	}
 }
 
@@ -289,18 +332,11 @@ func (g *gen) signedDots(l layout, p group, act, q reg.Register, dots []reg.VecV
 func (g *gen) wordDots(l layout, p group, act, q reg.Register, dots []reg.VecVirtual, ones, mask reg.VecVirtual) {
 	code := func(k int) reg.VecVirtual {
 		w := g.vec()
-		if !l.nibbles {
-			g.VMOVDQU(mem(q, l.codesAt+(p.first+k)*128), w)
-			return w
-		}
-		g.VMOVDQU(mem(q, l.codesAt+(p.block*4+k%4)*128), w)
-		if k >= 4 {
-			g.VPSRLW(operand.U8(4), w, w)
-		}
-		g.VPAND(w, mask, w)
+		g.VMOVDQU(mem(q, l.nibbleLine(p, k)), w)
+		g.nibble(l, p, k, q, 0, w, mask)
 		return w
 	}
-	// At most four rows at a time leave registers for their 16-bit sums.
+	// Three rows at a time leave registers for their 16-bit sums.
 	for first := 0; first < len(dots); first += 3 {
 		part := dots[first:min(first+3, len(dots))]
 		for k := 0; k < p.groups; k += l.words {
