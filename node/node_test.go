@@ -221,7 +221,7 @@ func waitFor(t *testing.T, what string, ok func() bool) time.Duration {
 func TestVanishedClientFreesItsPlace(t *testing.T) {
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		m := cfg.Models["core-1.1"]
-		m.Batch.SequencesMax, m.Path = 1, endlessModel(t)
+		m.Batch.SequencesMax, m.Path, m.ContextLength = 1, endlessModel(t), 262144
 		cfg.Models["core-1.1"] = m
 	})
 	engine := n.catalog.engines["core-1.1"]

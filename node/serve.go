@@ -115,7 +115,8 @@ type node struct {
 	refreshing sync.Mutex // one snapshot of accounts and keys at a time
 	drainOnce  sync.Once
 	drainAsked chan struct{}
-	failed     chan error // what ends the node; has room for every sender
+	stopped    chan struct{} // closed by stop
+	failed     chan error    // what ends the node; has room for every sender
 	serving    sync.WaitGroup
 }
 
@@ -126,12 +127,13 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, err
 	}
-	n := &node{cfg: cfg, drainAsked: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
+	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
 		log: slog.New(slog.NewJSONHandler(logTo, &slog.HandlerOptions{Level: level}))}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err
 	}
+	n.serving.Go(n.touchKeys)
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
 	return n, nil
@@ -144,6 +146,13 @@ func (n *node) fail(err error) {
 }
 
 func (n *node) open() (err error) {
+	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
+		return err
+	}
+	var loading sync.WaitGroup // the models load while the store compiles its engine
+	var modelsErr error
+	loading.Go(func() { n.catalog, modelsErr = openModels(n.cfg, observer{n}, n.log) })
+	defer loading.Wait()
 	if n.store, err = store.Open(n.cfg.DataDir); err != nil {
 		return err
 	}
@@ -172,8 +181,8 @@ func (n *node) open() (err error) {
 	if err := n.refresh(); err != nil {
 		return err
 	}
-	if n.catalog, err = openModels(n.cfg, observer{n}, n.log); err != nil {
-		return err
+	if loading.Wait(); modelsErr != nil {
+		return modelsErr
 	}
 	if n.tree, err = n.startTree(tariff, secret); err != nil {
 		return err
@@ -239,8 +248,38 @@ func (n *node) refresh() error {
 	if err != nil {
 		return fmt.Errorf("read accounts: %w", err)
 	}
-	n.directory.Swap(server.NewSnapshot(accounts, keys))
+	old := n.directory.Swap(server.NewSnapshot(accounts, keys))
+	return n.touch(old)
+}
+
+// touch writes down when the keys of a snapshot were last used.
+func (n *node) touch(s *server.Snapshot) error {
+	if s == nil {
+		return nil
+	}
+	if used := s.Used(); len(used) > 0 {
+		return n.store.TouchKeys(used)
+	}
 	return nil
+}
+
+// touchEvery is how coarse the last use of a key is known.
+const touchEvery = time.Minute
+
+// touchKeys keeps the last use of keys on disk until the node stops.
+func (n *node) touchKeys() {
+	tick := time.NewTicker(touchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.stopped:
+			return
+		case <-tick.C:
+			if err := n.touch(n.directory.Snapshot()); err != nil {
+				n.log.Warn("write the last use of keys", "error", err.Error())
+			}
+		}
+	}
 }
 
 // Changed makes the node see a changed account, its keys and its money.
@@ -287,6 +326,8 @@ func (n *node) stop() error {
 	draining.Go(func() { treeErr = n.tree.Drain(ctx) })
 	err := n.server.Drain(ctx)
 	draining.Wait()
+	close(n.stopped)
+	err = errors.Join(err, n.touch(n.directory.Snapshot()))
 	n.close()
 	n.serving.Wait()
 	n.log.Info("stopped")

@@ -138,7 +138,7 @@ func TestRunEndsWithTheFirstWrongReply(t *testing.T) {
 		stream  bool
 		want    string
 	}{
-		"status":          {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "slow down", 429) }, false, "429"},
+		"status":          {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "slow down", http.StatusTooManyRequests) }, false, "429"},
 		"cut stream":      {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "event: error\ndata: {}\n\n") }, true, "message_stop"},
 		"closed each one": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") }, false, "closes"},
 	}

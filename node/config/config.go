@@ -10,7 +10,6 @@ package config
 
 import (
 	_ "embed"
-	"runtime"
 	"time"
 
 	"corenode/wasm/abi"
@@ -64,7 +63,8 @@ type Log struct {
 type Limits struct {
 	// ConnectionsMax is the most client connections at once. Default 20000.
 	ConnectionsMax int `key:"connections_max"`
-	// HeaderBytesMax is the most bytes of a request's line and headers. Default 64KiB.
+	// HeaderBytesMax is the most bytes of a request's line and headers; each
+	// connection has a buffer of this size. Default 16KiB.
 	HeaderBytesMax Size `key:"header_bytes_max"`
 	// HeaderTimeout bounds the time until the headers are in. Default 10s.
 	HeaderTimeout time.Duration `key:"header_timeout"`
@@ -74,14 +74,10 @@ type Limits struct {
 	IdleTimeout time.Duration `key:"idle_timeout"`
 	// BodyBytesMax is the most bytes of one request body, after decompression. Default 32MiB.
 	BodyBytesMax Size `key:"body_bytes_max"`
-	// BodyBytesUnauthenticated cuts the body of a request without a valid key. Default 64KiB.
-	BodyBytesUnauthenticated Size `key:"body_bytes_unauthenticated"`
 	// BodyBytesTotal bounds all bodies being read or prepared, node-wide. Default 512MiB.
 	BodyBytesTotal Size `key:"body_bytes_total"`
-	// JSONDepth is the deepest nesting of a body. Default 128.
-	JSONDepth int `key:"json_depth"`
-	// PrepareConcurrency is how many bodies are rendered and tokenized at once,
-	// node-wide; over it requests wait. 0 = twice the processors. Default 0.
+	// PrepareConcurrency is how many bodies are parsed, rendered and tokenized at
+	// once, node-wide; over it a request is 503. Default 64.
 	PrepareConcurrency int `key:"prepare_concurrency"`
 	// QueueRequestsMax is the most requests per model that wait for their first step. Default 1024.
 	QueueRequestsMax int `key:"queue_requests_max"`
@@ -123,7 +119,8 @@ type Model struct {
 	// Template is a file with the chat template; empty = the model file's own. Default empty.
 	Template string `key:"template"`
 	// ContextLength is the most tokens of prompt and output; 0 = what the model
-	// file says. Default 0, and 262144 for core-1.1 and core-1.1-mini.
+	// file says, as far as kv.memory_bytes holds it; the embedded models accept
+	// 262144. Default 0.
 	ContextLength int `key:"context_length"`
 	// OutputMax is the most tokens of one answer; 0 = the context length. Default 0.
 	OutputMax int `key:"output_max"`
@@ -160,15 +157,18 @@ type Sampling struct {
 	PresencePenalty *float64 `key:"presence_penalty"` // -2 to 2
 }
 
-// KV sizes the caches of a model, all allocated at start.
+// KV bounds the caches of a model. Memory is taken when it is first used.
 type KV struct {
 	// DType is the type of a cached number: f16 or f32. Default f16.
 	DType string `key:"dtype"`
 	// PageTokens is the positions of one page: 16, 32 or 64. Default 32.
 	PageTokens int `key:"page_tokens"`
-	// MemoryBytes holds the pages of all sequences and the prefix cache. Default 1GiB.
+	// MemoryBytes holds the pages of all sequences and the prefix cache; 0 = a
+	// quarter of the machine's memory. Default 0.
 	MemoryBytes Size `key:"memory_bytes"`
-	// StateMemoryBytes holds the saved states of recurrent layers. Default 256MiB.
+	// StateMemoryBytes holds the states of recurrent layers, those of running
+	// sequences and the snapshots of the prefix cache; 0 = an eighth of the
+	// machine's memory. Default 0.
 	StateMemoryBytes Size `key:"state_memory_bytes"`
 }
 
@@ -192,9 +192,9 @@ func Default() *Config {
 		Admin: Admin{Listen: "127.0.0.1:0"},
 		Log:   Log{Level: "info"},
 		Limits: Limits{
-			ConnectionsMax: 20000, HeaderBytesMax: 64 << 10,
+			ConnectionsMax: 20000, HeaderBytesMax: 16 << 10,
 			HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-			BodyBytesMax: 32 << 20, BodyBytesUnauthenticated: 64 << 10, BodyBytesTotal: 512 << 20, JSONDepth: 128,
+			BodyBytesMax: 32 << 20, BodyBytesTotal: 512 << 20, PrepareConcurrency: 64,
 			QueueRequestsMax: 1024, QueueTokensMax: 8_000_000, QueueTimeout: time.Minute,
 			NonstreamingTimeout: 600 * time.Second, SlowReaderPause: 30 * time.Second, SlowReaderCancel: 5 * time.Minute,
 			DrainTimeout: time.Minute, Keepalive: 10 * time.Second,
@@ -209,30 +209,14 @@ func defaultModel(id string) Model {
 	m := Model{
 		Engine: EngineCPU,
 		Prices: Prices{priceMissing, priceMissing, priceMissing},
-		KV:     KV{DType: "f16", PageTokens: 32, MemoryBytes: 1 << 30, StateMemoryBytes: 256 << 20},
+		KV:     KV{DType: "f16", PageTokens: 32},
 		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 256},
 	}
 	switch id {
 	case "core-1.1":
-		m.DisplayName, m.ContextLength, m.Prices = "Core 1.1", 262144, Prices{240, 24, 2400}
+		m.DisplayName, m.Prices = "Core 1.1", Prices{240, 24, 2400}
 	case "core-1.1-mini":
-		m.DisplayName, m.ContextLength, m.Prices = "Core 1.1 mini", 262144, Prices{80, 8, 800}
+		m.DisplayName, m.Prices = "Core 1.1 mini", Prices{80, 8, 800}
 	}
 	return m
-}
-
-// ThreadCount is Threads with 0 resolved.
-func (m Model) ThreadCount() int {
-	if m.Threads > 0 {
-		return m.Threads
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
-// Prepares is PrepareConcurrency with 0 resolved.
-func (l Limits) Prepares() int {
-	if l.PrepareConcurrency > 0 {
-		return l.PrepareConcurrency
-	}
-	return 2 * runtime.GOMAXPROCS(0)
 }

@@ -83,7 +83,7 @@ models:
 		t.Errorf("%+v", c)
 	}
 	core, other, added := c.Models["core-1.1"], c.Models["other"], c.Models["new"]
-	if len(c.Models) != 3 || core.Path != "flag.gguf" || core.ContextLength != 262144 ||
+	if len(c.Models) != 3 || core.Path != "flag.gguf" || core.ContextLength != 0 ||
 		core.Prices.Rates() != (builtin.Prices{Input: 240, Cached: 24, Output: 3000}) {
 		t.Errorf("core-1.1: %+v of %d models", core, len(c.Models))
 	}
@@ -110,7 +110,7 @@ limits:
   body_bytes_max: 32MOB    # c.yaml:9: limits.body_bytes_max is "32MOB", want bytes such as
   queue_timeout: 10        # c.yaml:10: limits.queue_timeout is "10", want a duration such as
   keepalive: -1s           # c.yaml:11: limits.keepalive is -1s, want 1ms to 24h
-  json_depth: 1.5          # c.yaml:12: limits.json_depth is "1.5", want a whole number
+  queue_requests_max: 1.5   # c.yaml:12: limits.queue_requests_max is "1.5", want a whole number
   idle_timeout:            # limits.idle_timeout has no value
   drain_timeout: [1s]      # c.yaml:14: limits.drain_timeout is of type sequence, want a single value
   slow_reader_cancel: 1s   # c.yaml:15: limits.slow_reader_cancel is 1s, want at least limits.slow_reader_pause (30s)

@@ -69,10 +69,8 @@ func (l Limits) validate(c *checks) {
 	between(c, "limits.connections_max", l.ConnectionsMax, 1, 1_000_000)
 	between(c, "limits.header_bytes_max", l.HeaderBytesMax, 4<<10, 1<<20)
 	between(c, "limits.body_bytes_max", l.BodyBytesMax, 1<<10, 1<<30)
-	between(c, "limits.body_bytes_unauthenticated", l.BodyBytesUnauthenticated, 0, l.BodyBytesMax)
 	between(c, "limits.body_bytes_total", l.BodyBytesTotal, l.BodyBytesMax, 1<<40)
-	between(c, "limits.json_depth", l.JSONDepth, 8, 1024)
-	between(c, "limits.prepare_concurrency", l.PrepareConcurrency, 0, 4096)
+	between(c, "limits.prepare_concurrency", l.PrepareConcurrency, 1, 4096)
 	between(c, "limits.queue_requests_max", l.QueueRequestsMax, 1, 1_000_000)
 	between(c, "limits.queue_tokens_max", l.QueueTokensMax, 1, 1<<40)
 	between(c, "limits.sessions_per_account", l.SessionsPerAccount, 0, 1_000_000)
@@ -157,7 +155,9 @@ func (k KV) validate(c *checks, key string) {
 	if k.PageTokens != 16 && k.PageTokens != 32 && k.PageTokens != 64 {
 		c.refuse(key+"page_tokens", "is %d, want 16, 32 or 64", k.PageTokens)
 	}
-	between(c, key+"memory_bytes", k.MemoryBytes, 1<<20, 1<<45)
+	if k.MemoryBytes != 0 {
+		between(c, key+"memory_bytes", k.MemoryBytes, 1<<20, 1<<45)
+	}
 	between(c, key+"state_memory_bytes", k.StateMemoryBytes, 0, 1<<45)
 }
 

@@ -98,6 +98,9 @@ func NewDirectory(s *Snapshot) *Directory {
 // Swap makes s current and returns the snapshot before it.
 func (d *Directory) Swap(s *Snapshot) *Snapshot { return d.current.Swap(s) }
 
+// Snapshot returns the current one.
+func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }
+
 // Lookup finds a key in the current snapshot.
 func (d *Directory) Lookup(secret string) (account.Key, account.Account, bool) {
 	return d.current.Load().Lookup(secret)

@@ -126,7 +126,7 @@ func (c *conn) keys(where string, args ...any) (all []account.Key, err error) {
 			ID: r.text(0), AccountID: r.text(1), Hint: r.text(3),
 			Created: r.time(4), Expires: r.time(5), Revoked: r.time(6), LastUsed: r.time(7),
 		}
-		hash = r.sql.ColumnBlob(2, hash)
+		hash = r.sql.ColumnBlob(2, hash[:0]) // it appends
 		copy(k.Hash[:], hash)
 		all = append(all, k)
 		return nil

@@ -282,3 +282,28 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("second start made an account: %v", all)
 	}
 }
+
+// TestSnapshotKeepsKeysApart reads several keys at once: each has its own hash.
+func TestSnapshotKeepsKeysApart(t *testing.T) {
+	s := open(t, t.TempDir())
+	want := map[string]string{} // secret by key id
+	for _, name := range []string{"a", "b", "c"} {
+		a := mustCreate(t, s, name, 0)
+		for range 2 {
+			key, secret, err := s.CreateKey(a.ID, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[key.ID] = secret
+		}
+	}
+	_, keys, err := s.Snapshot()
+	if err != nil || len(keys) != len(want) {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	for _, k := range keys {
+		if k.Hash != sha256.Sum256([]byte(want[k.ID])) {
+			t.Errorf("key %s has the hash of another secret", k.ID)
+		}
+	}
+}
