@@ -63,13 +63,18 @@ type Output struct {
 	mu     sync.Mutex
 	events []abi.Event // Guarded by mu
 	ready  chan struct{}
-	max    int
+	max    int // 0: no bound but the answer's own
 }
 
 // NewOutput makes a queue that has Room while fewer than eventsMax events wait.
 func NewOutput(eventsMax int) *Output {
 	return &Output{ready: make(chan struct{}, 1), max: eventsMax}
 }
+
+// NewWholeOutput makes a queue for an answer that is read when it is complete:
+// it always has Room, being bounded by the request's max_tokens, and Ready
+// speaks up with the last event only.
+func NewWholeOutput() *Output { return NewOutput(0) }
 
 // Ready receives a value when events were pushed since the last Drain.
 func (o *Output) Ready() <-chan struct{} { return o.ready }
@@ -93,6 +98,9 @@ func (o *Output) Push(events ...abi.Event) {
 	o.mu.Lock()
 	o.events = append(o.events, events...)
 	o.mu.Unlock()
+	if last := events[len(events)-1].Kind; o.max == 0 && last != abi.EventEnd && last != abi.EventError {
+		return
+	}
 	select {
 	case o.ready <- struct{}{}:
 	default: // a wake-up is pending already
@@ -101,6 +109,9 @@ func (o *Output) Push(events ...abi.Event) {
 
 // Room says whether the reader keeps up.
 func (o *Output) Room() bool {
+	if o.max == 0 {
+		return true
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.events) < o.max

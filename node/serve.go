@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -72,12 +73,21 @@ its key to data/default.key.`,
 	return cmd
 }
 
+// gcPercent lets the heap grow further between collections than Go's default:
+// what lives on it is small beside the model, which is not on it.
+const gcPercent = 400
+
 // serve runs a node until a signal ends it.
 func serve(cfg *config.Config, out, logTo io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
-	n, err := start(cfg, logTo)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	lines := newLogWriter(logTo)
+	defer lines.Close()
+	n, err := start(cfg, lines)
 	if err != nil {
 		return err
 	}
@@ -93,6 +103,7 @@ func serve(cfg *config.Config, out, logTo io.Writer) error {
 	go func() { // a second signal ends it at once
 		<-signals
 		n.log.Warn("killed while draining")
+		lines.Close()
 		os.Exit(1)
 	}()
 	return errors.Join(err, n.stop())

@@ -1,7 +1,10 @@
 // Package batcher runs one model: an actor for control messages, and beside it
-// the step loop, one goroutine locked to its thread that owns the stepper and
-// with it the scheduler and all KV memory of the model. No token passes an actor:
-// the step loop pushes them into each job's own queue.
+// the step loop, one goroutine that owns the stepper and with it the scheduler
+// and all KV memory of the model. No token passes an actor: the step loop pushes
+// them into each job's own queue. The goroutine is not locked to an OS thread:
+// the kernels' own threads are, and a locked loop pays two thread switches each
+// time it sleeps and wakes (211 against 254 us of CPU per request on an instant
+// engine). A device that binds its context to a thread locks it in Stepper.
 //
 // Life of a Unit: running -> failed (the loop panicked: every job has ended with
 // an error event) -> running again with a new stepper when the supervisor

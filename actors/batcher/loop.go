@@ -2,7 +2,6 @@ package batcher
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -94,10 +93,8 @@ type loop struct {
 	done    chan struct{}
 }
 
-// run steps until the unit is closed ("") or something panics (the reason). Its
-// thread ends with it, so nothing that a kernel left on the thread survives.
+// run steps until the unit is closed ("") or something panics (the reason).
 func (l *loop) run() (reason string) {
-	runtime.LockOSThread()
 	defer func() {
 		if r := recover(); r != nil {
 			reason = fmt.Sprintf("%v\n%s", r, debug.Stack())

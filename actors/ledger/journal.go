@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"corenode/actors/account"
 )
 
@@ -11,6 +13,8 @@ type item struct {
 	// must marks a settlement: it is tried until it is in the store.
 	must bool
 	read *Read // instead of an entry
+	// hold is the answer of the hold that this settlement replaced, or nil.
+	hold func(Commit)
 }
 
 // journal is the queue before the store and all the deciding about it: what goes
@@ -35,9 +39,13 @@ type journal struct {
 	singly   int    // attempts of one row left
 }
 
-// add queues an item and says whether there was room.
+// add queues an item and says whether there was room. A settlement takes the
+// place of its request's hold when that still waits: both would be durable in
+// one transaction, and then the hold says nothing.
 func (j *journal) add(it item) bool {
-	if !it.must {
+	if it.must {
+		it.hold = j.withdraw(it.entry.RequestID)
+	} else {
 		if j.optional >= j.rowsMax {
 			return false
 		}
@@ -45,6 +53,24 @@ func (j *journal) add(it item) bool {
 	}
 	j.waiting = append(j.waiting, it)
 	return true
+}
+
+// withdraw takes a waiting hold out of the queue and returns its answer. The
+// hold came lately, so the search from the end is short.
+func (j *journal) withdraw(requestID string) func(Commit) {
+	for i := len(j.waiting) - 1; i >= 0; i-- {
+		it := &j.waiting[i]
+		if it.read != nil {
+			return nil // a read must see the rows in the order in which they were sent
+		}
+		if it.entry.Kind == account.Hold && it.entry.RequestID == requestID {
+			done := it.done
+			j.waiting = slices.Delete(j.waiting, i, i+1)
+			j.optional--
+			return done
+		}
+	}
+	return nil
 }
 
 // take moves the next batch into flight. It returns nothing while one is.

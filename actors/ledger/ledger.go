@@ -43,7 +43,9 @@ type Commit struct {
 type Message interface{ ledgerMessage() }
 
 // Append asks for a row. Done is called once, on any goroutine, and must not wait;
-// it may be nil. An entry of kind Settlement is never refused while the node lives.
+// it may be nil. An entry of kind Settlement is never refused while the node
+// lives; it takes the place of its request's hold if that still waits, and then
+// answers both.
 type Append struct {
 	Entry account.Entry
 	Done  func(Commit)
@@ -275,8 +277,13 @@ func answer(it item, c Commit) {
 	switch {
 	case it.read != nil && c.Err != nil:
 		it.read.Done(Balance{Err: c.Err})
-	case it.read == nil && it.done != nil:
-		it.done(c)
+	case it.read == nil:
+		if it.hold != nil {
+			it.hold(c)
+		}
+		if it.done != nil {
+			it.done(c)
+		}
 	}
 }
 

@@ -271,6 +271,37 @@ func (f *flight) holdLanded(c ledger.Commit) {
 	close(f.holdDone)
 }
 
+// holdFate is what is known of a hold when its request settles.
+type holdFate uint8
+
+const (
+	// holdPending: on its way. No output has left a stream yet, and a request that
+	// does not stream needs none: the settlement, which may take the hold's place
+	// in the ledger, is durable before its answer.
+	holdPending holdFate = iota
+	holdDurable
+	holdFailed  // the store may have the row or not
+	holdRefused // the store never saw it
+)
+
+func (f *flight) holdFate() holdFate {
+	if !f.holdSent.Load() {
+		return holdRefused
+	}
+	select {
+	case <-f.holdDone:
+	default:
+		return holdPending
+	}
+	switch {
+	case f.holdErr == nil:
+		return holdDurable
+	case f.holdRefused:
+		return holdRefused
+	}
+	return holdFailed
+}
+
 // entry returns a row with what all rows of the request share.
 func (f *flight) entry(k account.EntryKind) account.Entry {
 	return account.Entry{Kind: k, AccountID: f.call.Account.ID, RequestID: f.call.RequestID, KeyID: f.call.KeyID,

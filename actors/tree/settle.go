@@ -62,17 +62,15 @@ func (f *flight) settle() {
 	f.settled = Settled{Usage: u, Reason: reason, Stop: f.result.Stop, Timing: Timing{
 		Admission: f.admitted.Sub(f.began), Queue: f.result.Queue, Prefill: f.result.Prefill, Decode: f.result.Decode}}
 	f.t.counters.ended(reason)
-	if f.holdSent.Load() {
-		<-f.holdDone
-	}
-	if !f.holdSent.Load() || f.holdRefused { // free, and the store never heard of it
+	fate := f.holdFate()
+	if fate == holdRefused { // free, and the store never heard of it
 		f.settled.Usage = abi.Usage{}
 		f.landed(ledger.Commit{})
 		return
 	}
 	e := f.entry(account.Settlement)
 	e.Reason = reason
-	if f.holdErr != nil { // not one byte of output has left: free; the row closes what may be open
+	if fate == holdFailed { // not one byte of output has left: free; the row closes what may be open
 		f.settled.Usage = abi.Usage{}
 	} else {
 		e.Usage = u

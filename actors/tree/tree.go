@@ -254,7 +254,10 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
 	f.job.ID, f.job.Account, f.job.Request, f.job.Pin = c.RequestID, c.Account.ID, c.Request, true
-	f.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
+	f.job.Output = engine.NewWholeOutput()
+	if c.Request.Stream {
+		f.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
+	}
 	f.job.Finished = f.finished
 	return f, nil
 }

@@ -132,15 +132,14 @@ func (a *answer) plain() {
 	x := a.x
 	timer := time.NewTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
 	defer timer.Stop()
-	held, ready := a.stream.Held(), (<-chan struct{})(nil)
+	held, ready := a.stream.Held(), a.stream.Output().Ready()
 	for {
 		select {
-		case err := <-held:
+		case err := <-held: // only an answer that streams waits for it: this one waits for its settlement
 			if held = nil; err != nil {
 				a.refuse(abi.AsError(err))
 				return
 			}
-			ready = a.stream.Output().Ready()
 		case <-ready:
 			a.events = a.stream.Output().Drain(a.events)
 			if a.answered() {

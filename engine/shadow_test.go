@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// shadow stands between a Stepper and its model. It keeps its own books of
+// what every position of every page and every state slot holds, by the
+// account that wrote it and a hash of all tokens up to there, and stops the
+// test when a sequence is about to read anything but its own prefix. So it
+// finds a stale page, a wrong snapshot and another account's page without
+// trusting kv or sched. It also copies the logits that each job samples from.
+type shadow struct {
+	t      testing.TB
+	s      *Stepper
+	model  forwarder    // closed with the engine
+	memory kernel.Cache // of model
+	// dream makes logits from the hash of a sequence's tokens, without the model: for storms.
+	dream bool
+
+	pageTokens int
+	hybrid     bool
+	cells      map[cell]mark
+	states     map[int32]mark
+	traces     map[*Job]*trace
+	hits       int // sequences that began after a cached prefix
+	reads      int // positions whose owner was checked
+}
+
+// cell is one position of a page.
+type cell struct {
+	page   int32
+	offset int
+}
+
+// mark says what memory holds; the zero mark is a state before any token.
+type mark struct {
+	account string
+	hash    uint64
+}
+
+// trace is what one job computed.
+type trace struct {
+	run      *run
+	hashes   []uint64    // hashes[i] is that of the tokens before position i
+	rows     [][]float32 // the logits of each sampled token
+	reached  int         // positions computed so far, at the most
+	restarts int         // times it went back
+}
+
+// watch puts a shadow under a new stepper, before its first step.
+func watch(t testing.TB, e *Engine, s *Stepper) *shadow {
+	t.Helper()
+	sh := &shadow{
+		t: t, s: s, model: e.forwarder, memory: s.cache, pageTokens: e.options.Cache.PageTokens, hybrid: e.memory.states > 0,
+		cells: map[cell]mark{}, states: map[int32]mark{}, traces: map[*Job]*trace{},
+	}
+	e.forwarder, s.cache = sh, shadowCache{sh}
+	return sh
+}
+
+// Close closes the model.
+func (sh *shadow) Close() { sh.model.Close() }
+
+// Forward checks what the step reads, notes what it writes, and computes it.
+func (sh *shadow) Forward(step *kernel.Step, tokens []int32, _ kernel.Cache, logitRows []int32, logits [][]float32) error {
+	owners := make([]*trace, 0, len(step.Spans))
+	for _, sp := range step.Spans {
+		tr := sh.owner(sp)
+		q := &tr.run.seq
+		if q.Computed() != sp.Pos || !slices.Equal(tokens[sp.Row:sp.Row+sp.Len], q.Tokens[sp.Pos:sp.Pos+sp.Len]) {
+			sh.t.Fatalf("a span at %d of a sequence that has computed %d, or other tokens than its own", sp.Pos, q.Computed())
+		}
+		if err := sh.checkReads(tr, sp); err != nil {
+			sh.t.Fatal(err)
+		}
+		owners = append(owners, tr)
+	}
+	for i, sp := range step.Spans {
+		sh.write(owners[i], sp)
+	}
+	if !sh.dream {
+		if err := sh.model.Forward(step, tokens, sh.memory, logitRows, logits); err != nil {
+			return err
+		}
+	}
+	for i, row := range logitRows {
+		at := slices.IndexFunc(step.Spans, func(sp kernel.Span) bool { return int(row) < sp.Row+sp.Len })
+		tr, sp := owners[at], step.Spans[at]
+		if sh.dream {
+			dreamt(logits[i], tr.hashes[sp.Pos+sp.Len])
+			continue
+		}
+		tr.rows = append(tr.rows, slices.Clone(logits[i]))
+	}
+	return nil
+}
+
+// owner finds whose page table a span carries: by identity, since equal
+// prompts of two accounts look the same.
+func (sh *shadow) owner(sp kernel.Span) *trace {
+	table := reflect.ValueOf(sp.Pages).Pointer()
+	for _, r := range sh.s.order {
+		pages := reflect.ValueOf(&r.seq).Elem().FieldByName("table").FieldByName("Pages")
+		if r.seq.Running() && pages.Pointer() == table {
+			return sh.trace(r)
+		}
+	}
+	sh.t.Fatalf("the table of a span at %d belongs to no running sequence", sp.Pos)
+	return nil
+}
+
+// trace returns the books of a run, with hashes for all tokens it has.
+func (sh *shadow) trace(r *run) *trace {
+	tr := sh.traces[r.job]
+	if tr == nil {
+		tr = &trace{run: r, hashes: []uint64{0}}
+		sh.traces[r.job] = tr
+	}
+	for i := len(tr.hashes) - 1; i < len(r.seq.Tokens); i++ {
+		tr.hashes = append(tr.hashes, mix(tr.hashes[i], uint64(r.seq.Tokens[i])+1))
+	}
+	return tr
+}
+
+// checkReads compares what the pages and the state of a span hold with what
+// its sequence must find there.
+func (sh *shadow) checkReads(tr *trace, sp kernel.Span) error {
+	account := tr.run.job.Account
+	for p := range sp.Pos {
+		at := cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}
+		if got, want := sh.cells[at], (mark{account, tr.hashes[p+1]}); got != want {
+			return fmt.Errorf("position %d of a sequence of account %q reads %+v from %+v, want %+v", p, account, got, at, want)
+		}
+	}
+	sh.reads += sp.Pos
+	if !sh.hybrid {
+		return nil
+	}
+	want := mark{}
+	if sp.Pos > 0 {
+		want = mark{account, tr.hashes[sp.Pos]}
+	}
+	if got, ok := sh.states[sp.State]; !ok || got != want {
+		return fmt.Errorf("state %d at position %d of account %q is %+v (set: %v), want %+v", sp.State, sp.Pos, account, got, ok, want)
+	}
+	return nil
+}
+
+func (sh *shadow) write(tr *trace, sp kernel.Span) {
+	account := tr.run.job.Account
+	for p := sp.Pos; p < sp.Pos+sp.Len; p++ {
+		sh.cells[cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}] = mark{account, tr.hashes[p+1]}
+	}
+	if sh.hybrid {
+		sh.states[sp.State] = mark{account, tr.hashes[sp.Pos+sp.Len]}
+	}
+	switch {
+	case tr.reached == 0 && sp.Pos > 0:
+		sh.hits++
+	case sp.Pos < tr.reached:
+		tr.restarts++
+	}
+	tr.reached = max(tr.reached, sp.Pos+sp.Len)
+}
+
+// shadowCache follows the states that the step loop moves.
+type shadowCache struct{ *shadow }
+
+func (c shadowCache) ResetState(slot int32) {
+	c.states[slot] = mark{}
+	c.memory.ResetState(slot)
+}
+
+func (c shadowCache) CopyState(dst, src int32) {
+	if _, ok := c.states[src]; !ok {
+		c.t.Fatalf("state %d is copied and was never set", src)
+	}
+	c.states[dst] = c.states[src]
+	c.memory.CopyState(dst, src)
+}
+
+func (c shadowCache) ReleaseState(slot int32) {
+	delete(c.states, slot)
+	c.memory.ReleaseState(slot)
+}
+
+func (c shadowCache) BytesUsed() int64 { return c.memory.BytesUsed() }
+
+func (c shadowCache) Close() {
+	if m, ok := c.memory.(interface{ Close() }); ok {
+		m.Close()
+	}
+}
+
+// mix is the finalizer of splitmix64 over a chained value.
+func mix(h, x uint64) uint64 {
+	h = (h ^ x*0x9e3779b97f4a7c15) + 0x632be59bd9b4e019
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// dreamt makes one token certain, a function of all tokens before it.
+func dreamt(logits []float32, hash uint64) {
+	clear(logits)
+	logits[hash%uint64(len(logits))] = 1000
+}
+
+// TestShadowSeesForeignMemory: the oracle of the tests here is not blind.
+func TestShadowSeesForeignMemory(t *testing.T) {
+	e, s := open2(t, options(CPU))
+	sh := watch(t, e, s)
+	j, _ := submit(t, s, "a", ask(t, e, body))
+	runAll(t, s)
+	tr := sh.traces[j]
+	sp := kernel.Span{Pos: 20, Len: 1, Pages: []int32{100, 101}, State: 0}
+	for p := range 20 {
+
+		sh.cells[cell{sp.Pages[p/16], p % 16}] = mark{"a", tr.hashes[p+1]}
+	}
+	sh.states[0] = mark{"a", tr.hashes[20]}
+	if err := sh.checkReads(tr, sp); err != nil {
+		t.Fatalf("its own pages: %v", err)
+	}
+	for name, spoil := range map[string]func(){
+		"another account's page": func() { sh.cells[cell{101, 2}] = mark{"b", tr.hashes[19]} },
+		"other tokens":           func() { sh.cells[cell{100, 0}] = mark{"a", tr.hashes[2]} },
+		"a state too old":        func() { sh.states[0] = mark{"a", tr.hashes[19]} },
+		"a fresh state":          func() { sh.states[0] = mark{} },
+		"an unset state":         func() { delete(sh.states, 0) },
+	} {
+		cells, state := [2]mark{sh.cells[cell{101, 2}], sh.cells[cell{100, 0}]}, sh.states[0]
+		spoil()
+		if sh.checkReads(tr, sp) == nil {
+			t.Errorf("%s goes unseen", name)
+		}
+		sh.cells[cell{101, 2}], sh.cells[cell{100, 0}], sh.states[0] = cells[0], cells[1], state
+	}
+}
