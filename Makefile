@@ -37,7 +37,7 @@ lint: ## gofmt, go vet, staticcheck
 
 .PHONY: generate
 generate: ## regenerate the assembly kernels
-	cd engine/kernel/cpu/gen && $(GO) run . -out ..
+	cd engine/kernel/cpu/gen && $(GO) run . -dir ..
 
 .PHONY: golden
 golden: ## rewrite golden files; read the diff before you commit it

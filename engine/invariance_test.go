@@ -415,7 +415,10 @@ func scenePaused(t *testing.T, c setup, want []finished, y *differences) {
 		if err := g.s.Submit(j, now); err != nil {
 			t.Fatal(err)
 		}
-		for a.finished == 0 {
+		for rounds := 0; a.finished == 0; rounds++ {
+			if rounds > 10*outputTokens {
+				t.Fatalf("the answer does not go on after a pause: %+v", g.s.sched.Stats())
+			}
 			for g.s.Step(now) {
 			}
 			if a.finished == 0 {

@@ -74,7 +74,11 @@ func NewOutput(eventsMax int) *Output {
 // NewWholeOutput makes a queue for an answer that is read when it is complete:
 // it always has Room, being bounded by the request's max_tokens, and Ready
 // speaks up with the last event only.
-func NewWholeOutput() *Output { return NewOutput(0) }
+func NewWholeOutput() *Output {
+	o := NewOutput(0)
+	o.events = make([]abi.Event, 0, 16)
+	return o
+}
 
 // Ready receives a value when events were pushed since the last Drain.
 func (o *Output) Ready() <-chan struct{} { return o.ready }
@@ -82,10 +86,14 @@ func (o *Output) Ready() <-chan struct{} { return o.ready }
 // Drain appends all queued events to dst and empties the queue.
 func (o *Output) Drain(dst []abi.Event) []abi.Event {
 	o.mu.Lock()
+	defer o.mu.Unlock()
+	if dst == nil { // the queue itself changes hands: a whole answer is not copied
+		dst, o.events = o.events, nil
+		return dst
+	}
 	dst = append(dst, o.events...)
 	clear(o.events)
 	o.events = o.events[:0]
-	o.mu.Unlock()
 	return dst
 }
 

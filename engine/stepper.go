@@ -156,15 +156,14 @@ func (s *Stepper) Step(now time.Time) bool {
 	}
 	s.publish(now, false)
 	s.lay(plan)
-	started := time.Now()
 	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
 		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
 	}
 	s.apply(s.sched.Commit(plan))
 	done := time.Now()
 	prefill, decode := s.account(plan)
-	s.engine.observer().Step(prefill, decode, done.Sub(started))
-	s.deliver(plan, now.Add(done.Sub(started)))
+	s.engine.observer().Step(prefill, decode, done.Sub(now))
+	s.deliver(plan, done)
 	return true
 }
 

@@ -207,7 +207,7 @@ func (st *storm) checkEnded(j *stormJob) {
 	if end.Kind != abi.EventEnd || end.Usage != u || end.Stop != j.result.Stop {
 		st.Fatalf("result %+v, last event %+v", j.result, end)
 	}
-	if u.InputUncached != start.InputUncached || u.CacheRead != start.CacheRead || u != j.Observed() && u.Reasoning == 0 {
+	if u.InputUncached != start.InputUncached || u.CacheRead != start.CacheRead || u.Output != j.Observed().Output || u.Input() != j.Observed().Input() {
 		st.Fatalf("usage %+v, at the start %+v, observed %+v", u, start, j.Observed())
 	}
 	st.checkTokens(j, tr)

@@ -21,6 +21,10 @@ import (
 // no limit, and the contract says this many.
 const embeddedContext = 262144
 
+// cacheLeast is what the automatic sizes do not go under: the embedded models'
+// context window must fit on any machine. Memory is taken only when it is used.
+const cacheLeast = 256 << 20
+
 // cardDefaults are the sampling parameters of the model family's card, for
 // what neither the request nor the config says.
 var cardDefaults = sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
@@ -99,10 +103,10 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		o.DisplayName = id
 	}
 	if o.Cache.Bytes == 0 {
-		o.Cache.Bytes = physicalMemory() / 4
+		o.Cache.Bytes = max(physicalMemory()/4, cacheLeast)
 	}
 	if o.Cache.StateBytes == 0 {
-		o.Cache.StateBytes = physicalMemory() / 8
+		o.Cache.StateBytes = max(physicalMemory()/8, cacheLeast)
 	}
 	if m.Path == "" {
 		if o.Data = embedded.Model(id); o.Data == nil {

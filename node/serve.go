@@ -47,7 +47,7 @@ its key to data/default.key.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file; `corenode serve --print-config` shows every key with its default")
+	f.StringVar(&file, "config", "", "YAML `file`; corenode serve --print-config shows every key with its default")
 	listen := f.String("listen", "", "address of the API (default 127.0.0.1:8080)")
 	adminListen := f.String("admin-listen", "", "address of the admin API and /metrics (default a free port on 127.0.0.1)")
 	dataDir := f.String("data-dir", "", "folder of the node's data (default ./data)")
@@ -157,6 +157,7 @@ func (n *node) fail(err error) {
 }
 
 func (n *node) open() (err error) {
+	keepPrivate()
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func (n *node) openServer(secret []byte) error {
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, AdminToken: token,
 	}, server.Deps{
 		Backend: backend{n.tree}, Catalog: n.catalog, Keys: n.directory, Secret: secret,
-		Admin: admin.New(n.store, n), Gauges: n.gauges(), DebugState: func() any { return n.tree.Inspect() },
+		Ready: n.ready, Admin: admin.New(n.store, n), Gauges: n.gauges(), DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Log: n.log,
 	})
 	return err
@@ -380,6 +381,14 @@ func (o observer) Step(prefill, decode int, took time.Duration) {
 	o.n.server.ObserveStep(prefill, decode, took)
 }
 
+// ready says why the node should get no requests: a model that is down.
+func (n *node) ready() error {
+	if down := n.tree.Down(); len(down) > 0 {
+		return fmt.Errorf("down: %v", down)
+	}
+	return nil
+}
+
 // gauges are read at each scrape; model ids come from the config, never from a client.
 func (n *node) gauges() (gauges []server.Gauge) {
 	add := func(name string, value func() float64) {
@@ -391,6 +400,10 @@ func (n *node) gauges() (gauges []server.Gauge) {
 			add(fmt.Sprintf("corenode_%s{model=%q}", state, info.ID), read)
 		}
 	}
+	add("corenode_ledger_waiting", func() float64 { return float64(n.tree.Ledger().Waiting) })
+	add("corenode_ledger_commits_total", func() float64 { return float64(n.tree.Ledger().Commits) })
+	add("corenode_ledger_rows_total", func() float64 { return float64(n.tree.Ledger().Rows) })
+	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
 	add("corenode_dead_letters", func() float64 { return float64(n.tree.DeadLetters()) })
 	for _, name := range tree.Actors() {
 		add(fmt.Sprintf("corenode_actor_failures{actor=%q}", name), func() float64 { return float64(n.tree.Counters().Failures(name)) })

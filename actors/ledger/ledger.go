@@ -100,6 +100,8 @@ type Config struct {
 	BatchMax int
 	// RetryMin and RetryMax bound the delay after a failure. Default 50 ms and 5 s.
 	RetryMin, RetryMax time.Duration
+	// Failed is told of each transaction that failed; it must not wait. May be nil.
+	Failed func(error)
 	// Hook is for tests only.
 	Hook func(point string)
 }
@@ -296,6 +298,9 @@ func (l *Log) commit(batch []item, seq uint64) (err error) {
 		}
 		if err != nil {
 			l.failures.Add(1)
+			if l.cfg.Failed != nil {
+				l.cfg.Failed(err)
+			}
 		}
 	}()
 	entries := make([]account.Entry, 0, len(batch))

@@ -270,3 +270,40 @@ func TestStoppedAnswers(t *testing.T) {
 		}
 	})
 }
+
+// TestSettlementTakesTheHoldsPlace: while a transaction runs, a hold and its
+// settlement arrive. One row is written and both are answered with its commit;
+// a hold in flight, or one before a read, stays.
+func TestSettlementTakesTheHoldsPlace(t *testing.T) {
+	j := journal{rowsMax: 4, batchMax: 8}
+	answered := map[string]Commit{}
+	row := func(kind account.EntryKind, id string) item {
+		return item{entry: account.Entry{Kind: kind, RequestID: id}, must: kind == account.Settlement,
+			done: func(c Commit) { answered[string(kind)+" "+id] = c }}
+	}
+	j.add(row(account.Hold, "flying"))
+	j.take()
+	j.add(row(account.Hold, "a"))
+	j.add(row(account.Hold, "b"))
+	j.add(row(account.Settlement, "flying"))
+	j.add(row(account.Settlement, "a"))
+	if j.optional != 1 || len(j.waiting) != 3 {
+		t.Fatalf("%d rows wait, %d of them optional; want 3 and 1", len(j.waiting), j.optional)
+	}
+	j.succeed()
+	for _, it := range j.take() {
+		answer(it, Commit{Seq: 7})
+	}
+	for _, who := range []string{"hold a", "settlement a", "settlement flying", "hold b"} {
+		if answered[who].Seq != 7 {
+			t.Errorf("%s was answered %+v", who, answered[who])
+		}
+	}
+	j.succeed()
+	j.add(row(account.Hold, "c"))
+	j.add(item{read: &Read{AccountID: "x"}})
+	j.add(row(account.Settlement, "c"))
+	if len(j.waiting) != 3 {
+		t.Errorf("a hold before a read was withdrawn: %d wait", len(j.waiting))
+	}
+}

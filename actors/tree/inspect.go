@@ -38,6 +38,20 @@ type AccountState struct {
 // Actors returns the names of all kinds of actors, sorted.
 func Actors() []string { return slices.Sorted(maps.Keys(policies)) }
 
+// Down returns the ids of models that failed too often and are not served any more.
+func (t *Tree) Down() (ids []string) {
+	for id, m := range t.models {
+		if m.unit.Stats().Down {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Ledger returns the counters of the ledger.
+func (t *Tree) Ledger() ledger.Stats { return t.journal.Stats() }
+
 // Inspect returns the state of the tree.
 func (t *Tree) Inspect() Snapshot {
 	s := Snapshot{Draining: t.draining.Load(), Requests: t.requests.len(), DeadLetters: t.sys.DeadLetters(),

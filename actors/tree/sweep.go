@@ -54,9 +54,13 @@ func (f *flight) expire() {
 	f.refuse(overloaded("tree.expire", nil), f.state)
 }
 
-// observe keeps what the request has used so far, in memory and, as far as the
-// ledger has room, as a row. Only the sweep calls it.
+// observe keeps what a stream has used so far, in memory and, as far as the
+// ledger has room, as a row. A request that does not stream pays nothing when it
+// fails or the process dies, so it needs none. Only the sweep calls it.
 func (f *flight) observe() {
+	if !f.call.Request.Stream {
+		return
+	}
 	u := f.job.Observed()
 	if last := f.checkpoint.Load(); last != nil && *last == u {
 		return

@@ -166,6 +166,7 @@ func (t *Tree) spec(name string, make func() system.Actor) system.Spec {
 func (t *Tree) ledgerConfig() ledger.Config {
 	c := t.cfg.Ledger
 	c.Hook = t.cfg.hook
+	c.Failed = func(err error) { t.log.Error("the ledger could not commit", "err", err) }
 	return c
 }
 

@@ -148,7 +148,7 @@ func (p Prices) Rates() builtin.Prices {
 	return builtin.Prices{Input: abi.Nano(p.Input), Cached: abi.Nano(p.CachedInput), Output: abi.Nano(p.Output)}
 }
 
-// Sampling holds the values of parameters that a request leaves out; nil = the model's own.
+// Sampling holds the values of parameters that a request leaves out; nil = what the model family's card says.
 type Sampling struct {
 	Temperature     *float64 `key:"temperature"`      // 0 or more; 0 is greedy
 	TopP            *float64 `key:"top_p"`            // above 0, at most 1

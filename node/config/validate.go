@@ -73,7 +73,7 @@ func (l Limits) validate(c *checks) {
 	between(c, "limits.prepare_concurrency", l.PrepareConcurrency, 1, 4096)
 	between(c, "limits.queue_requests_max", l.QueueRequestsMax, 1, 1_000_000)
 	between(c, "limits.queue_tokens_max", l.QueueTokensMax, 1, 1<<40)
-	between(c, "limits.sessions_per_account", l.SessionsPerAccount, 0, 1_000_000)
+	between(c, "limits.sessions_per_account", l.SessionsPerAccount, 1, 1_000_000)
 	between(c, "limits.pinned_bytes_per_account", l.PinnedBytesPerAccount, 0, 1<<50)
 	for _, d := range []struct {
 		key string
@@ -162,9 +162,10 @@ func (k KV) validate(c *checks, key string) {
 }
 
 func (b Batch) validate(c *checks, key string) {
-	between(c, key+"step_tokens_max", b.StepTokensMax, 64, 1<<20)
-	if b.SequencesMax < 1 || b.SequencesMax > b.StepTokensMax {
-		c.refuse(key+"sequences_max", "is %d, want 1 to %sstep_tokens_max (%d)", b.SequencesMax, key, b.StepTokensMax)
+	between(c, key+"step_tokens_max", b.StepTokensMax, 128, 8192)
+	// A piece of prefill, at least 64 tokens, must fit beside all decodes.
+	if b.SequencesMax < 1 || b.SequencesMax > b.StepTokensMax-64 {
+		c.refuse(key+"sequences_max", "is %d, want 1 to %sstep_tokens_max - 64 (%d)", b.SequencesMax, key, b.StepTokensMax-64)
 	}
 	if b.ChunkTokens < 64 || b.ChunkTokens%64 != 0 || b.ChunkTokens > b.StepTokensMax {
 		c.refuse(key+"chunk_tokens", "is %d, want a multiple of 64 up to %sstep_tokens_max (%d)", b.ChunkTokens, key, b.StepTokensMax)

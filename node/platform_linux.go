@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// keepPrivate makes every file that the process creates the owner's alone.
+func keepPrivate() { unix.Umask(0o077) }
+
 // physicalMemory is the memory this process may use, in bytes: the machine's,
 // or its control group's limit where that is lower.
 func physicalMemory() int64 {
