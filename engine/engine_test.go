@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"corenode/engine/embedded"
 	"corenode/engine/messages"
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/wasm/abi"
@@ -367,5 +371,65 @@ func TestContextWindow(t *testing.T) {
 	}
 	if _, err := e.Prepare(q); abi.KindOf(err) != abi.InvalidRequest {
 		t.Errorf("prompt plus max_tokens over the window: %v", err)
+	}
+}
+
+// TestPrefill: a final assistant message begins the answer, with its thinking
+// when it brings one, and no thinking is opened after it.
+func TestPrefill(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	ask := func(last string) (string, bool) {
+		r := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+last+`}]}`)
+		text := ""
+		for _, id := range r.Prompt {
+			text += e.tokenizer.Text(id)
+		}
+		return text, r.Parse.Thinking
+	}
+	for _, c := range []struct{ last, end string }{
+		{`"{\"a\":"`, "<think>\n\n</think>\n\n{\"a\":"},
+		{`[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"so "}]`, "<think>\nhm\n</think>\n\nso"},
+	} {
+
+		text, thinking := ask(c.last)
+		text = plainText(text)
+		if !strings.HasSuffix(text, c.end) || thinking {
+			t.Errorf("prefill %s: prompt ends with %q, thinking %v", c.last, text[max(0, len(text)-60):], thinking)
+		}
+	}
+}
+
+// plainText undoes the printable stand-ins for bytes.
+func plainText(s string) string {
+	return strings.NewReplacer("\u0120", " ", "\u010a", "\n").Replace(s)
+}
+
+// TestBOS adds the token that begins a text where the model wants one, once.
+func TestBOS(t *testing.T) {
+	f, err := modelfile.OpenBytes("embedded", embedded.Model("core-1.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	bos, err := f.Uint("tokenizer.ggml.bos_token_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var meta []gguftest.KV
+	for _, v := range f.Keys() {
+		if v.Key == "tokenizer.ggml.add_bos_token" {
+			meta = append(meta, gguftest.KV{Key: v.Key, Value: true})
+		} else if v.Key != "general.alignment" {
+			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
+		}
+	}
+	for _, source := range []string{"{% for m in messages %}{{ m.content }}{% endfor %}", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"} {
+		o := options(Instant)
+		o.Data, o.Template = gguftest.Bytes(meta, f.Tensors()), source
+		e, _ := open2(t, o)
+		prompt := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`).Prompt
+		if prompt[0] != int32(bos) || slices.Contains(prompt[1:], int32(bos)) {
+			t.Errorf("template %q: prompt %v, want token %d first and once", source, prompt, bos)
+		}
 	}
 }

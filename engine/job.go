@@ -38,9 +38,14 @@ func (j *Job) Cancel() { j.cancelled.Store(true) }
 // Cancelled says whether Cancel was called.
 func (j *Job) Cancelled() bool { return j.cancelled.Load() }
 
-// Observed is the usage so far, for checkpoints. Any goroutine may call it.
+// Observed is the usage so far, for checkpoints: before the first token the
+// input computed, as for a job cancelled in prefill. Any goroutine may call it.
 func (j *Job) Observed() abi.Usage {
-	return abi.Usage{InputUncached: j.input.Load(), CacheRead: j.cached.Load(), Output: j.output.Load()}
+	u := abi.Usage{InputUncached: j.input.Load(), Output: j.output.Load()}
+	if u.Output > 0 {
+		u.CacheRead = j.cached.Load()
+	}
+	return u
 }
 
 // Result is how a job ended.

@@ -73,7 +73,8 @@ type Engine struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *template.Template
 	defaults  sample.Params
-	turn      int32 // id of the token that starts a turn, -1 without one
+	bos, eos  string // as templates write them, empty without one
+	turn      int32  // id of the token that starts a turn, -1 without one
 	forwarder forwarder
 	backend   kernel.Backend // nil for Instant
 	vocab     int            // width of the logits
@@ -130,11 +131,22 @@ func (e *Engine) loadText(o Options) (err error) {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
+	e.bos, e.eos = e.tokenText("tokenizer.ggml.bos_token_id"), e.tokenText("tokenizer.ggml.eos_token_id")
 	e.turn = -1
 	if id, ok := e.tokenizer.ID("<|im_start|>"); ok && slices.Contains(e.tokenizer.Specials(), "<|im_start|>") {
 		e.turn = id
 	}
 	return nil
+}
+
+// tokenText is the text of the token that a metadata key names; the tokenizer
+// has checked that it is in the vocabulary.
+func (e *Engine) tokenText(key string) string {
+	id, err := e.file.Uint(key)
+	if err != nil || id >= uint64(e.tokenizer.Size()) {
+		return ""
+	}
+	return e.tokenizer.Text(int32(id))
 }
 
 func (e *Engine) loadModel(o Options) error {

@@ -61,17 +61,21 @@ func (e *Engine) Count(q *messages.Request) (int, error) {
 // prompt renders the body through the model's template and tokenizes it. It
 // also says whether the output starts inside thinking.
 func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking bool, err error) {
-	in, prefill := e.input(q)
+	in, begun := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
 		return nil, false, templateError(err)
 	}
 	thinking = template.StartsThinking(text)
+	if begun != nil {
+		text += e.prefill(*begun, thinking)
+		thinking = false
+	}
 	ids = make([]int32, 0, len(text)/3+8)
-	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, string(e.tokenizer.Bytes(id))) {
+	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, e.tokenizer.Text(id)) {
 		ids = append(ids, id)
 	}
-	ids = e.tokenizer.EncodePrompt(ids, text+prefill)
+	ids = e.tokenizer.EncodePrompt(ids, text)
 	if len(ids) == 0 {
 		return nil, false, invalidf("messages", "the prompt is empty")
 	}
@@ -89,11 +93,10 @@ func templateError(err error) error {
 }
 
 // input is the body as the template wants it. A final assistant message is
-// not a turn but the beginning of the answer: it comes back as prefill, and
-// since the answer has begun, no thinking is opened.
-func (e *Engine) input(q *messages.Request) (in template.Input, prefill string) {
+// not a turn but the beginning of the answer: it comes back as begun.
+func (e *Engine) input(q *messages.Request) (in template.Input, begun *messages.Message) {
 	guard := e.tokenizer.Protect
-	in = template.Input{GenerationPrompt: true, Thinking: q.Thinking}
+	in = template.Input{GenerationPrompt: true, Thinking: q.Thinking, BOS: e.bos, EOS: e.eos}
 	if q.ToolChoice.Mode != "none" {
 		for _, t := range q.Tools {
 			in.Tools = append(in.Tools, e.toolObject(t))
@@ -112,14 +115,31 @@ func (e *Engine) input(q *messages.Request) (in template.Input, prefill string) 
 		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(strings.Join(system, "\n"))})
 	}
 	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
-		in.Thinking = false
-		prefill = guard(strings.TrimRight(blockTexts(msgs[last].Blocks), " \t\r\n"))
+		begun = &msgs[last]
+		in.Thinking = slices.ContainsFunc(begun.Blocks, func(b messages.Block) bool { return b.Type == messages.Thinking })
 		msgs = msgs[:last]
 	}
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
-	return in, prefill
+	return in, begun
+}
+
+// prefill is the beginning of an answer as it follows the generation prompt:
+// its thinking, if the prompt opened one, and its text. The answer goes on in
+// the text, so no other thinking begins.
+func (e *Engine) prefill(m messages.Message, thinking bool) string {
+	text := e.tokenizer.Protect(strings.TrimRight(blockTexts(m.Blocks), " \t\r\n"))
+	if !thinking {
+		return text
+	}
+	var thought strings.Builder
+	for _, b := range m.Blocks {
+		if b.Type == messages.Thinking {
+			thought.WriteString(b.Text)
+		}
+	}
+	return e.tokenizer.Protect(strings.TrimSpace(thought.String())) + "\n</think>\n\n" + text
 }
 
 // prefillable says whether a final message begins the answer: the
@@ -149,9 +169,9 @@ func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, 
 		return append(dst, e.assistant(m))
 	}
 	results := slices.DeleteFunc(slices.Clone(m.Blocks), func(b messages.Block) bool { return b.Type != messages.ToolResult })
-	if i > 0 {
-		order := callOrder(msgs[i-1])
-		slices.SortStableFunc(results, func(a, b messages.Block) int { return order(a.ID) - order(b.ID) })
+	if i > 0 && len(results) > 1 {
+		rank := callRanks(msgs[i-1])
+		slices.SortStableFunc(results, func(a, b messages.Block) int { return rank(a.ID) - rank(b.ID) })
 	}
 	for _, r := range results {
 		text := r.Text
@@ -166,14 +186,19 @@ func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, 
 	return dst
 }
 
-// callOrder ranks tool call ids by their place in a message; unknown ids come last.
-func callOrder(m messages.Message) func(id string) int {
-	return func(id string) int {
-		i := slices.IndexFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.ToolUse && b.ID == id })
-		if i < 0 {
-			return len(m.Blocks)
+// callRanks ranks tool call ids by their place in a message; unknown ids come last.
+func callRanks(m messages.Message) func(id string) int {
+	ranks := make(map[string]int, len(m.Blocks))
+	for i, b := range m.Blocks {
+		if _, known := ranks[b.ID]; b.Type == messages.ToolUse && !known {
+			ranks[b.ID] = i
 		}
-		return i
+	}
+	return func(id string) int {
+		if i, ok := ranks[id]; ok {
+			return i
+		}
+		return len(m.Blocks)
 	}
 }
 
@@ -307,7 +332,7 @@ func conversation(q *messages.Request) [32]byte {
 	for _, t := range q.Tools {
 		write(t.Name)
 		write(t.Description)
-		h.Write(t.Schema)
+		write(string(t.Schema))
 	}
 	for _, m := range q.Messages {
 		if m.Role == "user" {

@@ -161,10 +161,6 @@ func (n *node) open() (err error) {
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
-	var loading sync.WaitGroup // the models load while the store compiles its engine
-	var modelsErr error
-	loading.Go(func() { n.catalog, modelsErr = openModels(n.cfg, observer{n}, n.log) })
-	defer loading.Wait()
 	if n.store, err = store.Open(n.cfg.DataDir); err != nil {
 		return err
 	}
@@ -193,8 +189,8 @@ func (n *node) open() (err error) {
 	if err := n.refresh(); err != nil {
 		return err
 	}
-	if loading.Wait(); modelsErr != nil {
-		return modelsErr
+	if n.catalog, err = openModels(n.cfg, observer{n}, n.log); err != nil {
+		return err
 	}
 	if n.tree, err = n.startTree(tariff, secret); err != nil {
 		return err

@@ -29,6 +29,10 @@ type Ticket interface {
 	Refused(*abi.Error)
 }
 
+// unpinnedIdleMax is how long a session without a pin waits for one: it holds
+// nothing that the next turn could use.
+const unpinnedIdleMax = 10 * time.Second
+
 // Message is the closed set of things a session is told.
 type Message interface{ sessionMessage() }
 
@@ -53,10 +57,19 @@ func (Turn) sessionMessage()     {}
 func (Finished) sessionMessage() {}
 func (Evict) sessionMessage()    {}
 
-// Refuse answers a turn that no session will see.
-func (m Turn) Refuse(err error) {
+// Refuse answers a turn that no session will see, because there are too many:
+// it goes on without one. A session only makes the prefix cache better, so a
+// client that opens many costs nobody else a request.
+func (m Turn) Refuse(error) {
+	if err := m.Ticket.Enqueue(); err != nil {
+		m.Ticket.Refused(err)
+	}
+}
+
+// failed answers a turn whose session panicked with it in hand.
+func (m Turn) failed(reason any) {
 	m.Ticket.Refused(&abi.Error{Kind: abi.Overloaded, Op: "session.Turn", RetryAfter: time.Second,
-		Msg: "the node has too many waiting requests; try again", Err: err})
+		Msg: "the node could not take the request; try again", Err: fmt.Errorf("session: %v", reason)})
 }
 
 // Refuse gives the pin back.
@@ -109,7 +122,8 @@ func (s *session) Receive(c *system.Context, m any) {
 		s.drop()
 		c.Retire()
 	case system.Sweep:
-		if time.Since(s.cell.lastUse) >= s.deps.IdleMax {
+		idle := time.Since(s.cell.lastUse)
+		if idle >= s.deps.IdleMax || !s.cell.pinned && idle >= unpinnedIdleMax {
 			c.Retire()
 		}
 	}
@@ -121,7 +135,7 @@ func (s *session) turn(m Turn) {
 	defer func() {
 		if r := recover(); r != nil {
 			if !passed {
-				m.Refuse(fmt.Errorf("session: %v", r))
+				m.failed(r)
 			}
 			panic(r)
 		}

@@ -106,8 +106,8 @@ func (f *flight) forward() *abi.Error {
 	if f.phase.Load() != waiting {
 		return errGone()
 	}
-	if err := f.t.sessions.Send(f.key, session.Turn{Ticket: (*turn)(f)}); err != nil {
-		return overloaded("tree.forward", err)
+	if f.t.sessions.Send(f.key, session.Turn{Ticket: (*turn)(f)}) != nil {
+		return (*turn)(f).Enqueue() // no session can take it: it goes on without one
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -590,5 +591,25 @@ func TestUnknownAndDouble(t *testing.T) {
 		w.read(s)
 		_, _ = w.settle(s)
 		w.checkClean(a)
+	})
+}
+
+// TestConversationsNeverShutOthersOut: an account that opens more conversations
+// than the node has sessions for costs no other account a request.
+func TestConversationsNeverShutOthersOut(t *testing.T) {
+	inBubble(t, Config{SessionsMax: 3}, func(t *testing.T, w *world) {
+		noisy, quiet := w.set(plain, 1_000_000), plain
+		quiet.ID = "quiet"
+		w.set(quiet, 1_000_000)
+		for i := range 20 {
+			c := w.call(noisy, "one", 10, 5, false)
+			c.SessionID = fmt.Sprint("conversation ", i)
+			if _, err := w.play(c); err != nil {
+				t.Fatalf("conversation %d: %v", i, err)
+			}
+		}
+		if _, err := w.play(w.call(quiet, "one", 10, 5, true)); err != nil {
+			t.Errorf("another account: %v", err)
+		}
 	})
 }

@@ -1,8 +1,11 @@
 package messages
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // message reads one element of messages.
@@ -82,74 +85,106 @@ func joinText(blocks []Block) string {
 	return strings.Join(parts, "\n")
 }
 
-// blockFields is a block as it comes in, before its type says which fields count.
+// fieldsOf are the fields that count in a block, by its type; all others are
+// accepted and ignored.
+var fieldsOf = map[string][]string{
+	"text":        {"text"},
+	"thinking":    {"thinking", "signature"},
+	"tool_use":    {"id", "name", "input"},
+	"tool_result": {"tool_use_id", "content", "is_error"},
+}
+
+// requiredOf are those that must be there.
+var requiredOf = map[string][]string{
+	"text":        {"text"},
+	"thinking":    {"thinking"},
+	"tool_use":    {"id", "name"},
+	"tool_result": {"tool_use_id"},
+}
+
+// blockFields is a block as it comes in.
 type blockFields struct {
 	kind    string
-	present []string
+	present []string // fields that count and are not null
 	b       Block
+	early   []earlyField // fields before the type: only it says whether they count
+}
+
+type earlyField struct {
+	name string
+	raw  []byte
 }
 
 // block reads one content block of a message.
 func (r *reader) block() Block {
 	f := blockFields{}
 	r.object(func(name string) {
-		f.present = append(f.present, name)
-		r.blockField(&f, name)
+		switch {
+		case name == "type":
+			f.kind = r.string()
+		case f.kind == "":
+			f.early = append(f.early, earlyField{name, r.raw()})
+		default:
+			r.blockField(&f, name)
+		}
 	})
 	if r.err != nil {
 		return Block{}
 	}
+	for _, e := range f.early {
+		s := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(e.raw)), base: r.path() + "." + e.name}
+		if s.blockField(&f, e.name); s.err != nil {
+			r.fail(s.err)
+		}
+	}
 	return r.typed(f)
 }
 
-// blockField reads one field of a block. A type may come after the fields it governs, so
-// fields are read by their own rules: "content" is a tool result's only.
+// blockField reads one field of a block whose type is known.
 func (r *reader) blockField(f *blockFields, name string) {
+	if !slices.Contains(fieldsOf[f.kind], name) {
+		r.skip()
+		return
+	}
 	if r.null() {
 		return
 	}
+	f.present = append(f.present, name)
 	switch name {
-	case "type":
-		f.kind = r.string()
-	case "text":
-		f.b.Text = r.string()
-	case "thinking":
+	case "text", "thinking":
 		f.b.Text = r.string()
 	case "signature":
 		f.b.Signature = r.string()
-	case "id":
-		f.b.ID = r.string()
-	case "tool_use_id":
+	case "id", "tool_use_id":
 		f.b.ID = r.string()
 	case "name":
-		f.b.Name = r.string()
+		if f.b.Name = r.string(); r.err == nil && f.b.Name == "" {
+			r.fail(invalid(r.path(), "must not be empty"))
+		}
 	case "input":
 		f.b.Input = r.rawObject()
 	case "content":
 		f.b.Text = r.text()
 	case "is_error":
 		f.b.IsError = r.bool()
-	default:
-		r.skip()
 	}
 }
 
 // typed checks a block against its type.
 func (r *reader) typed(f blockFields) Block {
 	b := f.b
-	need := ""
 	switch f.kind {
 	case "text":
-		b.Type, need = Text, "text"
+		b.Type = Text
 	case "thinking":
-		b.Type, need = Thinking, "thinking"
+		b.Type = Thinking
 	case "tool_use":
-		b.Type, need = ToolUse, "name"
+		b.Type = ToolUse
 		if b.Input == nil {
 			b.Input = []byte("{}")
 		}
 	case "tool_result":
-		b.Type, need = ToolResult, "tool_use_id"
+		b.Type = ToolResult
 	case "redacted_thinking":
 		r.fail(invalid(r.path()+".type", "redacted_thinking blocks cannot be replayed here"))
 	case "":
@@ -157,8 +192,10 @@ func (r *reader) typed(f blockFields) Block {
 	default:
 		r.fail(invalid(r.path()+".type", "%q is not supported: text content only", f.kind))
 	}
-	if r.err == nil && !slices.Contains(f.present, need) {
-		r.fail(invalid(r.path()+"."+need, "field required in a %s block", f.kind))
+	for _, name := range requiredOf[f.kind] {
+		if r.err == nil && !slices.Contains(f.present, name) {
+			r.fail(invalid(r.path()+"."+name, "field required in a %s block", f.kind))
+		}
 	}
 	return b
 }

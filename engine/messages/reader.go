@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -24,17 +25,24 @@ func invalid(param, format string, args ...any) *abi.Error {
 // reader walks a JSON body. The first error sticks: later calls do nothing,
 // so that parse functions read straight on and the caller checks once.
 type reader struct {
-	dec *jsontext.Decoder
-	err *abi.Error
+	dec  *jsontext.Decoder
+	base string // path of the value that dec reads, empty for the whole body
+	err  *abi.Error
 }
 
 // path is where the reader stands, such as "messages.0.content".
 func (r *reader) path() string {
-	p := string(r.dec.StackPointer())
-	p = strings.TrimPrefix(p, "/")
-	p = strings.ReplaceAll(p, "/", ".")
-	p = strings.ReplaceAll(p, "~1", "/")
-	return strings.ReplaceAll(p, "~0", "~")
+	p := dotted(r.dec.StackPointer())
+	if r.base != "" && p != "" {
+		return r.base + "." + p
+	}
+	return r.base + p
+}
+
+// dotted turns a JSON pointer into a path as clients know it.
+func dotted(p jsontext.Pointer) string {
+	s := strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
+	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }
 
 func (r *reader) fail(err *abi.Error) {
@@ -43,13 +51,28 @@ func (r *reader) fail(err *abi.Error) {
 	}
 }
 
-// syntax keeps a decoding error: its offset tells the client where the body is broken.
+// syntax keeps a decoding error: path and offset tell the client where the
+// body is broken. The library's own words are not passed on: they quote it.
 func (r *reader) syntax(err error) {
-	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		r.fail(invalid("", "the body is not valid JSON: %v at byte %d", s.Err, s.ByteOffset))
+	s, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok || errors.Is(err, io.ErrUnexpectedEOF) {
+		r.fail(invalid("", "the body is not valid JSON: it ends early"))
 		return
 	}
-	r.fail(invalid("", "the body is not valid JSON: it ends early"))
+	what := "invalid syntax"
+	switch text := s.Err.Error(); {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		what = "a member is there twice"
+	case strings.Contains(text, "UTF-8"):
+		what = "invalid UTF-8"
+	case strings.Contains(text, "surrogate"):
+		what = "half of a surrogate pair"
+	}
+	e := invalid("", "the body is not valid JSON: %s at byte %d", what, s.ByteOffset)
+	if e.Param = dotted(s.JSONPointer); e.Param != "" {
+		e.Msg = e.Param + ": " + e.Msg
+	}
+	r.fail(e)
 }
 
 // want reads one token of the kind, or fails naming the field. null is its own

@@ -169,7 +169,7 @@ func (s *Scheduler) planPrefills(now time.Time) {
 	}
 	s.turn = s.turn[:0]
 	for _, q := range s.running {
-		if !q.planned && (q.pending() > 1 || q.decodes()) {
+		if !q.planned && q.pending() > 0 && !q.resting() {
 			s.turn = append(s.turn, q)
 		}
 	}

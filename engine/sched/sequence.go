@@ -91,6 +91,10 @@ func (q *Sequence) pending() int { return len(q.Tokens) - q.computed }
 // sequence. A stalled one does not, yet it is no prefill either.
 func (q *Sequence) decodes() bool { return q.pending() == 1 && !q.Stalled }
 
+// resting says whether a sequence waits for its reader with an answer begun:
+// neither its next token nor what a preemption took is worth computing now.
+func (q *Sequence) resting() bool { return q.Stalled && len(q.Tokens) > q.Prompt }
+
 // setCuts makes cuts from SnapshotAt and the place where pages matched
 // further than snapshots.
 func (q *Sequence) setCuts(pageTokens, branch int) {

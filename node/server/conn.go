@@ -191,17 +191,27 @@ type conn struct {
 	// finished makes the connection end after the answer under way: the next read
 	// for a request finds its end.
 	finished atomic.Bool
+	spoke    bool // a byte has come; owned by who reads
 	once     sync.Once
 	socket   int          // for the watcher, -1 without; valid until Close
 	of       *connections // where it is counted; may be nil
 }
 
-// Read refuses to begin another request once the connection is finished.
+// Read refuses to begin another request once the connection is finished. A
+// connection that never sent a byte ends in silence: its client opened it ahead
+// of time, and would take a 408 for the answer to its first request.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.finished.Load() {
 		return 0, io.EOF
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if !c.spoke {
+		c.spoke = n > 0
+		if n == 0 && isTimeout(err) && !c.finished.Load() { // a drain wakes reads that way, and bytes may wait behind it
+			return 0, io.EOF
+		}
+	}
+	return n, err
 }
 
 // Close closes the connection, once, after lingering when that was asked for.

@@ -259,16 +259,21 @@ const drainRetryAfter = 5 * time.Second
 
 func (x *exchange) ready() {
 	if x.s.Draining() {
-		x.text(fasthttp.StatusServiceUnavailable, "draining\n")
+		x.unready("draining\n")
 		return
 	}
 	if check := x.s.deps.Ready; check != nil {
 		if err := check(); err != nil {
-			x.text(fasthttp.StatusServiceUnavailable, "not ready\n")
+			x.unready("not ready\n")
 			return
 		}
 	}
 	x.text(fasthttp.StatusOK, "ready\n")
+}
+
+func (x *exchange) unready(why string) {
+	x.text(fasthttp.StatusServiceUnavailable, why)
+	setRetryHeaders(&x.ctx.Response.Header, errDraining())
 }
 
 // unreadable answers what fasthttp could not read as a request. Nothing of it

@@ -425,3 +425,18 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
+
+// TestSilentConnection: a connection opened ahead of time and never used is
+// closed without a word, so that no client reads it as an answer.
+func TestSilentConnection(t *testing.T) {
+	n := start(t, Config{ReadTimeout: 50 * time.Millisecond}, newFakeBackend(nil))
+	c, err := net.Dial("tcp", n.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got, err := io.ReadAll(c)
+	if err != nil || len(got) != 0 {
+		t.Errorf("read %q, %v; want silence", got, err)
+	}
+}
