@@ -33,7 +33,7 @@ race: ## the concurrent packages under the race detector (needs a C compiler)
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet $(PKGS)
-	$(GO) run honnef.co/go/tools/cmd/staticcheck $(PKGS)
+	$(GO) tool staticcheck $(PKGS)
 
 .PHONY: generate
 generate: ## regenerate the assembly kernels

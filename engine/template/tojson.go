@@ -42,7 +42,7 @@ func (s *jsonStyle) appendJSON(b []byte, v *exec.Value, depth int) ([]byte, erro
 	}
 	switch {
 	case isUndefined(v):
-		return nil, errors.New("Object of type Undefined is not JSON serializable")
+		return nil, errors.New("object of type Undefined is not JSON serializable")
 	case isFloat(v):
 		return append(b, jsonFloat(float(v.Float()))...), nil
 	case isInteger(v):
@@ -50,7 +50,7 @@ func (s *jsonStyle) appendJSON(b []byte, v *exec.Value, depth int) ([]byte, erro
 	}
 	items, ok := sequence(v)
 	if !ok {
-		return nil, fmt.Errorf("Object of type %s is not JSON serializable", typeName(v))
+		return nil, fmt.Errorf("object of type %s is not JSON serializable", typeName(v))
 	}
 	return s.appendList(b, items, depth)
 }

@@ -64,7 +64,6 @@ func leaked() string {
 // fakeBackend admits everything it is not told to refuse, and plays a script
 // into each stream's output.
 type fakeBackend struct {
-	mu      sync.Mutex
 	script  func(*fakeStream)
 	refuse  error // of Generate
 	noEntry error // of Enter
@@ -246,7 +245,6 @@ type node struct {
 	addr    string
 	admin   string
 	log     *syncBuffer
-	model   fakeModel
 }
 
 // syncBuffer is a log sink that tests read while the server writes.
