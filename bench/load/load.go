@@ -161,7 +161,7 @@ func (c *client) once(r *Result, req Request, begun time.Time) (time.Time, error
 		return begun, fmt.Errorf("wait for a reply: %w", err)
 	}
 	first := time.Now()
-	rep, err := readReply(c.in, c.body)
+	rep, err := readReply(c.in, c.body, nil)
 	if err != nil {
 		return begun, fmt.Errorf("read a reply: %w", err)
 	}

@@ -37,7 +37,7 @@ func TestReadReply(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := readReply(bufio.NewReader(strings.NewReader(c.in)), nil)
+			got, err := readReply(bufio.NewReader(strings.NewReader(c.in)), nil, nil)
 			if (err != nil) != c.fails {
 				t.Fatalf("error %v, want one: %v", err, c.fails)
 			}
@@ -172,7 +172,7 @@ func FuzzReadReply(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		got, err := readReply(bufio.NewReader(bytes.NewReader(in)), nil)
+		got, err := readReply(bufio.NewReader(bytes.NewReader(in)), nil, nil)
 		if err == nil && (len(got.body) > len(in) || got.status < 100) {
 			t.Errorf("%+v of %d bytes", got, len(in))
 		}

@@ -23,17 +23,19 @@ type reply struct {
 	close bool
 	// body aliases the buffer that readReply was given or its replacement.
 	body []byte
+	// arrived, if set, is called when a chunk has been added to body.
+	arrived func(body []byte)
 }
 
 // readReply reads one response whose body has a length or is chunked; others
 // (until the end of the connection, or to a HEAD) are errors. The body is
-// appended to buffer[:0].
-func readReply(r *bufio.Reader, buffer []byte) (reply, error) {
+// appended to buffer[:0]. arrived may be nil.
+func readReply(r *bufio.Reader, buffer []byte, arrived func(body []byte)) (reply, error) {
 	line, err := readLine(r)
 	if err != nil {
 		return reply{}, err
 	}
-	rep := reply{body: buffer[:0]}
+	rep := reply{body: buffer[:0], arrived: arrived}
 	if rep.status, err = parseStatus(line); err != nil {
 		return reply{}, err
 	}
@@ -114,6 +116,9 @@ func (rep *reply) readChunks(r *bufio.Reader) error {
 			return nil
 		}
 		rep.chunks++
+		if rep.arrived != nil {
+			rep.arrived(rep.body)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Spec struct {
 	// Ready finds in a line of standard output what the caller waits for, such
 	// as an address. Lines after that are read and dropped.
 	Ready func(line string) (value string, ok bool)
+	// Timeout is how long that may take. 0 is a minute.
+	Timeout time.Duration
 }
 
 // Start starts a server, waits until Ready has found its value and returns it.
@@ -61,7 +64,7 @@ func Start(ctx context.Context, s Spec) (*Child, string, error) {
 	}
 	found := make(chan string, 1)
 	go c.watch(out, s.Ready, found)
-	value, err := c.await(ctx, found)
+	value, err := c.await(ctx, found, cmp.Or(s.Timeout, readyTimeout))
 	if err != nil {
 		return nil, "", errors.Join(err, c.Stop())
 	}
@@ -82,8 +85,8 @@ func (c *Child) watch(out io.Reader, ready func(string) (string, bool), found ch
 	c.err = c.cmd.Wait()
 }
 
-func (c *Child) await(ctx context.Context, found <-chan string) (string, error) {
-	timeout := time.NewTimer(readyTimeout)
+func (c *Child) await(ctx context.Context, found <-chan string, limit time.Duration) (string, error) {
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
 	case value := <-found:
@@ -91,7 +94,7 @@ func (c *Child) await(ctx context.Context, found <-chan string) (string, error) 
 	case <-c.done:
 		return "", fmt.Errorf("%s ended before it was ready%s", c.Name, c.tail())
 	case <-timeout.C:
-		return "", fmt.Errorf("%s was not ready after %v%s", c.Name, readyTimeout, c.tail())
+		return "", fmt.Errorf("%s was not ready after %v%s", c.Name, limit, c.tail())
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

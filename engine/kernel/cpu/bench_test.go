@@ -8,36 +8,18 @@ import (
 	"corenode/engine/kernel"
 )
 
-// readBench reads memory with all threads, as fast as it comes.
-type readBench struct {
-	b    *Backend
-	data []float32
-}
-
-const readChunk = 64 << 10 // float32 values
-
-func (r *readBench) do(_, i int) { r.b.sumSquares(r.data[i*readChunk : (i+1)*readChunk]) }
-
-// pass reads everything once and returns bytes per second.
-func (r *readBench) pass() float64 {
-	start := time.Now()
-	r.b.pool.run(len(r.data)/readChunk, r)
-	return float64(len(r.data)*4) / time.Since(start).Seconds()
-}
-
-func newReadBench(b *Backend) *readBench {
-	r := &readBench{b, asFloats(heapBytes(512 << 20))}
-	for i := range r.data {
-		r.data[i] = 1
-	}
+// openReader is a reader that is freed with the benchmark.
+func openReader(b *testing.B, be *Backend) *reader {
+	r := newReader(be)
+	b.Cleanup(r.free)
 	return r
 }
 
 func BenchmarkReadBandwidth(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			r := newReadBench(open(b, Options{Threads: threads}))
-			b.SetBytes(int64(len(r.data) * 4))
+			r := openReader(b, open(b, Options{Threads: threads}))
+			b.SetBytes(readBytes)
 			for b.Loop() {
 				r.pass()
 			}
@@ -107,7 +89,7 @@ func BenchmarkDecode(b *testing.B) {
 		for _, n := range []int{1, 8} {
 			b.Run(fmt.Sprintf("type=%d/rows=%d", typ, n), func(b *testing.B) {
 				be := open(b, Options{})
-				w, r := newStepWeights(b, be, typ, 28), newReadBench(be)
+				w, r := newStepWeights(b, be, typ, 28), openReader(b, be)
 				buf, head := stepBuffers(be, n), be.NewBuffer(n*151936)
 				var best, step float64
 				for b.Loop() {

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"slices"
+
+	"corenode/bench/proc"
+	"corenode/bench/report"
+)
+
+// ForeignMax is the share of the machine's time that other programs may use
+// during a part of a round; above it the round does not count.
+const ForeignMax = 0.05
+
+// Round is what one round measured. Times are seconds.
+type Round struct {
+	TokensPerS float64 // of the single stream, after its first token
+	MemoryGBs  float64 // plain reading, mean of right before and right after
+	Sequence   float64 // wall time per token, streams one after another
+	Concurrent float64 // wall time per token, streams at once
+	Turn1      float64 // to the first output, nothing cached
+	Turn2      float64 // to the first output, the same conversation one turn later
+	Input      int     // prompt tokens of turn 2 that were computed
+	Cached     int     // prompt tokens of turn 2 that were not
+	Foreign    float64 // share of the machine's time that others used, worst part
+}
+
+// Start is one start of the node. Times are seconds.
+type Start struct {
+	Ready   float64 `json:"ready_s"`
+	RSS     int64   `json:"rss_bytes"`
+	Foreign float64 `json:"foreign"`
+}
+
+// Starts are the two.
+type Starts struct {
+	Cold  Start   `json:"cold"` // weights are packed
+	Warm  Start   `json:"warm"` // packed weights are found
+	Ratio float64 `json:"warm_to_cold"`
+}
+
+// Schema names the layout of Report as JSON; it changes when a field changes its meaning.
+const Schema = "corebench.engine/1"
+
+// Report is the result of one run. METHOD.md documents its JSON.
+type Report struct {
+	Schema  string    `json:"schema"`
+	Host    proc.Host `json:"host"`
+	Options Options   `json:"options"`
+	Weights Weights   `json:"weights"`
+	Starts  Starts    `json:"starts"`
+	Rounds  Rounds    `json:"rounds"`
+	Decode  Decode    `json:"decode"`
+	Batch   Batch     `json:"batch"`
+	Turns   Turns     `json:"turns"`
+	Gates   []Gate    `json:"gates"`
+}
+
+// Rounds says which rounds count.
+type Rounds struct {
+	Run       int     `json:"run"`
+	Discarded int     `json:"discarded"`
+	Disturbed bool    `json:"disturbed"`   // every round was, so that all count
+	Foreign   float64 `json:"foreign_max"` // the most foreign CPU use in a round that counts
+}
+
+// Decode is one greedy stream beside plain reading of memory.
+type Decode struct {
+	TokensPerS report.Spread `json:"tokens_per_s"`
+	GBs        report.Spread `json:"gb_per_s"` // weights read
+	MemoryGBs  report.Spread `json:"memory_gb_per_s"`
+	Share      report.Spread `json:"share"` // within each round
+}
+
+// Batch is streams at once beside the same number one after another.
+type Batch struct {
+	Sequence   report.Spread `json:"sequence_tokens_per_s"`
+	Concurrent report.Spread `json:"concurrent_tokens_per_s"`
+	Ratio      report.Spread `json:"wall_ratio"` // within each round
+}
+
+// Turns is the second turn of a conversation beside the first.
+type Turns struct {
+	Turn1  report.Spread `json:"turn1_ttft_ms"`
+	Turn2  report.Spread `json:"turn2_ttft_ms"`
+	Ratio  report.Spread `json:"ttft_ratio"` // within each round
+	Input  int           `json:"turn2_input_tokens"`
+	Cached int           `json:"turn2_cached_tokens"` // the fewest of all rounds
+}
+
+// Gate is a bound on a median.
+type Gate struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"`
+	// AtLeast says that the limit is met from it on; otherwise below it.
+	AtLeast bool `json:"at_least"`
+	Met     bool `json:"met"`
+}
+
+// Summarize makes the report of a run. Host is the caller's to fill in.
+func Summarize(w Weights, cold, warm Start, all []Round, o Options) Report {
+	kept, rounds := quiet(all)
+	r := Report{Schema: Schema, Options: o, Weights: w, Rounds: rounds, Starts: Starts{cold, warm, ratio(warm.Ready, cold.Ready)}}
+	spread := func(f func(Round) float64) report.Spread {
+		var values []float64
+		for _, one := range kept {
+			values = append(values, f(one))
+		}
+		return report.SpreadOf(values)
+	}
+	gbs := func(one Round) float64 { return one.TokensPerS * float64(w.BytesPerToken) / 1e9 }
+	r.Decode = Decode{
+		TokensPerS: spread(func(one Round) float64 { return one.TokensPerS }),
+		GBs:        spread(gbs),
+		MemoryGBs:  spread(func(one Round) float64 { return one.MemoryGBs }),
+		Share:      spread(func(one Round) float64 { return ratio(gbs(one), one.MemoryGBs) }),
+	}
+	r.Batch = Batch{
+		Sequence:   spread(func(one Round) float64 { return ratio(1, one.Sequence) }),
+		Concurrent: spread(func(one Round) float64 { return ratio(1, one.Concurrent) }),
+		Ratio:      spread(func(one Round) float64 { return ratio(one.Concurrent, one.Sequence) }),
+	}
+	r.Turns = Turns{
+		Turn1: spread(func(one Round) float64 { return 1e3 * one.Turn1 }),
+		Turn2: spread(func(one Round) float64 { return 1e3 * one.Turn2 }),
+		Ratio: spread(func(one Round) float64 { return ratio(one.Turn2, one.Turn1) }),
+	}
+	for i, one := range kept {
+		if i == 0 || one.Cached < r.Turns.Cached {
+			r.Turns.Input, r.Turns.Cached = one.Input, one.Cached
+		}
+	}
+	r.Gates = gates(r, o)
+	return r
+}
+
+// gates holds medians against their bounds. A zero was not measured and meets none.
+func gates(r Report, o Options) []Gate {
+	below := func(name string, value, limit float64) Gate {
+		return Gate{name, value, limit, false, value > 0 && value < limit}
+	}
+	share := r.Decode.Share.Median
+	return []Gate{
+		{"decode: weights read / memory read bandwidth", share, o.MinShare, true, share > 0 && share >= o.MinShare},
+		below("batch: wall time at once / in sequence", r.Batch.Ratio.Median, o.MaxBatchRatio),
+		below("conversation: TTFT of turn 2 / turn 1", r.Turns.Ratio.Median, o.MaxTurnRatio),
+	}
+}
+
+// Met says whether every gate is.
+func (r Report) Met() bool {
+	return !slices.ContainsFunc(r.Gates, func(g Gate) bool { return !g.Met })
+}
+
+// quiet leaves out the rounds in which other programs disturbed a part. When
+// that leaves nothing, all rounds count and the report says so.
+func quiet(all []Round) (kept []Round, r Rounds) {
+	r.Run = len(all)
+	for _, one := range all {
+		if one.Foreign > ForeignMax {
+			r.Discarded++
+		}
+	}
+	r.Disturbed = r.Run > 0 && r.Discarded == r.Run
+	for _, one := range all {
+		if r.Disturbed || one.Foreign <= ForeignMax {
+			kept = append(kept, one)
+			r.Foreign = max(r.Foreign, one.Foreign)
+		}
+	}
+	return kept, r
+}
+
+// ratio is a/b, 0 when there is no b: nothing was measured.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"corenode/engine/model"
+	"corenode/engine/modelfile"
+)
+
+// Weights is what one decode step reads, as large as the file stores it.
+type Weights struct {
+	Arch string `json:"arch"`
+	// BytesPerToken are all matrices that one token needs, each once. Vectors,
+	// the KV cache and activations are not in it: they are small beside it.
+	BytesPerToken int64 `json:"bytes_per_token"`
+	FileBytes     int64 `json:"file_bytes"` // of all tensors
+}
+
+// ReadWeights reads the directory of a model file.
+func ReadWeights(path string) (Weights, error) {
+	f, err := modelfile.Open(path)
+	if err != nil {
+		return Weights{}, err
+	}
+	defer f.Close()
+	c, err := model.ReadConfig(f)
+	if err != nil {
+		return Weights{}, fmt.Errorf("read model %s: %w", path, err)
+	}
+	return weightsOf(c, f.Tensors()), nil
+}
+
+// weightsOf counts. Of a stack of experts those count that a token is routed to;
+// of the embedding table one row, unless it is the output matrix too.
+func weightsOf(c model.Config, tensors []*modelfile.Tensor) Weights {
+	w, tied := Weights{Arch: c.Arch}, true
+	for _, t := range tensors {
+		tied = tied && t.Name != "output.weight"
+	}
+	for _, t := range tensors {
+		size := int64(len(t.Data))
+		w.FileBytes += size
+		switch {
+		case !isMatrix(t) || beyond(t.Name, c.Layers):
+		case t.Name == "token_embd.weight" && !tied:
+			w.BytesPerToken += size / int64(t.Shape[1])
+		case strings.Contains(t.Name, "_exps.") && c.Experts > 0:
+			w.BytesPerToken += size / int64(c.Experts) * int64(c.ExpertsUsed)
+		default:
+			w.BytesPerToken += size
+		}
+	}
+	return w
+}
+
+// isMatrix tells what is multiplied from norms, biases and convolution taps.
+func isMatrix(t *modelfile.Tensor) bool {
+	wide := 0
+	for _, d := range t.Shape {
+		if d > 1 {
+			wide++
+		}
+	}
+	return wide >= 2 && !strings.HasSuffix(t.Name, ".ssm_conv1d.weight")
+}
+
+// beyond tells the blocks behind the last layer, which predict several tokens
+// at once and are not computed.
+func beyond(name string, layers int) bool {
+	rest, ok := strings.CutPrefix(name, "blk.")
+	number, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(number)
+	return ok && err == nil && n >= layers
+}
