@@ -59,7 +59,7 @@ func client(base, key string) anthropic.Client {
 
 func ask(maxTokens int64, text string) anthropic.MessageNewParams {
 	return anthropic.MessageNewParams{
-		Model: "core-1.1-mini", MaxTokens: maxTokens,
+		Model: "core-1.1-mini", MaxTokens: maxTokens, Temperature: anthropic.Float(0), // the same noise each time
 		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(text))},
 	}
 }

@@ -3,7 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import assert from 'node:assert/strict';
 
 const client = new Anthropic({ baseURL: process.env.BASE_URL, apiKey: process.env.API_KEY, maxRetries: 0 });
-const ask = { model: 'core-1.1-mini', max_tokens: 24, messages: [{ role: 'user', content: 'Say hello.' }] };
+const ask = { model: 'core-1.1-mini', max_tokens: 24, temperature: 0, messages: [{ role: 'user', content: 'Say hello.' }] };
 
 // Streaming through the helper, which throws unless the stream is whole.
 const stream = client.messages.stream(ask);
