@@ -54,6 +54,11 @@ fuzz: ## run every fuzz target for FUZZTIME each
 bench: build ## measure the node: corebench overhead
 	$(BIN)/corebench overhead --node $(BIN)/corenode
 
+.PHONY: bench-engine
+bench-engine: build ## measure decode, batching and prefix cache: make bench-engine GGUF=file
+	@test -n "$(GGUF)" || { echo "which model? make bench-engine GGUF=file"; exit 2; }
+	$(BIN)/corebench engine --node $(BIN)/corenode --model "$(GGUF)"
+
 .PHONY: test-clients
 test-clients: build ## real clients against a running node: needs node, npm and python3
 	bench/clients/run.sh

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corenode/bench/engine"
 	"corenode/bench/floor"
 	"corenode/bench/overhead"
 )
@@ -36,11 +38,13 @@ func root() *cobra.Command {
 127.0.0.1, with data in a temporary folder, and leaves nothing running.
 
   corebench overhead     what the node costs per request and per streamed event,
-                         beside a bare pass-through in the same run`,
+                         beside a bare pass-through in the same run
+  corebench engine       what the node makes of the machine: start, decode,
+                         batching and prefix cache, with a model of yours`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(overheadCommand(), mockCommand(), passThroughCommand())
+	cmd.AddCommand(overheadCommand(), engineCommand(), mockCommand(), passThroughCommand())
 	return cmd
 }
 
@@ -101,12 +105,26 @@ func runOverhead(cmd *cobra.Command, o overhead.Options, jsonFile string) (err e
 	if o.Self, err = os.Executable(); err != nil {
 		return err
 	}
-	r, err := overhead.Run(cmd.Context(), o, func(format string, args ...any) {
-		fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
-	})
+	r, err := overhead.Run(cmd.Context(), o, progress(cmd))
 	if err != nil {
 		return err
 	}
+	return deliver(cmd, r, jsonFile)
+}
+
+func progress(cmd *cobra.Command) func(format string, args ...any) {
+	return func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+}
+
+// measured is the result of any of the measurements.
+type measured interface {
+	Print(w io.Writer) error
+	WriteJSON(path string) error
+	Met() bool
+}
+
+// deliver prints a result, writes it where it was asked for, and judges it.
+func deliver(cmd *cobra.Command, r measured, jsonFile string) error {
 	if err := r.Print(cmd.OutOrStdout()); err != nil {
 		return err
 	}
@@ -119,6 +137,66 @@ func runOverhead(cmd *cobra.Command, o overhead.Options, jsonFile string) (err e
 		return errGate
 	}
 	return nil
+}
+
+func engineCommand() *cobra.Command {
+	o := engine.Defaults()
+	var jsonFile string
+	cmd := &cobra.Command{
+		Use:   "engine --model FILE.gguf",
+		Short: "Start, decode, batching and prefix cache of the node with a model",
+		Long: `Measure what the node makes of the machine with a model file, each number
+beside what it is to be judged by, all in one run:
+
+  start   time to ready when the weights must be packed (cold), and on the same
+          data folder again, where they are found packed (warm)
+  decode  tokens/s of one greedy stream. Each token reads all weights once, so
+          tokens/s times their bytes is a share of what the memory can deliver,
+          which is measured right before and after each stream by reading
+          512 MiB with the same number of threads, while the node does nothing
+  batch   the wall time of --streams streams at once, beside the same number
+          one after another, all prompts different
+  turns   the time to the first output (TTFT) in the second turn of a long
+          conversation, beside the first; the difference is the prefix cache
+
+Thinking is off. Ratios are taken within a round and the median of the rounds
+counts. Rounds in which other programs used more than 5 % of the machine during
+decode, batch or turns are thrown out for that part; when all were, they count
+and the part is marked disturbed.
+
+The model needs not be a trained one: random weights cost the same. It should be
+much larger than the processor's caches, or memory is not what limits decoding.
+
+The exit status is 1 when a gate (--min-share, --max-batch-ratio,
+--max-turn-ratio) is missed.`,
+		Example: `  corebench engine --node bin/corenode --model qwen3-0.6b-q8_0.gguf
+  corebench engine --model big.gguf --rounds 3 --tokens 32 --json engine.json
+  corebench engine --model m.gguf --streams 16 --threads 8`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := engine.Run(cmd.Context(), o, progress(cmd))
+			if err != nil {
+				return err
+			}
+			return deliver(cmd, r, jsonFile)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Node, "node", o.Node, "the corenode program")
+	f.StringVar(&o.Model, "model", "", "the model file (GGUF); required")
+	f.IntVar(&o.Threads, "threads", o.Threads, "threads that compute, and that read memory for the reference")
+	f.IntVar(&o.Rounds, "rounds", o.Rounds, "how often everything but the starts is measured")
+	f.IntVar(&o.Tokens, "tokens", o.Tokens, "tokens of the single stream")
+	f.IntVar(&o.Streams, "streams", o.Streams, "streams at once, and in sequence")
+	f.IntVar(&o.StreamTokens, "stream-tokens", o.StreamTokens, "tokens of each of them, and of each turn's answer")
+	f.IntVar(&o.Conversation, "conversation", o.Conversation, "tokens of the conversation's first turn, about")
+	f.DurationVar(&o.Memory, "memory", o.Memory, "length of one measurement of the memory")
+	f.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "the longest wait until the node is ready")
+	f.Float64Var(&o.MinShare, "min-share", o.MinShare, "gate: weights read by decode / memory read bandwidth, at least")
+	f.Float64Var(&o.MaxBatchRatio, "max-batch-ratio", o.MaxBatchRatio, "gate: wall time at once / in sequence, below")
+	f.Float64Var(&o.MaxTurnRatio, "max-turn-ratio", o.MaxTurnRatio, "gate: TTFT of turn 2 / turn 1, below")
+	f.StringVar(&jsonFile, "json", "", "file to write the result to; METHOD.md documents it")
+	return cmd
 }
 
 // mockCommand and passThroughCommand are this program in its two other roles.

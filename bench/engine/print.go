@@ -16,7 +16,8 @@ func (r Report) Print(w io.Writer) error {
 		h.Processor, h.Processors, h.OS, h.Kernel, h.Go, h.Filesystem, o.Threads)
 	fmt.Fprintf(w, "%s: %s MB of tensors, of which one token reads %s MB of weights\n", r.Weights.Arch,
 		report.Number(float64(r.Weights.FileBytes)/1e6), report.Number(float64(r.Weights.BytesPerToken)/1e6))
-	fmt.Fprintf(w, "%s\n\nmedian of rounds (min-max); a ratio is taken within a round\n\n", r.Rounds)
+	fmt.Fprintf(w, "decode: %s\nbatch:  %s\nturns:  %s\n\nmedian of rounds (min-max); a ratio is taken within a round\n\n",
+		r.Decode.Rounds, r.Batch.Rounds, r.Turns.Rounds)
 	if err := report.Table(w, []string{"WHAT", "VALUE", "REFERENCE", "VALUE", "RATIO"}, r.cells()); err != nil {
 		return err
 	}

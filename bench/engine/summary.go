@@ -8,8 +8,16 @@ import (
 )
 
 // ForeignMax is the share of the machine's time that other programs may use
-// during a part of a round; above it the round does not count.
+// during a part of a round; above it that part of that round does not count.
 const ForeignMax = 0.05
+
+// The parts of a round. Nothing is compared across them.
+const (
+	partDecode = iota
+	partBatch
+	partTurns
+	parts
+)
 
 // Round is what one round measured. Times are seconds.
 type Round struct {
@@ -21,7 +29,8 @@ type Round struct {
 	Turn2      float64 // to the first output, the same conversation one turn later
 	Input      int     // prompt tokens of turn 2 that were computed
 	Cached     int     // prompt tokens of turn 2 that were not
-	Foreign    float64 // share of the machine's time that others used, worst part
+	// Foreign is the share of the machine's time that others used during each part.
+	Foreign [parts]float64
 }
 
 // Start is one start of the node. Times are seconds.
@@ -48,14 +57,13 @@ type Report struct {
 	Options Options   `json:"options"`
 	Weights Weights   `json:"weights"`
 	Starts  Starts    `json:"starts"`
-	Rounds  Rounds    `json:"rounds"`
 	Decode  Decode    `json:"decode"`
 	Batch   Batch     `json:"batch"`
 	Turns   Turns     `json:"turns"`
 	Gates   []Gate    `json:"gates"`
 }
 
-// Rounds says which rounds count.
+// Rounds says in which rounds a part counts.
 type Rounds struct {
 	Run       int     `json:"run"`
 	Discarded int     `json:"discarded"`
@@ -65,6 +73,7 @@ type Rounds struct {
 
 // Decode is one greedy stream beside plain reading of memory.
 type Decode struct {
+	Rounds     Rounds        `json:"rounds"`
 	TokensPerS report.Spread `json:"tokens_per_s"`
 	GBs        report.Spread `json:"gb_per_s"` // weights read
 	MemoryGBs  report.Spread `json:"memory_gb_per_s"`
@@ -73,6 +82,7 @@ type Decode struct {
 
 // Batch is streams at once beside the same number one after another.
 type Batch struct {
+	Rounds     Rounds        `json:"rounds"`
 	Sequence   report.Spread `json:"sequence_tokens_per_s"`
 	Concurrent report.Spread `json:"concurrent_tokens_per_s"`
 	Ratio      report.Spread `json:"wall_ratio"` // within each round
@@ -80,6 +90,7 @@ type Batch struct {
 
 // Turns is the second turn of a conversation beside the first.
 type Turns struct {
+	Rounds Rounds        `json:"rounds"`
 	Turn1  report.Spread `json:"turn1_ttft_ms"`
 	Turn2  report.Spread `json:"turn2_ttft_ms"`
 	Ratio  report.Spread `json:"ttft_ratio"` // within each round
@@ -99,39 +110,58 @@ type Gate struct {
 
 // Summarize makes the report of a run. Host is the caller's to fill in.
 func Summarize(w Weights, cold, warm Start, all []Round, o Options) Report {
-	kept, rounds := quiet(all)
-	r := Report{Schema: Schema, Options: o, Weights: w, Rounds: rounds, Starts: Starts{cold, warm, ratio(warm.Ready, cold.Ready)}}
-	spread := func(f func(Round) float64) report.Spread {
-		var values []float64
-		for _, one := range kept {
-			values = append(values, f(one))
-		}
-		return report.SpreadOf(values)
-	}
-	gbs := func(one Round) float64 { return one.TokensPerS * float64(w.BytesPerToken) / 1e9 }
-	r.Decode = Decode{
-		TokensPerS: spread(func(one Round) float64 { return one.TokensPerS }),
-		GBs:        spread(gbs),
-		MemoryGBs:  spread(func(one Round) float64 { return one.MemoryGBs }),
-		Share:      spread(func(one Round) float64 { return ratio(gbs(one), one.MemoryGBs) }),
-	}
-	r.Batch = Batch{
-		Sequence:   spread(func(one Round) float64 { return ratio(1, one.Sequence) }),
-		Concurrent: spread(func(one Round) float64 { return ratio(1, one.Concurrent) }),
-		Ratio:      spread(func(one Round) float64 { return ratio(one.Concurrent, one.Sequence) }),
-	}
-	r.Turns = Turns{
-		Turn1: spread(func(one Round) float64 { return 1e3 * one.Turn1 }),
-		Turn2: spread(func(one Round) float64 { return 1e3 * one.Turn2 }),
-		Ratio: spread(func(one Round) float64 { return ratio(one.Turn2, one.Turn1) }),
-	}
-	for i, one := range kept {
-		if i == 0 || one.Cached < r.Turns.Cached {
-			r.Turns.Input, r.Turns.Cached = one.Input, one.Cached
-		}
-	}
+	r := Report{Schema: Schema, Options: o, Weights: w, Starts: Starts{cold, warm, ratio(warm.Ready, cold.Ready)}}
+	r.Decode = decodeOf(all, w)
+	r.Batch = batchOf(all)
+	r.Turns = turnsOf(all)
 	r.Gates = gates(r, o)
 	return r
+}
+
+func spread(rounds []Round, f func(Round) float64) report.Spread {
+	var values []float64
+	for _, r := range rounds {
+		values = append(values, f(r))
+	}
+	return report.SpreadOf(values)
+}
+
+func decodeOf(all []Round, w Weights) Decode {
+	kept, rounds := quiet(all, partDecode)
+	gbs := func(r Round) float64 { return r.TokensPerS * float64(w.BytesPerToken) / 1e9 }
+	return Decode{
+		Rounds:     rounds,
+		TokensPerS: spread(kept, func(r Round) float64 { return r.TokensPerS }),
+		GBs:        spread(kept, gbs),
+		MemoryGBs:  spread(kept, func(r Round) float64 { return r.MemoryGBs }),
+		Share:      spread(kept, func(r Round) float64 { return ratio(gbs(r), r.MemoryGBs) }),
+	}
+}
+
+func batchOf(all []Round) Batch {
+	kept, rounds := quiet(all, partBatch)
+	return Batch{
+		Rounds:     rounds,
+		Sequence:   spread(kept, func(r Round) float64 { return ratio(1, r.Sequence) }),
+		Concurrent: spread(kept, func(r Round) float64 { return ratio(1, r.Concurrent) }),
+		Ratio:      spread(kept, func(r Round) float64 { return ratio(r.Concurrent, r.Sequence) }),
+	}
+}
+
+func turnsOf(all []Round) Turns {
+	kept, rounds := quiet(all, partTurns)
+	t := Turns{
+		Rounds: rounds,
+		Turn1:  spread(kept, func(r Round) float64 { return 1e3 * r.Turn1 }),
+		Turn2:  spread(kept, func(r Round) float64 { return 1e3 * r.Turn2 }),
+		Ratio:  spread(kept, func(r Round) float64 { return ratio(r.Turn2, r.Turn1) }),
+	}
+	for i, r := range kept {
+		if i == 0 || r.Cached < t.Cached {
+			t.Input, t.Cached = r.Input, r.Cached
+		}
+	}
+	return t
 }
 
 // gates holds medians against their bounds. A zero was not measured and meets none.
@@ -154,18 +184,18 @@ func (r Report) Met() bool {
 
 // quiet leaves out the rounds in which other programs disturbed a part. When
 // that leaves nothing, all rounds count and the report says so.
-func quiet(all []Round) (kept []Round, r Rounds) {
+func quiet(all []Round, part int) (kept []Round, r Rounds) {
 	r.Run = len(all)
 	for _, one := range all {
-		if one.Foreign > ForeignMax {
+		if one.Foreign[part] > ForeignMax {
 			r.Discarded++
 		}
 	}
 	r.Disturbed = r.Run > 0 && r.Discarded == r.Run
 	for _, one := range all {
-		if r.Disturbed || one.Foreign <= ForeignMax {
+		if r.Disturbed || one.Foreign[part] <= ForeignMax {
 			kept = append(kept, one)
-			r.Foreign = max(r.Foreign, one.Foreign)
+			r.Foreign = max(r.Foreign, one.Foreign[part])
 		}
 	}
 	return kept, r

@@ -183,3 +183,50 @@ func FuzzReadReply(f *testing.F) {
 		_ = outputTokens(in)
 	})
 }
+
+func TestAskTimesTheFirstOutput(t *testing.T) {
+	const pause = 20 * time.Millisecond
+	addr := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"cache_read_input_tokens\":64,\"output_tokens\":1}}}\n\n")
+		w.(http.Flusher).Flush()
+		for _, piece := range []string{"a", "b"} {
+			time.Sleep(pause)
+			io.WriteString(w, "event: content_block_delta\ndata: {\"delta\":{\"type\":\"text_delta\",\"text\":\""+piece+"\"}}\n\n")
+			w.(http.Flusher).Flush()
+		}
+		io.WriteString(w, "event: message_delta\ndata: {\"usage\":{\"output_tokens\":2}}\n\nevent: message_stop\ndata: {}\n\n")
+	})
+	a, err := Ask(t.Context(), addr, []byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Text != "ab" || a.Input != 7 || a.Cached != 64 || a.Output != 2 {
+		t.Errorf("%+v", a)
+	}
+	// What the server waits before it is a lower bound; there are no upper ones.
+	if a.First < pause || a.Decode() < 0 || a.Whole != a.First+a.Decode() {
+		t.Errorf("first after %v, decode %v, whole %v", a.First, a.Decode(), a.Whole)
+	}
+}
+
+func TestAskRefusesWhatIsNoAnswer(t *testing.T) {
+	cases := map[string]string{
+		"message_stop": "event: content_block_delta\ndata: {}\n\nevent: error\ndata: {}\n\n",
+		"no output":    "event: message_start\ndata: {}\n\nevent: message_stop\ndata: {}\n\n",
+		"event":        "event: content_block_delta\ndata: {\n\nevent: message_stop\ndata: {}\n\n",
+	}
+	for want, body := range cases {
+		addr := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush() // chunks
+			io.WriteString(w, body)
+		})
+		_, err := Ask(t.Context(), addr, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	addr := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", 529) })
+	if _, err := Post(t.Context(), addr, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err == nil || !strings.Contains(err.Error(), "529") {
+		t.Errorf("error %v, want one with 529", err)
+	}
+}
