@@ -81,7 +81,7 @@ func NewOutput(eventsMax int) *Output {
 // speaks up with the last event only.
 func NewWholeOutput() *Output {
 	o := NewOutput(0)
-	o.events = make([]abi.Event, 0, 16)
+	o.events = make([]abi.Event, 0, 24) // a short answer's
 	return o
 }
 

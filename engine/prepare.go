@@ -323,16 +323,13 @@ func (e *Engine) turns(prompt []int32) (at []int) {
 
 // conversation hashes what stays the same over a conversation's requests.
 func conversation(q *messages.Request) [32]byte {
-	h := sha256.New()
-	write := func(s string) {
-		h.Write([]byte(s))
-		h.Write([]byte{0})
-	}
+	b := make([]byte, 0, 1024) // on the stack; larger ones move to the heap
+	write := func(s string) { b = append(append(b, s...), 0) }
 	write(q.System)
 	for _, t := range q.Tools {
 		write(t.Name)
 		write(t.Description)
-		write(string(t.Schema))
+		b = append(append(b, t.Schema...), 0)
 	}
 	for _, m := range q.Messages {
 		if m.Role == "user" {
@@ -340,5 +337,5 @@ func conversation(q *messages.Request) [32]byte {
 			break
 		}
 	}
-	return [32]byte(h.Sum(nil))
+	return sha256.Sum256(b)
 }

@@ -37,8 +37,10 @@ func (s Signer) MAC() hash.Hash {
 func NewID(prefix string) string {
 	var b [15]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16)
-	rand.Read(b[6:]) // never fails: the runtime aborts instead
-	return prefix + idEncoding.EncodeToString(b[:])
+	rand.Read(b[6:])  // never fails: the runtime aborts instead
+	var text [24]byte // 15 bytes, 5 bits to a letter
+	idEncoding.Encode(text[:], b[:])
+	return prefix + string(text[:])
 }
 
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)

@@ -23,6 +23,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,7 @@ type Tree struct {
 	limits   *system.Pool[string, limiter.Cell]
 	sessions *system.Pool[session.Key, session.Cell]
 	budget   *session.Budget
+	keys     *keyMaker
 	models   map[string]*model // by model id; not changed after Start
 	units    []*model          // each once
 	ledger   *system.Ref
@@ -96,7 +98,7 @@ func Start(cfg Config, deps Deps) (*Tree, error) {
 		return nil, fmt.Errorf("tree config: %w", err)
 	}
 	t := &Tree{cfg: cfg, deps: deps, log: deps.Logger, models: map[string]*model{},
-		requests: newRequests(cfg.RequestsMax), quit: make(chan struct{}),
+		requests: newRequests(cfg.RequestsMax), keys: newKeyMaker(cfg.Secret), quit: make(chan struct{}),
 		budget: session.NewBudget(cfg.AccountSessionsMax, cfg.AccountPinnedBytesMax)}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -251,7 +253,7 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 	now := time.Now()
 	f := &flight{t: t, call: c, model: m, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
 		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
-		key:   sessionKey(t.cfg.Secret, c),
+		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
 	f.job.ID, f.job.Account, f.job.Request, f.job.Pin = c.RequestID, c.Account.ID, c.Request, true
@@ -263,26 +265,44 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 	return f, nil
 }
 
-// sessionKey names the conversation: by the client's id, or by its content.
-func sessionKey(secret []byte, c Call) (k session.Key) {
-	h := hmac.New(sha256.New, secret)
-	part := func(b []byte) { // the length before each part keeps them apart
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
-		h.Write(n[:])
-		h.Write(b)
-	}
-	part([]byte(c.Account.ID))
-	part([]byte(c.Request.Model))
+// keyMaker names conversations. Its HMACs are used again: making one hashes
+// the secret twice.
+type keyMaker struct{ macs sync.Pool }
+
+func newKeyMaker(secret []byte) *keyMaker {
+	return &keyMaker{sync.Pool{New: func() any { return &keyMAC{h: hmac.New(sha256.New, secret)} }}}
+}
+
+// keyMAC is one HMAC and the text that it hashes, kept for its memory.
+type keyMAC struct {
+	h    hash.Hash
+	text []byte
+}
+
+// part adds a part of the key; the length before each keeps them apart.
+func (m *keyMAC) part(s string) {
+	m.text = binary.LittleEndian.AppendUint64(m.text, uint64(len(s)))
+	m.text = append(m.text, s...)
+}
+
+// key names the conversation: by the client's id, or by its content.
+func (k *keyMaker) key(c Call) session.Key {
+	m := k.macs.Get().(*keyMAC)
+	defer k.macs.Put(m)
+	m.text = m.text[:0]
+	m.part(c.Account.ID)
+	m.part(c.Request.Model)
 	if c.SessionID != "" {
-		part([]byte("id"))
-		part([]byte(c.SessionID))
+		m.part("id")
+		m.part(c.SessionID)
 	} else {
-		part([]byte("content"))
-		part(c.Request.Conversation[:])
+		m.part("content")
+		m.part(string(c.Request.Conversation[:]))
 	}
-	h.Sum(k[:0])
-	return k
+	m.h.Reset()
+	m.h.Write(m.text)
+	m.text = m.h.Sum(m.text[:0]) // the text is hashed: its memory takes the sum
+	return session.Key(m.text)
 }
 
 // register takes a place among the live requests.

@@ -363,7 +363,7 @@ func TestSessionPins(t *testing.T) {
 		if n := w.tree.Inspect().Sessions; n != 2 {
 			t.Errorf("%d sessions", n)
 		}
-		ref := w.tree.sessions.Live(sessionKey(w.tree.cfg.Secret, Call{Account: a, SessionID: "c",
+		ref := w.tree.sessions.Live(w.tree.keys.key(Call{Account: a, SessionID: "c",
 			Request: w.call(a, "one", 0, 0, true).Request}))
 		if ref == nil {
 			t.Fatal("session c is gone")
@@ -394,12 +394,12 @@ func TestSessionKey(t *testing.T) {
 	} {
 		c := base()
 		change(&c)
-		k := sessionKey([]byte("secret"), c)
+		k := newKeyMaker([]byte("secret")).key(c)
 		if j, ok := seen[k]; ok {
 			t.Errorf("cases %d and %d have the same key", i, j)
 		}
 		seen[k] = i
-		if k == sessionKey([]byte("other"), c) {
+		if k == newKeyMaker([]byte("other")).key(c) {
 			t.Errorf("case %d does not depend on the secret", i)
 		}
 	}

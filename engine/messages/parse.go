@@ -51,7 +51,9 @@ func parse(body []byte) (*Request, *abi.Error) {
 	if nestingExceeds(body, depthMax) {
 		return nil, invalid("", "the body nests deeper than %d levels", depthMax)
 	}
-	r := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	d := openDecoder(body)
+	defer d.close(len(body))
+	r := &reader{dec: &d.Decoder}
 	q := &Request{Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
 	if r.dec.PeekKind() != '{' {
 		if len(bytes.TrimSpace(body)) == 0 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -28,6 +29,37 @@ type reader struct {
 	dec  *jsontext.Decoder
 	base string // path of the value that dec reads, empty for the whole body
 	err  *abi.Error
+}
+
+// decoder is a jsontext.Decoder with its source: what the decoder remembers of
+// an object's names is used again for the next body.
+type decoder struct {
+	jsontext.Decoder
+	source bytes.Buffer
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// decoderKeepMax is the largest body, in bytes, whose decoder is kept: the
+// memory of one is in proportion to its body.
+const decoderKeepMax = 64 << 10
+
+// openDecoder reads body, which must not change until close.
+func openDecoder(body []byte) *decoder {
+	d := decoders.Get().(*decoder)
+	d.source = *bytes.NewBuffer(body)
+	d.Reset(&d.source)
+	return d
+}
+
+// close ends the use of a decoder for a body of so many bytes, and of the body.
+func (d *decoder) close(size int) {
+	if size > decoderKeepMax {
+		return
+	}
+	d.source = bytes.Buffer{}
+	d.Reset(&d.source)
+	decoders.Put(d)
 }
 
 // path is where the reader stands, such as "messages.0.content".
@@ -109,11 +141,42 @@ func (r *reader) null() bool {
 }
 
 func (r *reader) string() string {
-	t, ok := r.want('"', "a string")
-	if !ok {
-		return ""
+	if r.err == nil && r.dec.PeekKind() == '"' {
+		v, err := r.dec.ReadValue()
+		if err != nil {
+			r.syntax(err)
+			return ""
+		}
+		return unquote(v)
 	}
-	return t.String()
+	r.want('"', "a string")
+	return ""
+}
+
+// words are the strings that bodies are full of; reading one takes no memory.
+var words = quoted("model", "max_tokens", "messages", "system", "stream", "stop_sequences", "temperature", "top_p", "top_k",
+	"tools", "tool_choice", "thinking", "role", "content", "type", "text", "id", "name", "input", "description", "input_schema",
+	"tool_use_id", "is_error", "signature", "metadata", "cache_control", "user", "assistant", "tool_use", "tool_result")
+
+// quoted maps each word's usual JSON text to the word.
+func quoted(list ...string) map[string]string {
+	m := make(map[string]string, len(list))
+	for _, word := range list {
+		m[strconv.Quote(word)] = word
+	}
+	return m
+}
+
+// unquote returns an owned copy of a JSON string that the decoder has checked.
+func unquote(v jsontext.Value) string {
+	if word, ok := words[string(v)]; ok {
+		return word
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1])
+	}
+	b, _ := jsontext.AppendUnquote(nil, v) // fails only on what the decoder refused
+	return string(b)
 }
 
 func (r *reader) bool() bool {
@@ -158,12 +221,12 @@ func (r *reader) object(field func(name string)) {
 		return
 	}
 	for r.err == nil && r.dec.PeekKind() != '}' {
-		t, err := r.dec.ReadToken()
+		v, err := r.dec.ReadValue()
 		if err != nil {
 			r.syntax(err)
 			return
 		}
-		field(t.String())
+		field(unquote(v))
 	}
 	r.close()
 }

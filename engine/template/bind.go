@@ -91,8 +91,8 @@ func evaluate(f *frame, list []expression) ([]*exec.Value, error) {
 func bindName(name string) expression {
 	global, isGlobal := globals[name]
 	return func(f *frame) (*exec.Value, error) {
-		if v, ok := f.scope.Get(name); ok {
-			return exec.ToValue(v), nil
+		if v := f.scope.get(name); v != nil {
+			return v, nil
 		}
 		if isGlobal {
 			return global, nil
@@ -395,6 +395,9 @@ func isTrue(v *exec.Value) bool {
 }
 
 func (b binder) bindSign(n *nodes.UnaryExpression) (expression, error) {
+	if i, ok := n.Term.(*nodes.Integer); ok { // -1 is a constant
+		return constant(add(exec.AsValue(0), exec.AsValue(i.Val), n.Negative)), nil
+	}
 	term, err := b.bind(n.Term)
 	if err != nil {
 		return nil, err

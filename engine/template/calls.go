@@ -126,7 +126,7 @@ type macro struct {
 	name   string
 	params []param
 	body   []statement
-	scope  *exec.Context
+	scope  *scope
 }
 
 type param struct {
@@ -142,7 +142,7 @@ func (m *macro) call(f *frame, args []*exec.Value, kwargs map[string]*exec.Value
 	f.run.depth++
 	defer func() { f.run.depth-- }()
 	var text []byte
-	inner := &frame{run: f.run, scope: m.scope.Inherit(), eval: f.eval, out: &text}
+	inner := &frame{run: f.run, scope: m.scope.inside(), out: &text}
 	if err := m.bindParams(inner, args, kwargs); err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (m *macro) bindParams(f *frame, args []*exec.Value, kwargs map[string]*exec
 				return err
 			}
 		}
-		f.scope.Set(p.name, v)
+		f.scope.set(p.name, v)
 	}
 	if used != len(kwargs) {
 		return fmt.Errorf("macro %s: an argument has a name it does not know", m.name)

@@ -62,8 +62,8 @@ func filterByName(name string) (applyFilter, bool) {
 	if !ok || !slices.Contains(gonjaFilters, name) {
 		return nil, false
 	}
-	return func(f *frame, in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
-		v := theirs(f.eval, in, &exec.VarArgs{Args: args, KwArgs: maps.Clone(kwargs)}) // gonja deletes what it takes
+	return func(_ *frame, in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+		v := theirs(evaluator, in, &exec.VarArgs{Args: args, KwArgs: maps.Clone(kwargs)}) // gonja deletes what it takes
 		if v.IsError() {
 			return nil, errors.New(v.Error())
 		}

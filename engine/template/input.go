@@ -7,9 +7,9 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// context makes the variables of one rendering, with the names and shapes
+// variables makes the variables of one rendering, with the names and shapes
 // that transformers gives them: tools is None when there are none.
-func (in *Input) context() (*exec.Context, error) {
+func (in *Input) variables() (*scope, error) {
 	messages := make(list, len(in.Messages))
 	for i := range in.Messages {
 		v, err := in.Messages[i].value()
@@ -22,17 +22,19 @@ func (in *Input) context() (*exec.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	vars := map[string]any{
-		"messages": exec.AsValue(messages), "tools": tools, "documents": valueNone,
-		"add_generation_prompt": boolean(in.GenerationPrompt), "enable_thinking": boolean(in.Thinking),
-	}
+	s := &scope{vars: make([]variable, 0, scopeSearchMax)}
+	s.set("messages", exec.AsValue(messages))
+	s.set("tools", tools)
+	s.set("documents", valueNone)
+	s.set("add_generation_prompt", boolean(in.GenerationPrompt))
+	s.set("enable_thinking", boolean(in.Thinking))
 	if in.BOS != "" {
-		vars["bos_token"] = exec.AsValue(in.BOS)
+		s.set("bos_token", exec.AsValue(in.BOS))
 	}
 	if in.EOS != "" {
-		vars["eos_token"] = exec.AsValue(in.EOS)
+		s.set("eos_token", exec.AsValue(in.EOS))
 	}
-	return exec.NewContext(vars), nil
+	return s, nil
 }
 
 func toolsValue(raw []json.RawMessage) (*exec.Value, error) {

@@ -151,8 +151,8 @@ func (l *forLoop) execute(f *frame) error {
 		}
 		info.index = i
 		// A scope per round: what a round sets is gone in the next one.
-		inner.scope = f.scope.Inherit()
-		inner.scope.Set("loop", self)
+		inner.scope = f.scope.inside()
+		inner.scope.set("loop", self)
 		if err := l.assign(&inner, element); err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (l *forLoop) filtered(f *frame, items list) (list, error) {
 		if err := f.run.step(); err != nil {
 			return nil, err
 		}
-		inner.scope = f.scope.Inherit()
+		inner.scope = f.scope.inside()
 		if err := l.assign(&inner, element); err != nil {
 			return nil, err
 		}
@@ -193,7 +193,7 @@ func (l *forLoop) filtered(f *frame, items list) (list, error) {
 
 func (l *forLoop) assign(f *frame, element *exec.Value) error {
 	if len(l.names) == 1 {
-		f.scope.Set(l.names[0], element)
+		f.scope.set(l.names[0], element)
 		return nil
 	}
 	parts, ok := sequence(element)
@@ -201,7 +201,7 @@ func (l *forLoop) assign(f *frame, element *exec.Value) error {
 		return fmt.Errorf("for: %s does not come apart into %d names", typeName(element), len(l.names))
 	}
 	for i, name := range l.names {
-		f.scope.Set(name, parts[i])
+		f.scope.set(name, parts[i])
 	}
 	return nil
 }

@@ -14,8 +14,7 @@ import (
 // frame is where a statement runs: a scope and where its text goes.
 type frame struct {
 	run   *run
-	scope *exec.Context
-	eval  *exec.Evaluator // for filters of gonja
+	scope *scope
 	out   *[]byte
 }
 
@@ -346,7 +345,7 @@ func (b binder) target(node nodes.Expression) (func(f *frame, v *exec.Value) err
 	switch n := node.(type) {
 	case *nodes.Name:
 		return func(f *frame, v *exec.Value) error {
-			f.scope.Set(n.Name.Val, v)
+			f.scope.set(n.Name.Val, v)
 			return nil
 		}, nil
 	case *nodes.GetAttribute:
@@ -386,7 +385,7 @@ func (b binder) parseMacro(p, args *parser.Parser) (nodes.ControlStructure, erro
 	}
 	return &bound{name: "macro", at: at, do: func(f *frame) error {
 		m := &macro{name: name.Val, params: params, body: body, scope: f.scope}
-		f.scope.Set(name.Val, exec.AsValue(callable(m.call)))
+		f.scope.set(name.Val, exec.AsValue(callable(m.call)))
 		return nil
 	}}, nil
 }
@@ -441,9 +440,9 @@ func (b binder) parseWith(p, args *parser.Parser) (nodes.ControlStructure, error
 			return err
 		}
 		inner := *f
-		inner.scope = f.scope.Inherit()
+		inner.scope = f.scope.inside()
 		for i, name := range names {
-			inner.scope.Set(name, got[i])
+			inner.scope.set(name, got[i])
 		}
 		return inner.execute(body)
 	}}, nil

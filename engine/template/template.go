@@ -3,7 +3,7 @@
 // is byte-exact with what Python's transformers library gives for the same
 // template (jinja2 with trimmed blocks and json.dumps as tojson).
 //
-// gonja reads the template: its lexer and parser, its scopes, its library of
+// gonja reads the template: its lexer and parser, its library of
 // filters. What it would execute is bound to closures once, in New, because
 // gonja's own execution differs from Jinja where chat templates notice (and
 // takes four times as long: 41 us for the Qwen3.5 template and two messages
@@ -144,14 +144,11 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 			prompt, err = "", panicError(p)
 		}
 	}()
-	scope, err := in.context()
+	vars, err := in.variables()
 	if err != nil {
 		return "", err
 	}
-	f := &frame{run: r, scope: scope, out: &r.out}
-	f.eval = &exec.Evaluator{Config: evaluatorConfig, Environment: &exec.Environment{
-		Context: scope, Filters: filters, Tests: testSet,
-	}}
+	f := &frame{run: r, scope: vars, out: &r.out}
 	if err := f.execute(t.body); err != nil {
 		return "", renderError(err)
 	}
@@ -166,7 +163,11 @@ func panicError(p any) error {
 	return fmt.Errorf("chat template: %v", p)
 }
 
-var evaluatorConfig = config.New()
+// evaluator is what gonja's filters want to be given: the filters and tests
+// that theirs may look up by name, and no variables.
+var evaluator = &exec.Evaluator{Config: config.New(), Environment: &exec.Environment{
+	Context: exec.EmptyContext(), Filters: filters, Tests: testSet,
+}}
 
 func renderError(err error) error {
 	if raised, ok := errors.AsType[*Raised](err); ok {

@@ -30,19 +30,24 @@ var unprotect = strings.NewReplacer(escapedGuard, guard, escapedEscape, escape, 
 type specialSet struct {
 	names   []string         // in id order
 	ids     map[string]int32 // by name
-	edges   map[uint32]int32 // trie: node<<8 | byte -> node; node 0 is the root
-	ends    []int32          // id that ends at a node, -1 = none
-	inner   []bool           // the node has children
+	trie    []specialNode    // 0 is the root
 	first   [256]bool        // bytes that names begin with
 	oneByte int              // the only such byte, -1 when there are several or none
 	longest int              // bytes
 }
 
+// specialNode is a node of the trie of names. Children of a node are a list: most
+// have one or two.
+type specialNode struct {
+	id          int32 // of the name that ends here, -1 = none
+	child, next int32 // first child, next child of the same parent; 0 = none
+	byte        byte  // leads here from the parent
+}
+
 // build collects control and user-defined tokens. Of two with one name the
 // first stays.
 func (s *specialSet) build(tokens []string, kinds []uint8) error {
-	s.ids, s.edges = map[string]int32{}, map[uint32]int32{}
-	s.ends, s.inner = []int32{-1}, []bool{false}
+	s.ids, s.trie = map[string]int32{}, []specialNode{{id: -1}}
 	for id, name := range tokens {
 		if kinds[id] != typeControl && kinds[id] != typeUserDefined || name == "" {
 			continue
@@ -80,17 +85,24 @@ func (s *specialSet) addPath(name string, id int32) {
 	s.first[name[0]] = true
 	node := int32(0)
 	for i := range len(name) {
-		edge := uint32(node)<<8 | uint32(name[i])
-		child, ok := s.edges[edge]
-		if !ok {
-			child = int32(len(s.ends))
-			s.edges[edge] = child
-			s.ends, s.inner = append(s.ends, -1), append(s.inner, false)
-			s.inner[node] = true
+		child := s.step(node, name[i])
+		if child == 0 {
+			child = int32(len(s.trie))
+			s.trie = append(s.trie, specialNode{id: -1, next: s.trie[node].child, byte: name[i]})
+			s.trie[node].child = child
 		}
 		node = child
 	}
-	s.ends[node] = id
+	s.trie[node].id = id
+}
+
+// step returns the child of a node that a byte leads to, 0 when there is none.
+func (s *specialSet) step(node int32, b byte) int32 {
+	child := s.trie[node].child
+	for child != 0 && s.trie[child].byte != b {
+		child = s.trie[child].next
+	}
+	return child
 }
 
 // candidate returns the first offset from i on where a name may begin, -1 if none.
@@ -117,16 +129,14 @@ func (s *specialSet) candidate(text string, i int) int {
 func (s *specialSet) matchAt(text string) (id int32, length int, cut bool) {
 	node := int32(0)
 	for i := range len(text) {
-		child, ok := s.edges[uint32(node)<<8|uint32(text[i])]
-		if !ok {
+		if node = s.step(node, text[i]); node == 0 {
 			return id, length, false
 		}
-		node = child
-		if end := s.ends[node]; end >= 0 {
+		if end := s.trie[node].id; end >= 0 {
 			id, length = end, i+1
 		}
 	}
-	return id, length, s.inner[node]
+	return id, length, s.trie[node].child != 0
 }
 
 // guardedSingle reports whether text[:n] is one character with a guard after

@@ -11,7 +11,7 @@
 // template: the template's own special tokens count, those inside content must
 // not, so content is passed through Protect before it is rendered.
 //
-// A Tokenizer is immutable, but for a memo of fixed size that is written
+// A Tokenizer is immutable, but for memos of bounded size that are written
 // atomically, and safe for concurrent use. A Decoder belongs to one stream.
 package tokenizer
 
@@ -56,6 +56,7 @@ type Tokenizer struct {
 	bytes        [256]int32
 	pairs        pairTable
 	memo         memo
+	pieces       pieces
 	specials     specialSet
 	stops        []int32
 	bos          int32
@@ -78,6 +79,7 @@ func New(v Vocab) (*Tokenizer, error) {
 	t.kinds = kindsOf(v)
 	t.tokens = newTokenTable(v.Tokens, t.kinds)
 	t.memo = newMemo(len(v.Tokens))
+	t.pieces = newPieces()
 	if err := t.findBytes(); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,7 @@ func (t *Tokenizer) encodePiece(dst []int32, piece string) []int32 {
 			return append(dst, id)
 		}
 	}
-	return t.merge(dst, piece)
+	return t.mergeRemembered(dst, piece)
 }
 
 // isWhole reports whether the merges turn the text of token id into that one

@@ -158,6 +158,9 @@ func (a *answer) plain() {
 	}
 }
 
+// plainBytes is the room a plain answer starts with: its frame and a short text.
+const plainBytes = 768
+
 // answered writes the answer when its last event is there.
 func (a *answer) answered() bool {
 	if len(a.events) == 0 {
@@ -173,7 +176,7 @@ func (a *answer) answered() bool {
 			a.refuse(err)
 			return true
 		}
-		a.x.json(a.encoder.AppendMessage(nil, a.events))
+		a.x.json(a.encoder.AppendMessage(make([]byte, 0, plainBytes), a.events))
 		return true
 	}
 	return false

@@ -1,0 +1,72 @@
+package template
+
+import "github.com/nikolalohinski/gonja/v2/exec"
+
+// scope is the variables of one block; behind them are those of the block
+// around it. It belongs to one rendering.
+type scope struct {
+	around *scope // nil for the outermost
+	vars   []variable
+	few    [3]variable    // where vars begins: a loop's round has "loop" and its own name
+	at     map[string]int // finds in vars by name, once there are more than scopeSearchMax
+}
+
+type variable struct {
+	name string
+	val  *exec.Value
+}
+
+// scopeSearchMax is up to how many variables one is found by looking at each.
+const scopeSearchMax = 16
+
+// inside opens a scope within s.
+func (s *scope) inside() *scope {
+	inner := &scope{around: s}
+	inner.vars = inner.few[:0]
+	return inner
+}
+
+// get finds a variable, the innermost of its name; nil when there is none.
+func (s *scope) get(name string) *exec.Value {
+	for ; s != nil; s = s.around {
+		if i := s.find(name); i >= 0 {
+			return s.vars[i].val
+		}
+	}
+	return nil
+}
+
+// set makes or changes a variable of this scope, never of one around it.
+func (s *scope) set(name string, val *exec.Value) {
+	if i := s.find(name); i >= 0 {
+		s.vars[i].val = val
+		return
+	}
+	s.vars = append(s.vars, variable{name, val})
+	switch n := len(s.vars); {
+	case n <= scopeSearchMax:
+	case s.at != nil:
+		s.at[name] = n - 1
+	default:
+		s.at = make(map[string]int, 2*n)
+		for i := range s.vars {
+			s.at[s.vars[i].name] = i
+		}
+	}
+}
+
+// find returns where in vars a name is, -1 when it is not there.
+func (s *scope) find(name string) int {
+	if s.at != nil {
+		if i, ok := s.at[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range s.vars {
+		if s.vars[i].name == name {
+			return i
+		}
+	}
+	return -1
+}

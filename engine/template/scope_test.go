@@ -1,0 +1,42 @@
+package template
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nikolalohinski/gonja/v2/exec"
+)
+
+// TestScopeAgainstMaps drives nested scopes and plain maps, the oracle, over
+// the size at which a scope changes how it searches.
+func TestScopeAgainstMaps(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 4, scopeSearchMax, scopeSearchMax + 1, 3 * scopeSearchMax} {
+		outer := &scope{}
+		inner := outer.inside()
+		outerWant, innerWant := map[string]*exec.Value{}, map[string]*exec.Value{}
+		for i := range 2 * n { // every name twice: made, then changed
+			name := fmt.Sprint("v", i%max(n, 1))
+			v := exec.AsValue(i)
+			outer.set(name, v)
+			outerWant[name] = v
+			if i%3 == 0 {
+				w := exec.AsValue(-i)
+				inner.set(name, w)
+				innerWant[name] = w
+			}
+		}
+		for i := range n + 1 { // the last one is in neither
+			name := fmt.Sprint("v", i)
+			if got := outer.get(name); got != outerWant[name] {
+				t.Errorf("%d variables: outer %s is %v, want %v", n, name, got, outerWant[name])
+			}
+			want, ok := innerWant[name]
+			if !ok {
+				want = outerWant[name]
+			}
+			if got := inner.get(name); got != want {
+				t.Errorf("%d variables: inner %s is %v, want %v", n, name, got, want)
+			}
+		}
+	}
+}
