@@ -309,7 +309,11 @@ func (n *node) greet(out io.Writer) {
 	base := "http://" + n.public.Addr().String()
 	key, where := "$API_KEY", "the key of an account (corenode key create)"
 	if n.keyFile != "" {
-		key, where = "$(cat "+n.keyFile+")", n.keyFile
+		file := n.keyFile
+		if absolute, err := filepath.Abs(file); err == nil {
+			file = absolute // the line may be pasted anywhere
+		}
+		key, where = "$(cat '"+file+"')", n.keyFile
 	}
 	model := n.catalog.infos[len(n.catalog.infos)-1].ID
 	fmt.Fprintf(out, `corenode %s is ready
