@@ -5,7 +5,7 @@ import anthropic
 
 url, key = os.environ["BASE_URL"], os.environ["API_KEY"]
 client = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
-ask = dict(model="core-1.1", max_tokens=24, temperature=0, messages=[{"role": "user", "content": "Say hello."}])
+ask = dict(model="core-1.1", max_tokens=24, extra_body={"temperature": 0}, messages=[{"role": "user", "content": "Say hello."}])
 
 with client.messages.stream(**ask) as stream:
     kinds = {event.type for event in stream}
