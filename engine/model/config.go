@@ -196,7 +196,7 @@ func (k *keys) ffn(c *Config, a arch) {
 }
 
 // rope reads the position encoding. Scaling types other than linear change
-// the frequencies in ways that are not implemented: an error, not a guess.
+// the frequencies in ways that this forward pass does not know: an error, not a guess.
 func (k *keys) rope(c *Config) {
 	c.RopeDim = k.int("rope.dimension_count", c.HeadDim, 2, headDimMax)
 	if c.RopeDim%2 != 0 || c.RopeDim > c.HeadDim {
