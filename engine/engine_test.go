@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -432,4 +434,46 @@ func TestBOS(t *testing.T) {
 			t.Errorf("template %q: prompt %v, want token %d first and once", source, prompt, bos)
 		}
 	}
+}
+
+// TestStepperGivesItsMemoryBack: a step loop that is rebuilt after a failure
+// must not keep the old one's pages.
+func TestStepperGivesItsMemoryBack(t *testing.T) {
+	e, err := Open(options(CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for range 3 {
+		s, err := e.NewStepper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, a := submit(t, s, "a", ask(t, e, body))
+		runAll(t, s)
+		if a.finished != 1 || s.cache.BytesUsed() == 0 {
+			t.Fatalf("finished %d times on %d bytes", a.finished, s.cache.BytesUsed())
+		}
+		s.Close()
+		if used := s.cache.BytesUsed(); used != 0 {
+			t.Errorf("%d bytes are kept after Close", used)
+		}
+	}
+}
+
+// TestOpenWithoutRoomForPackedWeights: a folder that cannot be written costs
+// the next start its time, not this one its model.
+func TestOpenWithoutRoomForPackedWeights(t *testing.T) {
+	o := options(CPU)
+	o.PackDir = filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(o.PackDir, nil, 0o600); err != nil { // a file where the folder should be
+		t.Fatal(err)
+	}
+	e, s := open2(t, o)
+	if e.PackError() == nil {
+		t.Error("nobody says that nothing is kept")
+	}
+	_, a := submit(t, s, "a", ask(t, e, body))
+	runAll(t, s)
+	checkStream(t, a.events)
 }

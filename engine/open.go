@@ -220,6 +220,15 @@ func (e *Engine) BytesPerToken() int64 {
 	return max(1, e.memory.pageBytes/int64(e.options.Cache.PageTokens))
 }
 
+// PackError says why the repacked weights are not kept for the next start; nil
+// when they are, or need not be. The model is served all the same.
+func (e *Engine) PackError() error {
+	if m, ok := e.forwarder.(*model.Model); ok {
+		return m.SealError()
+	}
+	return nil
+}
+
 // FileContext is the context length that the model file says.
 func (e *Engine) FileContext() int { return e.fileContext }
 

@@ -192,11 +192,7 @@ func (c shadowCache) ReleaseState(slot int32) {
 
 func (c shadowCache) BytesUsed() int64 { return c.memory.BytesUsed() }
 
-func (c shadowCache) Close() {
-	if m, ok := c.memory.(interface{ Close() }); ok {
-		m.Close()
-	}
-}
+func (c shadowCache) Close() { c.memory.Close() }
 
 // mix is the finalizer of splitmix64 over a chained value.
 func mix(h, x uint64) uint64 {

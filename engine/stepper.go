@@ -387,8 +387,8 @@ func (s *Stepper) Abort(err *abi.Error) {
 
 // Close gives the cache's memory back. No job may be left.
 func (s *Stepper) Close() {
-	if c, ok := s.cache.(interface{ Close() }); ok {
-		c.Close()
+	if s.cache != nil { // Instant has none
+		s.cache.Close()
 	}
 }
 

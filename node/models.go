@@ -71,6 +71,9 @@ func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger) 
 		info := c.engines[id].Info()
 		log.Info("model loaded", "model", id, "engine", c.engines[id].Describe(),
 			"context_length", info.ContextLength, "ms", time.Since(started).Milliseconds())
+		if err := c.engines[id].PackError(); err != nil {
+			log.Warn("the repacked weights are not kept; the next start packs again", "model", id, "error", err.Error())
+		}
 		if want := cfg.Models[id].ContextLength; want == 0 && o.Path != "" && info.ContextLength < c.engines[id].FileContext() {
 			log.Warn("the context window is cut to what the kv memory holds; raise kv.memory_bytes for more",
 				"model", id, "context_length", info.ContextLength, "file", c.engines[id].FileContext())

@@ -99,6 +99,9 @@ type Cache interface {
 	ReleaseState(slot int32)
 	// BytesUsed is the memory taken so far.
 	BytesUsed() int64
+	// Close gives all memory back; the cache must not be used after it. Closing
+	// the backend closes its caches too.
+	Close()
 }
 
 // DeltaWeights are the small tensors of one Gated DeltaNet layer, float32 on the backend.

@@ -32,7 +32,12 @@ type Model struct {
 	layers []layer
 	act    activations
 	close  sync.Once
+	sealed error
 }
+
+// SealError says why the backend keeps no repacked weights for the next start,
+// such as a full disk; nil when it does. The model runs all the same.
+func (m *Model) SealError() error { return m.sealed }
 
 // layer is one transformer block. Exactly one of attention and delta is set, and
 // exactly one of dense and moe.
@@ -101,9 +106,7 @@ func Load(f *modelfile.File, b kernel.Backend) (*Model, error) {
 		return nil, fmt.Errorf("load model: %w", err)
 	}
 	if s, ok := b.(sealer); ok {
-		if err := s.Seal(); err != nil {
-			return nil, fmt.Errorf("load model: %w", err)
-		}
+		m.sealed = s.Seal()
 	}
 	m.grow(rowsAtStart)
 	return m, nil

@@ -24,7 +24,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/embed" // the SQLite build that the driver runs
 )
 
@@ -56,10 +55,6 @@ type Store struct {
 	read  *conn
 	now   func() time.Time // replaced by tests only
 }
-
-// Warm compiles SQLite, some 0.7 s of CPU that the first Open of a process
-// pays otherwise. Call it beside other slow work of a start; Open waits for it.
-func Warm() error { return sqlite3.Initialize() }
 
 // Open locks the data folder, creating it (0700) when absent, and brings its
 // database up to the schema of this binary.

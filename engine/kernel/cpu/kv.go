@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"corenode/engine/kernel"
 )
@@ -9,6 +10,7 @@ import (
 // cache implements kernel.Cache. Pages and state slots are taken when first
 // written; only the step loop touches the tables.
 type cache struct {
+	of     *Backend
 	cfg    kernel.CacheConfig
 	dim    int // HeadDim rounded up to kvTile
 	elem   int // bytes of a K or V element
@@ -45,7 +47,7 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	if c.LinearLayers > 0 && c.ConvKernel < 1 {
 		return nil, fmt.Errorf("new cache: convolution of %d taps", c.ConvKernel)
 	}
-	k := &cache{cfg: c, dim: roundUp(c.HeadDim, kvTile), elem: 2, pages: make([]block, c.Pages), slots: make([]slot, c.StateSlots)}
+	k := &cache{of: b, cfg: c, dim: roundUp(c.HeadDim, kvTile), elem: 2, pages: make([]block, c.Pages), slots: make([]slot, c.StateSlots)}
 	if c.KVFloat32 {
 		k.elem = 4
 	}
@@ -53,6 +55,12 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	k.layout.s = c.VHeads * c.StateDim * roundUp(c.StateDim, kvTile)
 	b.caches = append(b.caches, k)
 	return k, nil
+}
+
+// Close implements kernel.Cache.
+func (c *cache) Close() {
+	c.free()
+	c.of.caches = slices.DeleteFunc(c.of.caches, func(o *cache) bool { return o == c })
 }
 
 // free gives all memory back.

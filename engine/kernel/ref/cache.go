@@ -82,6 +82,9 @@ func (c *cache) CopyState(dst, src int32) {
 // ReleaseState implements kernel.Cache.
 func (c *cache) ReleaseState(slot int32) { delete(c.states, slot) }
 
+// Close implements kernel.Cache.
+func (c *cache) Close() { c.pages, c.states = nil, nil }
+
 // BytesUsed implements kernel.Cache.
 func (c *cache) BytesUsed() int64 {
 	var n int
