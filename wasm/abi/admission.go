@@ -1,0 +1,103 @@
+package abi
+
+import "encoding/binary"
+
+// AdmissionInput is the input of OpDecide: the facts of a request that passed
+// every check but the account's limits, and the host's counters at that time.
+type AdmissionInput struct {
+	At           int64 // Unix seconds
+	PromptTokens int64
+	OutputMax    int64
+	Stream       bool
+	Account      string
+	Key          string // the key's id, never the secret
+	Model        string
+	Protocol     string // "messages", "chat" or "responses"
+	Counters     Counters
+}
+
+// Counters are what the host counts. A limit of 0 is none.
+type Counters struct {
+	AccountRequests    int64 // of the account, running now
+	AccountRequestsMax int64
+	TokensRemaining    int64 // of the account's tokens per minute; may be negative
+	TokensPerMinute    int64
+	Available          Nano  // balance without open holds; meaningless with Unlimited
+	Unlimited          bool  // the account needs no money
+	NodeRequests       int64 // running or waiting on the node
+	NodeRequestsMax    int64
+}
+
+const decideTag = "decide/1"
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Append encodes in.
+func (in AdmissionInput) Append(dst []byte) []byte {
+	n := &in.Counters
+	dst = append(dst, decideTag...)
+	dst = appendInts(dst, in.At, in.PromptTokens, in.OutputMax, flag(in.Stream),
+		n.AccountRequests, n.AccountRequestsMax, n.TokensRemaining, n.TokensPerMinute,
+		int64(n.Available), flag(n.Unlimited), n.NodeRequests, n.NodeRequestsMax)
+	return append(appendText(appendText(appendText(dst, in.Account), in.Key), in.Model), in.Protocol...)
+}
+
+// ParseAdmissionInput decodes an AdmissionInput.
+func ParseAdmissionInput(b []byte) (in AdmissionInput, err error) {
+	c := cursor{b: b}
+	n := &in.Counters
+	c.tag(decideTag)
+	in.At, in.PromptTokens, in.OutputMax, in.Stream = c.i64(), c.i64(), c.i64(), c.i64() != 0
+	n.AccountRequests, n.AccountRequestsMax, n.TokensRemaining, n.TokensPerMinute = c.i64(), c.i64(), c.i64(), c.i64()
+	n.Available, n.Unlimited, n.NodeRequests, n.NodeRequestsMax = Nano(c.i64()), c.i64() != 0, c.i64(), c.i64()
+	in.Account, in.Key, in.Model = c.text(), c.text(), c.text()
+	in.Protocol = string(c.rest())
+	return in, c.err
+}
+
+// Verdict is what an admission policy says.
+type Verdict uint8
+
+const (
+	Allow Verdict = iota
+	Deny
+	Queue // admit it, with Priority among the requests that wait for the model
+)
+
+// Decision is the output of OpDecide. An allowed request must still pass the
+// account's own limits.
+type Decision struct {
+	Verdict  Verdict
+	Priority int8 // Queue: higher goes first; 0 is what requests without a policy have
+	// Kind of a denial: RateLimited, Overloaded, InsufficientBalance, InvalidRequest
+	// or ModelNotFound; any other becomes RateLimited.
+	Kind         Kind
+	RetryAfterMS uint32 // Deny: when to try again, 0 = not said
+	Msg          string // Deny: for the client
+}
+
+// Append encodes d.
+func (d Decision) Append(dst []byte) []byte {
+	dst = append(dst, byte(d.Verdict), byte(d.Priority))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(d.Kind))
+	dst = binary.LittleEndian.AppendUint32(dst, d.RetryAfterMS)
+	return append(dst, d.Msg...)
+}
+
+// ParseDecision decodes a Decision.
+func ParseDecision(b []byte) (d Decision, err error) {
+	c := cursor{b: b}
+	d.Verdict, d.Priority = Verdict(c.u8()), int8(c.u8())
+	d.Kind = Kind(c.u16())
+	d.RetryAfterMS = c.u32()
+	d.Msg = string(c.rest())
+	if d.Verdict > Queue || len(d.Msg) > RefusalBytesMax {
+		c.err = ErrMalformed
+	}
+	return d, c.err
+}

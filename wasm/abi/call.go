@@ -1,0 +1,113 @@
+package abi
+
+import "encoding/binary"
+
+// Version is what this host and this SDK speak, major<<16 | minor. A guest's
+// major must be the host's; its minor must not be above the host's.
+const Version = 1 << 16
+
+// A module of node-abi/1 exports, besides exactly one memory:
+//
+//	abi() i32                the version it was built for
+//	buf(n i32) i32           its input buffer with room for n bytes; the host writes there
+//	init(len i32) i64        takes the operator's configuration, a JSON object, once
+//	call(op i32, len i32) i64  one operation on the input in the buffer
+//
+// init and call return the place of one output frame, pointer<<32 | length; 0
+// is a fault. The frame stays untouched until the next call. A call is a pure
+// function of its input: there is no clock, no randomness and no state between
+// calls that an answer may depend on.
+
+// Op is an operation of call. Append only: guests know the numbers.
+type Op uint32
+
+const (
+	OpRequest  Op = 1  // translator: RequestInput -> Translated
+	OpEvents   Op = 2  // translator: EventsInput -> Written
+	OpResponse Op = 3  // translator: ResponseInput -> the body
+	OpError    Op = 4  // translator: ErrorInput -> the body, or the frames that end the stream
+	OpQuote    Op = 16 // billing: QuoteInput -> Quote
+	OpCharge   Op = 17 // billing: ChargeInput -> Charge
+	OpDecide   Op = 32 // admission: AdmissionInput -> Decision
+)
+
+var opNames = map[Op]string{
+	OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
+	OpQuote: "quote", OpCharge: "charge", OpDecide: "decide",
+}
+
+// String is the op's name in logs, metrics and golden vectors; "unknown" for others.
+func (o Op) String() string {
+	if name, ok := opNames[o]; ok {
+		return name
+	}
+	return "unknown"
+}
+
+// Status is the first byte of an output frame.
+type Status uint8
+
+const (
+	StatusOK      Status = 0 // the payload is the op's result
+	StatusError   Status = 1 // the payload is a Refusal: the client's fault, told to the client
+	StatusDecline Status = 2 // the module leaves this one to the built-in generation; no payload
+)
+
+// OutputHeader is the size of what stands before an output's payload: status
+// u8, zero u8, error kind u16, payload length u32, all little endian.
+const OutputHeader = 8
+
+// BeginOutput appends the header of an output frame; EndOutput completes it.
+func BeginOutput(dst []byte, s Status, k Kind) []byte {
+	dst = append(dst, byte(s), 0)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(k))
+	return append(dst, 0, 0, 0, 0)
+}
+
+// EndOutput sets the payload's length in the frame that begins at start.
+func EndOutput(frame []byte, start int) {
+	binary.LittleEndian.PutUint32(frame[start+4:], uint32(len(frame)-start-OutputHeader))
+}
+
+// Output is a decoded output frame. Payload aliases the frame.
+type Output struct {
+	Status  Status
+	Kind    Kind // of a Refusal
+	Payload []byte
+}
+
+// ParseOutput decodes one output frame, which is all of b.
+func ParseOutput(b []byte) (Output, error) {
+	if len(b) < OutputHeader || int64(binary.LittleEndian.Uint32(b[4:])) != int64(len(b)-OutputHeader) {
+		return Output{}, ErrMalformed
+	}
+	o := Output{Status: Status(b[0]), Kind: Kind(binary.LittleEndian.Uint16(b[2:])), Payload: b[OutputHeader:]}
+	if o.Status > StatusDecline || b[1] != 0 {
+		return Output{}, ErrMalformed
+	}
+	return o, nil
+}
+
+// Refusal is the payload of StatusError: what the client did wrong. The host
+// accepts no kind but InvalidRequest from a module, cuts Msg at
+// RefusalBytesMax and takes control characters out of it.
+type Refusal struct {
+	Param string // path of the offending field, may be empty
+	Msg   string
+}
+
+// RefusalBytesMax bounds a refusal's Param and Msg, each.
+const RefusalBytesMax = 2048
+
+// Append encodes r.
+func (r Refusal) Append(dst []byte) []byte {
+	return append(appendText(dst, r.Param), r.Msg...)
+}
+
+// ParseRefusal decodes a Refusal.
+func ParseRefusal(b []byte) (r Refusal, err error) {
+	c := cursor{b: b}
+	r.Param = c.text()
+	r.Msg = string(c.rest())
+	return r, c.err
+}

@@ -1,0 +1,156 @@
+package abi
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// An event frame is kind u8, block or stop u8, index u16, payload length u32,
+// payload. Texts in it are JSON-escaped already: they stand between quotes as
+// they are. The payload of a kind:
+//
+//	EventStart       usage: uncached, cache read, cache write, output, reasoning, i64 each
+//	EventBlockStart  of a tool use: length of the id u16, id, name; else empty
+//	EventDelta       text
+//	EventBlockStop   empty
+//	EventEnd         usage as above, then the stop sequence
+//
+// EventError has no frame: a failure is an OpError. A guest skips kinds it
+// does not know.
+const frameHeader = 8
+
+// Frame is one decoded event frame. Payload aliases what it was read from.
+type Frame struct {
+	Kind    EventKind
+	Block   BlockKind  // block start, delta, block stop
+	Stop    StopReason // end
+	Index   int
+	Payload []byte
+}
+
+// Frames is a sequence of event frames, read from the front.
+type Frames []byte
+
+// Next takes one frame off; false at the end and on a malformed rest.
+func (f *Frames) Next() (Frame, bool) {
+	b := *f
+	if len(b) < frameHeader {
+		return Frame{}, false
+	}
+	n := binary.LittleEndian.Uint32(b[4:])
+	if uint64(n) > uint64(len(b)-frameHeader) {
+		return Frame{}, false
+	}
+	end := frameHeader + int(n)
+	*f = b[end:]
+	return Frame{
+		Kind: EventKind(b[0]), Block: BlockKind(b[1]), Stop: StopReason(b[1]),
+		Index: int(binary.LittleEndian.Uint16(b[2:])), Payload: b[frameHeader:end:end],
+	}, true
+}
+
+// usageBytes is the size of a usage in a frame.
+const usageBytes = 5 * 8
+
+// Usage is the usage of a start or end frame; zero where there is none.
+func (f Frame) Usage() Usage {
+	if len(f.Payload) < usageBytes {
+		return Usage{}
+	}
+	at := func(i int) int64 { return int64(binary.LittleEndian.Uint64(f.Payload[8*i:])) }
+	return Usage{InputUncached: at(0), CacheRead: at(1), CacheWrite: at(2), Output: at(3), Reasoning: at(4)}
+}
+
+// StopSequence is the escaped stop sequence of an end frame.
+func (f Frame) StopSequence() []byte {
+	if len(f.Payload) < usageBytes {
+		return nil
+	}
+	return f.Payload[usageBytes:]
+}
+
+// Tool is the escaped id and name of a tool use's start frame.
+func (f Frame) Tool() (id, name []byte) {
+	if len(f.Payload) < 2 {
+		return nil, nil
+	}
+	n := int(binary.LittleEndian.Uint16(f.Payload))
+	if n > len(f.Payload)-2 {
+		return nil, nil
+	}
+	return f.Payload[2 : 2+n], f.Payload[2+n:]
+}
+
+// AppendFrame encodes one event. EventError is not among them.
+func AppendFrame(dst []byte, e *Event) []byte {
+	start := len(dst)
+	mark := byte(e.Block)
+	if e.Kind == EventEnd {
+		mark = byte(e.Stop)
+	}
+	dst = append(dst, byte(e.Kind), mark)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(e.Index))
+	dst = append(dst, 0, 0, 0, 0)
+	switch e.Kind {
+	case EventStart:
+		dst = appendUsage(dst, e.Usage)
+	case EventBlockStart:
+		if e.Block == BlockToolUse {
+			at := len(dst)
+			dst = AppendEscaped(append(dst, 0, 0), e.ID)
+			binary.LittleEndian.PutUint16(dst[at:], uint16(len(dst)-at-2))
+			dst = AppendEscaped(dst, e.Name)
+		}
+	case EventDelta:
+		dst = AppendEscaped(dst, e.Text)
+	case EventEnd:
+		dst = AppendEscaped(appendUsage(dst, e.Usage), e.StopSequence)
+	}
+	binary.LittleEndian.PutUint32(dst[start+4:], uint32(len(dst)-start-frameHeader))
+	return dst
+}
+
+func appendUsage(dst []byte, u Usage) []byte {
+	return appendInts(dst, u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendEscaped appends s as it stands between the quotes of a JSON string
+// (RFC 8259): only what must be escaped is. Bytes that are no UTF-8 become
+// U+FFFD.
+func AppendEscaped(dst []byte, s string) []byte {
+	clean := 0 // s[clean:i] needs no change
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				dst = append(append(dst, s[clean:i]...), "\uFFFD"...)
+				clean = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, s[clean:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		clean = i
+	}
+	return append(dst, s[clean:]...)
+}

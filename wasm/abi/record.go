@@ -1,0 +1,111 @@
+package abi
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// ErrMalformed means that bytes are not the record or frame they should be.
+var ErrMalformed = errors.New("malformed record")
+
+// Records are little endian. A text or a section is its length as u32 and its
+// bytes; the last one of a record may go without length, up to the end.
+
+func appendText(dst []byte, s string) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s)))
+	return append(dst, s...)
+}
+
+func appendSection(dst, s []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s)))
+	return append(dst, s...)
+}
+
+func appendInts(dst []byte, all ...int64) []byte {
+	for _, n := range all {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(n))
+	}
+	return dst
+}
+
+// cursor reads a record from its front. After the first malformed field it
+// yields zero values, and err says so.
+type cursor struct {
+	b   []byte
+	err error
+}
+
+// take returns the next n bytes, which alias the record, or nil.
+func (c *cursor) take(n int) []byte {
+	if c.err != nil || n < 0 || n > len(c.b) {
+		c.err = ErrMalformed
+		return nil
+	}
+	head := c.b[:n:n]
+	c.b = c.b[n:]
+	return head
+}
+
+func (c *cursor) u8() uint8 {
+	if b := c.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (c *cursor) u16() uint16 {
+	if b := c.take(2); b != nil {
+		return binary.LittleEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (c *cursor) u32() uint32 {
+	if b := c.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (c *cursor) i64() int64 {
+	if b := c.take(8); b != nil {
+		return int64(binary.LittleEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (c *cursor) section() []byte {
+	n := c.u32()
+	if c.err != nil || int64(n) > int64(len(c.b)) {
+		c.err = ErrMalformed
+		return nil
+	}
+	return c.take(int(n))
+}
+
+func (c *cursor) text() string { return string(c.section()) }
+
+// rest takes all that is left.
+func (c *cursor) rest() []byte {
+	if c.err != nil {
+		return nil
+	}
+	rest := c.b
+	c.b = nil
+	return rest
+}
+
+// end makes bytes that are left an error.
+func (c *cursor) end() error {
+	if c.err == nil && len(c.b) > 0 {
+		c.err = ErrMalformed
+	}
+	return c.err
+}
+
+// tag takes the eight bytes that name a record and its layout.
+func (c *cursor) tag(want string) {
+	if got := c.take(len(want)); c.err == nil && string(got) != want {
+		c.err = ErrMalformed
+	}
+}

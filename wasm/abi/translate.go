@@ -1,0 +1,192 @@
+package abi
+
+// Facts are what the host knows of a request and a translator may show. They
+// hold for every call of one request.
+type Facts struct {
+	ID      string // the request's own part of an id, [a-z0-9]; the guest adds a prefix such as "chatcmpl-"
+	Created int64  // when the request came, Unix seconds
+	Model   string // the model id that answers; empty in OpRequest
+	Stream  bool   // the answer is a stream; false in OpRequest
+}
+
+func (f Facts) append(dst []byte) []byte {
+	dst = appendInts(dst, f.Created)
+	stream := byte(0)
+	if f.Stream {
+		stream = 1
+	}
+	return appendText(appendText(append(dst, stream), f.ID), f.Model)
+}
+
+func (c *cursor) facts() (f Facts) {
+	f.Created = c.i64()
+	f.Stream = c.u8() != 0
+	f.ID = c.text()
+	f.Model = c.text()
+	return f
+}
+
+// RequestInput is the input of OpRequest: a body of the guest's protocol.
+type RequestInput struct {
+	Facts Facts
+	Body  []byte
+}
+
+// Append encodes in.
+func (in RequestInput) Append(dst []byte) []byte {
+	return append(in.Facts.append(dst), in.Body...)
+}
+
+// ParseRequestInput decodes a RequestInput, which aliases b.
+func ParseRequestInput(b []byte) (in RequestInput, err error) {
+	c := cursor{b: b}
+	in.Facts = c.facts()
+	in.Body = c.rest()
+	return in, c.err
+}
+
+// Translated is the output of OpRequest.
+type Translated struct {
+	// Body is a body of the messages protocol. The host parses it as if a client
+	// had sent it: model, stream and max_tokens are read from there. max_tokens
+	// may be absent; the fields min_p, presence_penalty, frequency_penalty and
+	// seed are honoured beside the protocol's own.
+	Body []byte
+	// Kept comes back with the calls that need it: what the answer must know of
+	// the request. At most KeptBytesMax.
+	Kept []byte
+}
+
+// KeptBytesMax bounds Translated.Kept, and StateBytesMax Written.State.
+const (
+	KeptBytesMax  = 1 << 20
+	StateBytesMax = 4 << 10
+)
+
+// Append encodes t.
+func (t Translated) Append(dst []byte) []byte {
+	return append(appendSection(dst, t.Kept), t.Body...)
+}
+
+// ParseTranslated decodes a Translated, which aliases b.
+func ParseTranslated(b []byte) (t Translated, err error) {
+	c := cursor{b: b}
+	t.Kept = c.section()
+	t.Body = c.rest()
+	if len(t.Kept) > KeptBytesMax {
+		c.err = ErrMalformed
+	}
+	return t, c.err
+}
+
+// EventsInput is the input of OpEvents: the next event group of a stream. How
+// a stream is cut into groups must not show in its bytes.
+type EventsInput struct {
+	Facts Facts
+	State []byte // what the previous group's call returned; empty at first
+	// Kept is Translated.Kept when the group holds an EventStart or an EventEnd, else empty.
+	Kept []byte
+	// History is the whole answer so far, this group included, one delta a block;
+	// given when the group holds an EventBlockStop or an EventEnd and the
+	// manifest asks for history, else empty.
+	History Frames
+	Events  Frames
+}
+
+// Append encodes in.
+func (in EventsInput) Append(dst []byte) []byte {
+	dst = appendSection(in.Facts.append(dst), in.State)
+	dst = appendSection(appendSection(dst, in.Kept), in.History)
+	return append(dst, in.Events...)
+}
+
+// ParseEventsInput decodes an EventsInput, which aliases b.
+func ParseEventsInput(b []byte) (in EventsInput, err error) {
+	c := cursor{b: b}
+	in.Facts = c.facts()
+	in.State = c.section()
+	in.Kept = c.section()
+	in.History = c.section()
+	in.Events = c.rest()
+	return in, c.err
+}
+
+// Written is the output of OpEvents.
+type Written struct {
+	State []byte // at most StateBytesMax
+	Bytes []byte // what goes to the client, whole SSE frames
+}
+
+// Append encodes w.
+func (w Written) Append(dst []byte) []byte {
+	return append(appendSection(dst, w.State), w.Bytes...)
+}
+
+// ParseWritten decodes a Written, which aliases b.
+func ParseWritten(b []byte) (w Written, err error) {
+	c := cursor{b: b}
+	w.State = c.section()
+	w.Bytes = c.rest()
+	if len(w.State) > StateBytesMax {
+		c.err = ErrMalformed
+	}
+	return w, c.err
+}
+
+// ResponseInput is the input of OpResponse: a whole answer that is not
+// streamed, from EventStart to EventEnd with one delta a block.
+type ResponseInput struct {
+	Facts  Facts
+	Kept   []byte
+	Events Frames
+}
+
+// Append encodes in.
+func (in ResponseInput) Append(dst []byte) []byte {
+	return append(appendSection(in.Facts.append(dst), in.Kept), in.Events...)
+}
+
+// ParseResponseInput decodes a ResponseInput, which aliases b.
+func ParseResponseInput(b []byte) (in ResponseInput, err error) {
+	c := cursor{b: b}
+	in.Facts = c.facts()
+	in.Kept = c.section()
+	in.Events = c.rest()
+	return in, c.err
+}
+
+// ErrorInput is the input of OpError. With Facts.Stream the stream has begun,
+// maybe with no event yet, and the output is the frames that end it as broken;
+// else it is the body of an error response. The host chooses the status.
+type ErrorInput struct {
+	Facts   Facts
+	State   []byte // as in EventsInput; empty when nothing was written
+	Kept    []byte // empty when the request was not translated
+	History Frames // the answer so far, if the manifest asks for history
+	Status  int    // HTTP status that goes with a body
+	Kind    Kind
+	Param   string // path of the offending field in the native body, or in the refusal
+	Msg     string // for the client, not escaped
+}
+
+// Append encodes in.
+func (in ErrorInput) Append(dst []byte) []byte {
+	dst = appendSection(in.Facts.append(dst), in.State)
+	dst = appendSection(appendSection(dst, in.Kept), in.History)
+	dst = append(dst, byte(in.Status), byte(in.Status>>8), byte(in.Kind), byte(in.Kind>>8))
+	return append(appendText(dst, in.Param), in.Msg...)
+}
+
+// ParseErrorInput decodes an ErrorInput; its byte slices alias b.
+func ParseErrorInput(b []byte) (in ErrorInput, err error) {
+	c := cursor{b: b}
+	in.Facts = c.facts()
+	in.State = c.section()
+	in.Kept = c.section()
+	in.History = c.section()
+	in.Status = int(c.u16())
+	in.Kind = Kind(c.u16())
+	in.Param = c.text()
+	in.Msg = string(c.rest())
+	return in, c.err
+}

@@ -1,0 +1,49 @@
+// Package sdk is what the author of a module imports: say what the module
+// does as one of Translator, Billing or Admission, and hand it to Serve.
+//
+//	func init() { sdk.Serve(sdk.BillingHandler(discount{})) }
+//	func main() {}
+//
+// Built with GOOS=wasip1 GOARCH=wasm and -buildmode=c-shared it is a module of
+// node-abi/1; built natively the same handler is an ordinary function, which is
+// how modules are tested and how the node carries the shipped ones as fallback.
+package sdk
+
+import "corenode/wasm/abi"
+
+// Handler is a module without its edges: it appends the output frame of one
+// operation to dst and keeps no reference to in. It is a pure function; a
+// handler that the node runs natively is called from many goroutines at once.
+type Handler func(op abi.Op, in, dst []byte) []byte
+
+// Translator turns requests of another protocol into the messages protocol,
+// and answers back. What it appends goes to dst.
+type Translator interface {
+	// Request translates a body. An error of kind InvalidRequest is told to the client.
+	Request(in abi.RequestInput) (abi.Translated, *abi.Error)
+	// Events appends the bytes of one event group to dst and the next state to state.
+	Events(dst, state []byte, in abi.EventsInput) (bytes, next []byte)
+	// Response appends the body of a whole answer.
+	Response(dst []byte, in abi.ResponseInput) []byte
+	// Error appends an error's body, or with in.Facts.Stream the frames that end
+	// a broken stream.
+	Error(dst []byte, in abi.ErrorInput) []byte
+}
+
+// Billing turns usage into money, in integers.
+type Billing interface {
+	Quote(in abi.QuoteInput) (abi.Quote, error)
+	Charge(in abi.ChargeInput) (abi.Charge, error)
+}
+
+// Admission decides whether a request may be served now.
+type Admission interface {
+	Decide(in abi.AdmissionInput) abi.Decision
+}
+
+// Configurable is implemented by modules that take the operator's
+// configuration, a JSON object; an error refuses the load and is shown. It is
+// called once, before every other operation.
+type Configurable interface {
+	Configure(config []byte) error
+}
