@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,23 +191,65 @@ func text(events []abi.Event) (s string) {
 	return s
 }
 
-// TestSameSeedSameTokensInAnyBatch samples at a temperature, alone and in company.
+// TestSameSeedSameTokensInAnyBatch samples at a temperature, alone, in company
+// of other requests, and with another seed.
 func TestSameSeedSameTokensInAnyBatch(t *testing.T) {
 	e, s := open2(t, options(CPU))
-	sampled := `{"model":"m","max_tokens":30,"temperature":1.5,"messages":[{"role":"user","content":"In the morning there were nine of them"}]}`
-	r := ask(t, e, sampled)
-	r.Sampling.Seed = 7
-	_, alone := submit(t, s, "a", r)
-	runAll(t, s)
-	_, again := submit(t, s, "b", r)
-	for i := range 5 {
-		other := ask(t, e, sampled)
-		other.Sampling.Seed = uint64(100 + i)
-		submit(t, s, "c", other)
+	sampled := func(more string) string {
+		return `{"model":"m","max_tokens":30,"temperature":1.5,` + more + `"messages":[{"role":"user","content":"In the morning there were nine of them"}]}`
 	}
-	runAll(t, s)
-	if text(alone.events) != text(again.events) {
-		t.Errorf("alone %q, in a batch %q", text(alone.events), text(again.events))
+	distinct := map[string]bool{}
+	for i, more := range []string{
+		`"seed":7,`, `"seed":8,`, `"seed":-7,`, `"seed":9223372036854775807,`, `"seed":7,"min_p":0.2,"top_k":0,"top_p":1,`,
+		`"seed":7,"presence_penalty":2,"frequency_penalty":1.5,`, `"seed":7,"frequency_penalty":-2,`, `"seed":7,"repetition_penalty":1.5,`,
+	} {
+		_, alone := submit(t, s, fmt.Sprint("alone", i), ask(t, e, sampled(more)))
+		runAll(t, s)
+		for n := range 3 { // some are decoding already
+			submit(t, s, fmt.Sprint("before", i, n), ask(t, e, sampled(``)))
+		}
+		s.Step(time.Now())
+		_, again := submit(t, s, fmt.Sprint("again", i), ask(t, e, sampled(more)))
+		_, twice := submit(t, s, fmt.Sprint("twice", i), ask(t, e, sampled(more)))
+		for n := range 2 {
+			submit(t, s, fmt.Sprint("after", i, n), ask(t, e, sampled(`"seed":7,"top_k":3,`)))
+		}
+		runAll(t, s)
+		if text(alone.events) != text(again.events) || text(alone.events) != text(twice.events) {
+			t.Errorf("%s alone %q, in a batch %q and %q", more, text(alone.events), text(again.events), text(twice.events))
+		}
+		distinct[text(alone.events)] = true
+	}
+	if len(distinct) < 7 { // two sets of parameters may agree by chance
+		t.Errorf("8 seeds and parameters gave only %d answers", len(distinct))
+	}
+	if a, b := ask(t, e, sampled(``)), ask(t, e, sampled(``)); a.Sampling.Seed == b.Sampling.Seed {
+		t.Errorf("two requests without seed got the same, %d", a.Sampling.Seed)
+	}
+}
+
+// TestSamplingParameters: what a request says replaces the model's defaults, one by one.
+func TestSamplingParameters(t *testing.T) {
+	o := options(Instant)
+	o.Defaults = sample.Params{Temperature: 0.7, TopP: 0.9, TopK: 20, MinP: 0.1, PresencePenalty: 1.5, RepetitionPenalty: 1.2}
+	e, _ := open2(t, o)
+	for more, want := range map[string]func(*sample.Params){
+		`"seed":1`:                          func(p *sample.Params) {},
+		`"seed":1,"temperature":0`:          func(p *sample.Params) { p.Temperature = 0 },
+		`"seed":1,"top_p":0.5`:              func(p *sample.Params) { p.TopP = 0.5 },
+		`"seed":1,"top_k":0`:                func(p *sample.Params) { p.TopK = 0 },
+		`"seed":1,"min_p":0`:                func(p *sample.Params) { p.MinP = 0 },
+		`"seed":1,"presence_penalty":-2`:    func(p *sample.Params) { p.PresencePenalty = -2 },
+		`"seed":1,"frequency_penalty":0.25`: func(p *sample.Params) { p.FrequencyPenalty = 0.25 },
+		`"seed":1,"repetition_penalty":1`:   func(p *sample.Params) { p.RepetitionPenalty = 1 },
+		`"seed":-1`:                         func(p *sample.Params) { p.Seed = math.MaxUint64 },
+	} {
+		p := o.Defaults
+		p.Seed = 1
+		want(&p)
+		if got := ask(t, e, `{"model":"m","max_tokens":5,`+more+`,"messages":[{"role":"user","content":"x"}]}`).Sampling; got != p {
+			t.Errorf("%s: %+v, want %+v", more, got, p)
+		}
 	}
 }
 
@@ -304,6 +349,34 @@ func TestQueueTimeout(t *testing.T) {
 	}
 }
 
+// TestPriorityReachesTheQueue: of the jobs that wait for the only slot, the one
+// with the highest priority is the next.
+func TestPriorityReachesTheQueue(t *testing.T) {
+	o := options(Instant)
+	o.Batch.SequencesMax = 1
+	e, s := open2(t, o)
+	r := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`)
+	var order []string
+	add := func(id string, priority int8) {
+		j := &Job{ID: id, Account: "a", Priority: priority, Request: r, Output: NewOutput(100)}
+		j.Finished = func(Result) { order = append(order, j.ID) }
+		if err := s.Submit(j, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("running", -100)
+	s.Step(time.Now())
+	add("low", -3)
+	add("usual", 0)
+	add("high", 3)
+	add("usual too", 0)
+	add("highest", 127)
+	runAll(t, s)
+	if want := []string{"running", "highest", "high", "usual", "usual too", "low"}; !slices.Equal(order, want) {
+		t.Errorf("ended in the order %q, want %q", order, want)
+	}
+}
+
 // TestCountIsWhatRequestsReport compares counting with the prompt.
 func TestCountIsWhatRequestsReport(t *testing.T) {
 	e, _ := open2(t, options(Instant))
@@ -365,14 +438,81 @@ func replaceQuoted(s, letter, text string) string {
 	return out
 }
 
+// TestContextWindow: what a request may produce, asked for and by default.
 func TestContextWindow(t *testing.T) {
-	e, _ := open2(t, options(Instant))
-	q, err := messages.Parse([]byte(`{"model":"m","stream":true,"max_tokens":32768,"messages":[{"role":"user","content":"x"}]}`))
-	if err != nil {
-		t.Fatal(err)
+	o := options(Instant)
+	o.Info.ContextLength = 40000
+	wide, _ := open2(t, o)
+	o.Info.ContextLength, o.Info.OutputMax = 1000, 900
+	small, _ := open2(t, o)
+	question := func(n int) string { return strings.Repeat("dog ", n) }
+	prompt := func(e *Engine, n int) int {
+		return len(ask(t, e, maxTokensBody(`"max_tokens":1,`, question(n))).Prompt)
 	}
-	if _, err := e.Prepare(q); abi.KindOf(err) != abi.InvalidRequest {
-		t.Errorf("prompt plus max_tokens over the window: %v", err)
+	for _, c := range []struct {
+		name, max string
+		e         *Engine
+		words     int
+		want      int // 0 for a refusal
+		param     string
+		says      []int // numbers in its message
+	}{
+		{"default", ``, wide, 3, outputDefault, "", nil},
+		{"default, streamed", `"stream":true,`, wide, 3, outputDefault, "", nil},
+		{"default, what the model gives", ``, small, 3, 900, "", nil},
+		{"default, what fits", ``, small, 300, 1000 - prompt(small, 300), "", nil},
+		{"asked", `"max_tokens":17,`, small, 3, 17, "", nil},
+		{"asked, fits exactly", fmt.Sprintf(`"max_tokens":%d,`, 1000-prompt(small, 300)), small, 300, 1000 - prompt(small, 300), "", nil},
+		{"asked, one too many", fmt.Sprintf(`"max_tokens":%d,`, 1001-prompt(small, 300)), small, 300, 0, "max_tokens", []int{prompt(small, 300), 1001 - prompt(small, 300), 1000}},
+		{"asked, over the model's", `"max_tokens":901,`, small, 3, 0, "max_tokens", []int{901, 900}},
+		{"no room", ``, small, 3000, 0, "messages", []int{1000}},
+	} {
+		q, err := messages.ParseTranslated([]byte(maxTokensBody(c.max, question(c.words))))
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		r, err := c.e.Prepare(q)
+		switch {
+		case c.want > 0 && (err != nil || r.MaxTokens != c.want):
+			t.Errorf("%s: %v, want %d tokens of output", c.name, err, c.want)
+		case c.want == 0:
+			refused, ok := errors.AsType[*abi.Error](err)
+			if !ok || refused.Kind != abi.InvalidRequest || refused.Param != c.param {
+				t.Fatalf("%s: %v, want a refusal of %s", c.name, err, c.param)
+			}
+			if c.param == "messages" {
+				n, _ := c.e.Count(q)
+				c.says = append(c.says, n)
+			}
+			for _, n := range c.says {
+				if !strings.Contains(refused.Msg, fmt.Sprint(n)) {
+					t.Errorf("%s: %q does not say %d", c.name, refused.Msg, n)
+				}
+			}
+		}
+	}
+}
+
+func maxTokensBody(max, question string) string {
+	return `{"model":"m",` + max + `"messages":[{"role":"user","content":"` + question + `"}]}`
+}
+
+// TestPromptThatFillsTheWindow has all sizes around it.
+func TestPromptThatFillsTheWindow(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	for window := 60; window < 120; window++ {
+		e.info.ContextLength, e.info.OutputMax = window, window
+		for words := range 120 {
+			q, err := messages.ParseTranslated([]byte(maxTokensBody("", strings.Repeat("dog ", words))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, _ := e.Count(q)
+			r, err := e.Prepare(q)
+			if (err == nil) != (n < window) || err == nil && r.MaxTokens != window-n {
+				t.Fatalf("a prompt of %d in a window of %d: %v", n, window, err)
+			}
+		}
 	}
 }
 

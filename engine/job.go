@@ -18,6 +18,9 @@ type Job struct {
 	ID      string // request id
 	Account string // account id; prefixes are never shared between accounts
 	Request *Request
+	// Priority orders the jobs that wait for a slot, higher first; 0 is the usual
+	// one. A level is worth ten seconds of waiting, so none waits for ever.
+	Priority int8
 	// Pin asks for a Handle on the computed prefix when the job ends.
 	Pin bool
 	// Output receives the events. The step loop never waits for it.

@@ -34,21 +34,39 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(prompt)+q.MaxTokens > e.info.ContextLength {
-		return nil, invalidf("max_tokens", "the prompt has %d tokens and max_tokens is %d: together more than the context window of %d",
-			len(prompt), q.MaxTokens, e.info.ContextLength)
-	}
-	if q.MaxTokens > e.info.OutputMax {
-		return nil, invalidf("max_tokens", "%d is over %d, the most this model produces", q.MaxTokens, e.info.OutputMax)
+	most, err := e.outputMax(len(prompt), q.MaxTokens)
+	if err != nil {
+		return nil, err
 	}
 	return &Request{
-		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: q.MaxTokens, Sampling: params,
+		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params,
 		Parse: parse.Options{
 			Thinking: thinking, Tools: offered(q), Stops: q.StopSequences,
 			SingleCall: q.ToolChoice.DisableParallel, NewID: newToolID,
 		},
 		Snapshots: e.snapshots(prompt), Conversation: conversation(q),
 	}, nil
+}
+
+// outputDefault is the most tokens of an answer to a request that does not say.
+const outputDefault = 32768
+
+// outputMax is the most tokens of the answer to a prompt: what was asked for,
+// which must fit, or with 0 up to outputDefault of what fits.
+func (e *Engine) outputMax(prompt, asked int) (int, error) {
+	window := e.info.ContextLength
+	switch {
+	case asked == 0 && prompt >= window:
+		return 0, invalidf("messages", "the prompt has %d tokens: no room for an answer in the context window of %d", prompt, window)
+	case asked == 0:
+		return min(outputDefault, e.info.OutputMax, window-prompt), nil
+	case prompt+asked > window:
+		return 0, invalidf("max_tokens", "the prompt has %d tokens and max_tokens is %d: together more than the context window of %d",
+			prompt, asked, window)
+	case asked > e.info.OutputMax:
+		return 0, invalidf("max_tokens", "%d is over %d, the most this model produces", asked, e.info.OutputMax)
+	}
+	return asked, nil
 }
 
 // Count returns the number of prompt tokens of a body, the number that a
@@ -102,17 +120,11 @@ func (e *Engine) input(q *messages.Request) (in template.Input, begun *messages.
 			in.Tools = append(in.Tools, e.toolObject(t))
 		}
 	}
-	msgs := q.Messages
-	system := []string{}
-	if q.System != "" {
-		system = append(system, q.System)
-	}
-	for len(msgs) > 0 && msgs[0].Role == "system" {
-		system = append(system, blockTexts(msgs[0].Blocks))
-		msgs = msgs[1:]
-	}
-	if len(system) > 0 {
-		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(strings.Join(system, "\n"))})
+	system, msgs := opening(q)
+	msgs = mergeTurns(msgs)
+	in.Messages = make([]template.Message, 0, len(msgs)+1)
+	if system != "" {
+		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(system)})
 	}
 	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
 		begun = &msgs[last]
@@ -168,7 +180,12 @@ func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, 
 	if m.Role == "assistant" {
 		return append(dst, e.assistant(m))
 	}
-	results := slices.DeleteFunc(slices.Clone(m.Blocks), func(b messages.Block) bool { return b.Type != messages.ToolResult })
+	var results []messages.Block
+	for _, b := range m.Blocks {
+		if isResult(b) {
+			results = append(results, b)
+		}
+	}
 	if i > 0 && len(results) > 1 {
 		rank := callRanks(msgs[i-1])
 		slices.SortStableFunc(results, func(a, b messages.Block) int { return rank(a.ID) - rank(b.ID) })
@@ -264,22 +281,33 @@ func offered(q *messages.Request) (tools []parse.Tool) {
 	return tools
 }
 
-// sampling is the model's defaults with what the request says.
+// sampling is the model's defaults with what the request says. A request with
+// a seed draws from that and the number of tokens produced so far alone.
 func (e *Engine) sampling(q *messages.Request) (sample.Params, error) {
 	p := e.defaults
-	if q.Temperature != nil {
-		p.Temperature = float32(*q.Temperature)
+	s := &q.Sampling
+	set := func(to *float32, v *float64) {
+		if v != nil {
+			*to = float32(*v)
+		}
 	}
-	if q.TopP != nil {
-		p.TopP = float32(*q.TopP)
-	}
-	if q.TopK != nil {
-		p.TopK = *q.TopK
+	set(&p.Temperature, s.Temperature)
+	set(&p.TopP, s.TopP)
+	set(&p.MinP, s.MinP)
+	set(&p.PresencePenalty, s.PresencePenalty)
+	set(&p.FrequencyPenalty, s.FrequencyPenalty)
+	set(&p.RepetitionPenalty, s.RepetitionPenalty)
+	if s.TopK != nil {
+		p.TopK = *s.TopK
 	}
 	if err := p.Validate(); err != nil {
 		return p, invalidf("", "%v", err)
 	}
-	p.Seed = newSeed()
+	if s.Seed != nil {
+		p.Seed = uint64(*s.Seed)
+	} else {
+		p.Seed = newSeed()
+	}
 	return p, nil
 }
 
@@ -325,13 +353,14 @@ func (e *Engine) turns(prompt []int32) (at []int) {
 func conversation(q *messages.Request) [32]byte {
 	b := make([]byte, 0, 1024) // on the stack; larger ones move to the heap
 	write := func(s string) { b = append(append(b, s...), 0) }
-	write(q.System)
+	system, msgs := opening(q)
+	write(system)
 	for _, t := range q.Tools {
 		write(t.Name)
 		write(t.Description)
 		b = append(append(b, t.Schema...), 0)
 	}
-	for _, m := range q.Messages {
+	for _, m := range msgs {
 		if m.Role == "user" {
 			write(blockTexts(m.Blocks))
 			break

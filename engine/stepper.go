@@ -53,12 +53,11 @@ type run struct {
 	parser  *parse.Parser
 	events  []abi.Event // scratch of one token's events
 
-	produced  int
-	reasoning int
-	first     time.Time // of the first token, zero before it
-	last      time.Time // of the latest token
-	stalled   time.Time // since when the reader is behind, zero while it keeps up
-	paused    bool
+	produced int
+	first    time.Time // of the first token, zero before it
+	last     time.Time // of the latest token
+	stalled  time.Time // since when the reader is behind, zero while it keeps up
+	paused   bool
 }
 
 // Stepper is the single owner of one model's KV memory, prefix cache and
@@ -114,7 +113,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 		job: j, sampler: sample.New(q.Sampling, s.mask),
 		decoder: s.engine.tokenizer.NewDecoder(), parser: parse.New(q.Parse),
 		seq: sched.Sequence{
-			Namespace: j.Account + "\x00" + q.Model, Account: j.Account,
+			Namespace: j.Account + "\x00" + q.Model, Account: j.Account, Priority: j.Priority,
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),
 			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
 		},
@@ -269,9 +268,7 @@ func (s *Stepper) token(r *run, token int32, now time.Time) {
 		s.engine.observer().Gap(now.Sub(r.last))
 	}
 	r.last = now
-	if r.parser.InThinking() {
-		r.reasoning++
-	}
+	r.parser.Count()
 	r.events = r.events[:0]
 	if slices.Contains(s.stops, token) {
 		s.complete(r, false, now)
@@ -322,7 +319,7 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 // usage is that of a complete answer.
 func (r *run) usage() abi.Usage {
 	return abi.Usage{InputUncached: int64(r.seq.Prompt - r.seq.Cached), CacheRead: int64(r.seq.Cached),
-		Output: int64(r.produced), Reasoning: int64(r.reasoning)}
+		Output: int64(r.produced), Reasoning: int64(r.parser.Thoughts())}
 }
 
 // observed is the usage of a job that ends early: nothing in the queue, the

@@ -96,7 +96,7 @@ func newStorm(t *testing.T, model string, seed uint64) *storm {
 func (st *storm) submit() {
 	j := &stormJob{idle: st.rng.IntN(6) == 0}
 	j.Job = &Job{ID: "r", Account: fmt.Sprint(st.rng.IntN(3)), Request: st.prompts[st.rng.IntN(len(st.prompts))],
-		Pin: st.rng.IntN(2) == 0, Output: NewOutput(2 + st.rng.IntN(20))}
+		Pin: st.rng.IntN(2) == 0, Priority: int8(st.rng.IntN(3) - 1), Output: NewOutput(2 + st.rng.IntN(20))}
 	j.Finished = func(r Result) {
 		j.finished++
 		j.result = r
@@ -250,7 +250,7 @@ func (st *storm) checkTokens(j *stormJob, tr *trace) {
 		hash = mix(hash, uint64(id)+1)
 	}
 	produced := len(q.Tokens) - q.Prompt + 1 // the last one is not appended
-	if u := j.result.Usage; u.Output != int64(produced) || produced > j.Request.MaxTokens ||
+	if u := j.result.Usage; u.Output != int64(produced) || u.Reasoning > u.Output || produced > j.Request.MaxTokens ||
 		j.result.Stop == abi.StopMaxTokens && produced != j.Request.MaxTokens {
 		st.Fatalf("%d tokens produced of at most %d, billed %+v, stop %v", produced, j.Request.MaxTokens, u, j.result.Stop)
 	}

@@ -23,12 +23,10 @@ type Request struct {
 	Model         string
 	System        string // the system text blocks, one per line
 	Messages      []Message
-	MaxTokens     int // 0 when absent, which only counting accepts
+	MaxTokens     int // 0 when absent, which Parse does not accept
 	Stream        bool
 	StopSequences []string
-	Temperature   *float64
-	TopP          *float64
-	TopK          *int
+	Sampling      Sampling
 	Tools         []Tool // the caller's function tools; server-side ones are skipped
 	ToolChoice    ToolChoice
 	Thinking      bool // on unless disabled

@@ -3,9 +3,9 @@ package messages
 import (
 	"bytes"
 	"io"
-	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,30 +17,39 @@ import (
 // InvalidRequest that names the field and the bound.
 func Parse(body []byte) (*Request, error) {
 	q, err := parse(body)
+	switch {
+	case err != nil:
+	case q.MaxTokens == 0:
+		err = invalid("max_tokens", "field required, a positive integer")
+	default:
+		err = checkMaxTokens(q)
+	}
+	return result(q, err)
+}
+
+// ParseTranslated reads a body that a translator made of another protocol's:
+// as Parse, but max_tokens may be absent.
+func ParseTranslated(body []byte) (*Request, error) {
+	q, err := parse(body)
 	if err == nil {
 		err = checkMaxTokens(q)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return result(q, err)
 }
 
 // ParseCount reads a body of POST /v1/messages/count_tokens: the same body,
-// max_tokens optional.
-func ParseCount(body []byte) (*Request, error) {
-	q, err := parse(body)
-	if err != nil {
+// max_tokens optional and without its bound.
+func ParseCount(body []byte) (*Request, error) { return result(parse(body)) }
+
+func result(q *Request, err *abi.Error) (*Request, error) {
+	if err != nil { // not as it is: a nil *abi.Error is no nil error
 		return nil, err
 	}
 	return q, nil
 }
 
 func checkMaxTokens(q *Request) *abi.Error {
-	switch {
-	case q.MaxTokens == 0:
-		return invalid("max_tokens", "field required, a positive integer")
-	case !q.Stream && q.MaxTokens > NonStreamingMax:
+	if !q.Stream && q.MaxTokens > NonStreamingMax {
 		return invalid("max_tokens", "%d is over %d, the most without streaming; set \"stream\": true for longer answers",
 			q.MaxTokens, NonStreamingMax)
 	}
@@ -118,24 +127,18 @@ func (r *reader) field(q *Request, name string) {
 		q.Stream = r.bool()
 	case "stop_sequences":
 		q.StopSequences = r.stops()
-	case "temperature":
-		q.Temperature = r.bounded(name, 0, math.MaxFloat32)
-	case "top_p":
-		q.TopP = r.bounded(name, 0, 1)
-	case "top_k":
-		k := r.integer()
-		if r.err == nil && k < 0 {
-			r.fail(invalid(name, "%d is under 0", k))
-		}
-		q.TopK = &k
 	case "tools":
 		q.Tools = r.tools()
 	case "tool_choice":
 		q.ToolChoice = r.toolChoice()
 	case "thinking":
 		q.Thinking = r.thinking()
+	case "response_format":
+		r.responseFormat()
 	default:
-		r.skip()
+		if !r.sampling(&q.Sampling, name) {
+			r.skip()
+		}
 	}
 }
 
@@ -144,12 +147,20 @@ func neutral(values ...string) func(string) bool {
 	return func(v string) bool { return v == "null" || slices.Contains(values, v) }
 }
 
+// neutralNumber is neutral for a number, however it is written.
+func neutralNumber(want float64) func(string) bool {
+	return func(v string) bool {
+		f, err := strconv.ParseFloat(v, 64)
+		return v == "null" || err == nil && f == want
+	}
+}
+
 // refused are the known fields that would change the answer and cannot be
 // honoured, each with the test for a value that asks for nothing.
 var refused = map[string]func(string) bool{
-	"n":                  neutral("1"),
+	"n":                  neutralNumber(1),
 	"logprobs":           neutral("false"),
-	"top_logprobs":       neutral("0"),
+	"top_logprobs":       neutralNumber(0),
 	"logit_bias":         neutral("{}"),
 	"audio":              neutral(),
 	"modalities":         neutral("[]", `["text"]`),
@@ -157,14 +168,6 @@ var refused = map[string]func(string) bool{
 	"web_search_options": neutral(),
 	"mcp_servers":        neutral("[]"),
 	"container":          neutral(),
-}
-
-func (r *reader) bounded(name string, min, max float64) *float64 {
-	f := r.number()
-	if r.err == nil && (f < min || f > max) {
-		r.fail(invalid(name, "%g is not between %g and %g", f, min, max))
-	}
-	return &f
 }
 
 func (r *reader) stops() (stops []string) {
@@ -218,11 +221,31 @@ func (r *reader) toolChoice() ToolChoice {
 	switch c.Mode {
 	case "auto", "none":
 	case "any", "tool":
-		r.fail(invalid("tool_choice.type", "%q needs decoding constrained to the tool's schema, which this version does not have; use \"auto\" or \"none\"", c.Mode))
+		r.fail(invalid("tool_choice.type", "%q is not supported yet: a forced call needs decoding constrained to the tool's schema; use \"auto\" or \"none\"", c.Mode))
 	default:
 		r.fail(invalid("tool_choice.type", "%q is not one of auto, any, tool, none", c.Mode))
 	}
 	return c
+}
+
+// responseFormat accepts plain text, the only format without constraint. The
+// protocol has no such field; other protocols do, and whoever sends it means it.
+func (r *reader) responseFormat() {
+	kind := ""
+	r.object(func(name string) {
+		if name == "type" {
+			kind = r.string()
+		} else {
+			r.skip()
+		}
+	})
+	switch {
+	case r.err != nil || kind == "text":
+	case kind == "json_object" || kind == "json_schema":
+		r.fail(invalid("response_format.type", "%q is not supported yet: it needs decoding constrained to JSON; use \"text\"", kind))
+	default:
+		r.fail(invalid("response_format.type", "%q is not one of text, json_object, json_schema", kind))
+	}
 }
 
 // serverTools are the type prefixes of tools that would run on the service's

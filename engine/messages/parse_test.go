@@ -2,6 +2,8 @@ package messages
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -24,12 +26,21 @@ func TestParseAccepts(t *testing.T) {
 		{"thinking off", `{` + hello + `,"thinking":{"type":"disabled"}}`, func(q *Request) bool { return !q.Thinking }},
 		{"thinking adaptive", `{` + hello + `,"thinking":{"type":"adaptive","display":"omitted"}}`, func(q *Request) bool { return q.Thinking }},
 		{"budget ignored", `{` + hello + `,"thinking":{"budget_tokens":-4,"type":"enabled"}}`, func(q *Request) bool { return q.Thinking }},
-		{"null optionals", `{` + hello + `,"thinking":null,"stream":null,"tools":null,"top_p":null,"system":null}`, func(q *Request) bool { return q.Thinking && q.TopP == nil }},
+		{"null optionals", `{` + hello + `,"thinking":null,"stream":null,"tools":null,"top_p":null,"system":null}`, func(q *Request) bool { return q.Thinking && q.Sampling == Sampling{} }},
 		{"unknown fields", `{` + hello + `,"context_management":{"edits":[]},"output_config":{},"foo":[1,{"a":2}],"service_tier":"auto","metadata":{"user_id":"u"}}`, func(q *Request) bool { return true }},
 		{"neutral values", `{` + hello + `,"n":1,"logprobs":false,"logit_bias":{},"mcp_servers":[],"container":null,"modalities":["text"]}`, func(q *Request) bool { return true }},
 		{"sampling", `{` + hello + `,"temperature":3.5,"top_p":0.5,"top_k":7,"stop_sequences":["a","b"]}`, func(q *Request) bool {
-			return *q.Temperature == 3.5 && *q.TopP == 0.5 && *q.TopK == 7 && len(q.StopSequences) == 2
+			return *q.Sampling.Temperature == 3.5 && *q.Sampling.TopP == 0.5 && *q.Sampling.TopK == 7 && len(q.StopSequences) == 2
 		}},
+		{"penalties", `{` + hello + `,"min_p":0.05,"presence_penalty":-2,"frequency_penalty":2,"repetition_penalty":1.1,"seed":-9223372036854775808}`, func(q *Request) bool {
+			s := q.Sampling
+			return *s.MinP == 0.05 && *s.PresencePenalty == -2 && *s.FrequencyPenalty == 2 && *s.RepetitionPenalty == 1.1 && *s.Seed == math.MinInt64
+		}},
+		{"largest seed", `{` + hello + `,"seed":9223372036854775807}`, func(q *Request) bool { return *q.Sampling.Seed == math.MaxInt64 }},
+		{"odd seed beyond float64", `{` + hello + `,"seed":9007199254740993}`, func(q *Request) bool { return *q.Sampling.Seed == 9007199254740993 }},
+		{"seed as float", `{` + hello + `,"seed":1e3}`, func(q *Request) bool { return *q.Sampling.Seed == 1000 }},
+		{"null sampling", `{` + hello + `,"seed":null,"min_p":null,"presence_penalty":null,"frequency_penalty":null,"repetition_penalty":null}`, func(q *Request) bool { return q.Sampling == Sampling{} }},
+		{"response format text", `{` + hello + `,"response_format":{"x":1,"type":"text"}}`, func(q *Request) bool { return true }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
 		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" }},
 		{"tool round", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
@@ -108,7 +119,18 @@ func TestParseRefuses(t *testing.T) {
 		{"stop empty", `{` + hello + `,"stop_sequences":["a",""]}`, "stop_sequences.1", "empty"},
 		{"stop type", `{` + hello + `,"stop_sequences":"a"}`, "stop_sequences", "array"},
 		{"thinking type", `{` + hello + `,"thinking":{"type":"maybe"}}`, "thinking.type", "maybe"},
-		{"any", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice.type", "constrained"},
+		{"min_p", `{` + hello + `,"min_p":1.01}`, "min_p", "between 0 and 1"},
+		{"presence_penalty", `{` + hello + `,"presence_penalty":2.5}`, "presence_penalty", "between -2 and 2"},
+		{"frequency_penalty", `{` + hello + `,"frequency_penalty":-2.5}`, "frequency_penalty", "between -2 and 2"},
+		{"frequency_penalty type", `{` + hello + `,"frequency_penalty":"1"}`, "frequency_penalty", "number"},
+		{"repetition_penalty", `{` + hello + `,"repetition_penalty":-1}`, "repetition_penalty", "between 0 and 100"},
+		{"seed fraction", `{` + hello + `,"seed":1.5}`, "seed", "integer"},
+		{"seed range", `{` + hello + `,"seed":9223372036854775808}`, "seed", "64 bits"},
+		{"seed type", `{` + hello + `,"seed":"7"}`, "seed", "integer"},
+		{"json object", `{` + hello + `,"response_format":{"type":"json_object"}}`, "response_format.type", "not supported yet"},
+		{"json schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{}}}`, "response_format.type", "constrained"},
+		{"response format", `{` + hello + `,"response_format":{}}`, "response_format.type", "not one of"},
+		{"any", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice.type", "not supported yet"},
 		{"tool", `{` + hello + `,"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice.type", "constrained"},
 		{"tool without schema", `{` + hello + `,"tools":[{"name":"f"}]}`, "tools.0.input_schema", "required"},
 		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
@@ -132,9 +154,70 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseCountNeedsNoMaxTokens(t *testing.T) {
-	if _, err := ParseCount([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`)); err != nil {
-		t.Fatal(err)
+// TestFieldsThatChangeTheAnswer: neutral values pass, every other is refused by name.
+func TestFieldsThatChangeTheAnswer(t *testing.T) {
+	fields := map[string]struct{ neutral, refused []string }{
+		"n":                  {[]string{"1", "1.0", " 1"}, []string{"2", "0", `"1"`}},
+		"logprobs":           {[]string{"false"}, []string{"true", "0", "5"}},
+		"top_logprobs":       {[]string{"0", "0.0"}, []string{"1", "20"}},
+		"logit_bias":         {[]string{"{}", "{ }"}, []string{`{"50256":-100}`}},
+		"audio":              {nil, []string{`{"voice":"a","format":"wav"}`}},
+		"modalities":         {[]string{"[]", `[ "text" ]`}, []string{`["text","audio"]`, `["audio"]`}},
+		"prediction":         {nil, []string{`{"type":"content","content":"x"}`}},
+		"web_search_options": {nil, []string{"{}"}}, // the empty object asks for a search
+		"mcp_servers":        {[]string{"[]"}, []string{`[{"url":"x"}]`}},
+		"container":          {nil, []string{`"c"`, `{"id":"c"}`}},
+	}
+	for name := range refused {
+		if _, ok := fields[name]; !ok {
+			t.Errorf("%s is not tested", name)
+		}
+	}
+	for name, values := range fields {
+		for _, v := range append(values.neutral, "null") {
+			if _, err := Parse(fmt.Appendf(nil, `{%s,%q:%s}`, hello, name, v)); err != nil {
+				t.Errorf("%s of %s, which asks for nothing: %v", name, v, err)
+			}
+		}
+		for _, v := range values.refused {
+			_, err := Parse(fmt.Appendf(nil, `{%s,%q:%s}`, hello, name, v))
+			if e, ok := errors.AsType[*abi.Error](err); !ok || e.Param != name || e.Kind != abi.InvalidRequest {
+				t.Errorf("%s of %s: %v, want a refusal that names it", name, v, err)
+			}
+		}
+	}
+}
+
+// TestParseForms: what the three forms want of max_tokens; all else is the same.
+func TestParseForms(t *testing.T) {
+	body := func(max string) []byte {
+		return []byte(`{"model":"m","seed":5,` + max + `"messages":[{"role":"user","content":"hi"}]}`)
+	}
+	cases := []struct {
+		max                      string
+		plain, translated, count bool
+	}{
+		{``, false, true, true},
+		{`"max_tokens":null,`, false, true, true},
+		{`"max_tokens":7,`, true, true, true},
+		{`"max_tokens":0,`, false, false, false},
+		{`"max_tokens":32769,`, false, false, true},
+		{`"max_tokens":32769,"stream":true,`, true, true, true},
+	}
+	for _, c := range cases {
+		for _, f := range []struct {
+			name  string
+			parse func([]byte) (*Request, error)
+			want  bool
+		}{{"Parse", Parse, c.plain}, {"ParseTranslated", ParseTranslated, c.translated}, {"ParseCount", ParseCount, c.count}} {
+			q, err := f.parse(body(c.max))
+			if (err == nil) != f.want || (q != nil) != f.want || q != nil && *q.Sampling.Seed != 5 {
+				t.Errorf("%s with %q: %+v, %v", f.name, c.max, q, err)
+			}
+			if e, ok := errors.AsType[*abi.Error](err); err != nil && (!ok || e.Param != "max_tokens") {
+				t.Errorf("%s with %q: error %v does not name max_tokens", f.name, c.max, err)
+			}
+		}
 	}
 }
 
@@ -145,6 +228,10 @@ func FuzzParse(f *testing.F) {
 		q, err := Parse(body)
 		if err == nil && (q.Model == "" || len(q.Messages) == 0 || q.MaxTokens < 1) {
 			t.Fatalf("accepted an incomplete request %+v", q)
+		}
+		loose, looseErr := ParseTranslated(body)
+		if err == nil && looseErr != nil || looseErr == nil && err != nil && loose.MaxTokens != 0 {
+			t.Fatalf("Parse says %v, ParseTranslated %v", err, looseErr)
 		}
 		if err != nil && abi.KindOf(err) != abi.InvalidRequest {
 			t.Fatalf("error of kind %v: %v", abi.KindOf(err), err)

@@ -89,6 +89,9 @@ type Parser struct {
 	block abi.BlockKind
 	index int32 // of the open or else the next block
 
+	thoughts int // counted tokens of thinking
+	doubtful int // counted since a call was held while thinking
+
 	calls    int
 	stop     string // the stop sequence that was hit
 	stopped  bool
@@ -145,6 +148,21 @@ func (p *Parser) step(dst []abi.Event) ([]abi.Event, bool) {
 func (p *Parser) Done() bool {
 	return p.stopped || p.options.SingleCall && p.calls > 0
 }
+
+// Count counts one token, before Feed gets its text.
+func (p *Parser) Count() {
+	switch {
+	case p.InThinking():
+		p.thoughts++
+	case p.state == stateCall && p.thought:
+		p.doubtful++ // thinking if the tag is only a mention
+	}
+}
+
+// Thoughts is how many of the counted tokens were thinking: all from the first
+// one inside of it to the one that ends it, be that the tag, the start of a
+// call or the end of the output.
+func (p *Parser) Thoughts() int { return p.thoughts }
 
 // InThinking reports whether the next text is thinking, as far as is known. A held call is none.
 func (p *Parser) InThinking() bool {
@@ -262,7 +280,7 @@ func (p *Parser) enterCall(keep, at int, thought bool) {
 	p.before = string(p.buf[keep:at])
 	p.buf = p.buf[at:]
 	p.state, p.thought = stateCall, thought
-	p.call = held{}
+	p.call, p.doubtful = held{}, 0
 }
 
 func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
@@ -308,6 +326,7 @@ func (p *Parser) stepCall(dst []abi.Event) ([]abi.Event, bool) {
 		p.state = stateAnswer
 		if p.thought {
 			kind, p.state = abi.BlockThinking, stateThinking
+			p.thoughts += p.doubtful
 		}
 		dst = p.emit(dst, kind, p.before+callOpen)
 		p.buf = p.buf[len(callOpen):]

@@ -280,6 +280,44 @@ func TestStreaming(t *testing.T) {
 	}
 }
 
+// TestThoughts feeds tokens and counts those of thinking.
+func TestThoughts(t *testing.T) {
+	cases := []struct {
+		name     string
+		thinking bool
+		tokens   []string
+		want     int
+	}{
+		{"plain", true, []string{"hm", " so", "</think>", "\n\n", "yes"}, 3},
+		{"the tag in pieces", true, []string{"hm", "</th", "ink", ">", "yes"}, 4},
+		{"the tag in the middle of a token", true, []string{"hm", "so</think>yes", "no"}, 2},
+		{"cut", true, []string{"hm", " so", "</th"}, 3},
+		{"blank", true, []string{"\n", " ", "\n"}, 3},
+		{"characters in pieces", true, []string{"", "", "é", "</think>", "yes"}, 4},
+		{"none", false, []string{"yes", "</think>", "no"}, 0},
+		{"opened by the model", false, []string{"<th", "ink>", "hm", "</think>", "yes"}, 2},
+		{"a call ends it", true, []string{"hm", "<tool_call>", "\n", "<function=search>", "</function>", "</tool_call>", "x"}, 2},
+		{"a call cut off", true, []string{"hm", "<tool_call>", "\n", "<function=search>"}, 2},
+		{"no call on offer", true, []string{"hm", "<tool_call>", "\n", "<function=nothing>", "</function>", "</tool_call>", "x"}, 2},
+		{"a mention", true, []string{"hm", "<tool_call>", "\n", "<func", "tion", " x", "so", "</think>", "yes"}, 8},
+		{"two mentions", true, []string{"<tool_call>", " ", "a", "<tool_call>", "<", "b", "</think>", "yes"}, 7},
+		{"a mention, then a call", true, []string{"<tool_call>", " ", "a", "<tool_call>", "{", "}", "</tool_call>"}, 4},
+	}
+	for _, c := range cases {
+		o := Options{Thinking: c.thinking, Tools: testTools, NewID: func() string { return "id" }}
+		p := New(o)
+		for _, token := range c.tokens {
+			p.Count()
+			p.Feed(nil, token)
+		}
+		p.Feed(nil, "") // what a decoder still held; no token
+		p.Finish(nil, true)
+		if got := p.Thoughts(); got != c.want {
+			t.Errorf("%s: %d of %d tokens are thinking, want %d", c.name, got, len(c.tokens), c.want)
+		}
+	}
+}
+
 // FuzzParse wants no panic, whole events, the same blocks for any cut, and no
 // text lost: what comes out is the input without tags and whitespace.
 func FuzzParse(f *testing.F) {

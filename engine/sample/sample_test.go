@@ -366,6 +366,59 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
+// TestPenaltiesAgainstTheFormula: random answers and penalties give the logits
+// of the formula, computed from the whole answer, and the token drawn from them.
+func TestPenaltiesAgainstTheFormula(t *testing.T) {
+	g := rand.New(rand.NewPCG(3, 9))
+	for round := range 300 {
+		p := Params{Temperature: float32(round % 2), TopP: 1, Seed: uint64(round),
+			PresencePenalty: g.Float32()*4 - 2, FrequencyPenalty: g.Float32()*4 - 2, RepetitionPenalty: g.Float32() * 2}
+		switch round % 5 {
+		case 0:
+			p.PresencePenalty, p.RepetitionPenalty = 0, 0
+		case 1:
+			p.FrequencyPenalty, p.RepetitionPenalty = 0, 1
+		}
+		var answer []int32
+		logits, s := noise(200, 3, uint64(round)), New(p, nil)
+		for range g.IntN(100) {
+			id := int32(g.IntN(1 + g.IntN(len(logits))))
+			answer = append(answer, id)
+			s.Accept(id)
+		}
+		want := slices.Clone(logits)
+		for id := range want {
+			n := 0
+			for _, a := range answer {
+				n += btoi(int(a) == id)
+			}
+			if n > 0 {
+				want[id] = penalized(p, want[id], n)
+			}
+		}
+		plain := New(Params{Temperature: p.Temperature, TopP: 1, Seed: p.Seed}, nil)
+		for range answer {
+			plain.Accept(0)
+		}
+		got := slices.Clone(logits)
+		if id, other := s.Sample(got), plain.Sample(slices.Clone(want)); !slices.Equal(got, want) || id != other {
+			t.Fatalf("%+v after %v: token %d of logits %v,\nwant %d of %v", p, answer, id, got, other, want)
+		}
+	}
+}
+
+// penalized is the logit of a token that was generated n times.
+func penalized(p Params, x float32, n int) float32 {
+	switch repeat := p.RepetitionPenalty; {
+	case repeat == 0: // none
+	case x > 0:
+		x /= repeat
+	default:
+		x *= repeat
+	}
+	return x - (float32(n)*p.FrequencyPenalty + p.PresencePenalty)
+}
+
 func TestValidate(t *testing.T) {
 	good := []Params{{}, {Temperature: 1e30, TopP: 1, TopK: 1 << 30, MinP: 1, RepetitionPenalty: 1.1, PresencePenalty: -2, FrequencyPenalty: 2}}
 	for _, p := range good {
@@ -439,6 +492,7 @@ var benchParams = []struct {
 	{"greedy", Params{}},
 	{"top_k 20, top_p 0.95", Params{Temperature: 0.6, TopP: 0.95, TopK: 20}},
 	{"top_k 20, presence", Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5}},
+	{"greedy, both penalties", Params{PresencePenalty: 1, FrequencyPenalty: 0.5}},
 	{"temperature", Params{Temperature: 1, TopP: 1}},
 	{"top_p 0.95", Params{Temperature: 1, TopP: 0.95}},
 	{"min_p 0.05", Params{Temperature: 1, TopP: 1, MinP: 0.05}},

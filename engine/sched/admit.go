@@ -56,16 +56,17 @@ func (s *Scheduler) admit(now time.Time) {
 	}
 }
 
-// next is the first in line: of the account served least, or of one that
-// had to wait much longer than FairWait with nothing running, which newcomers
-// that were served less could else keep waiting for ever. entitled says that
-// others must make room for it.
+// next is the first in line: in the class whose turn it is, of the account
+// served least, or of one that had to wait much longer than FairWait with
+// nothing running, which newcomers that were served less could else keep
+// waiting for ever. entitled says that others must make room for it.
 func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
-	if a := s.slotless.head; a != nil && now.Sub(a.since) >= starvedAfter*s.config.FairWait {
-		return a.queue.head, true
+	c := s.firstClass()
+	if l := c.slotless.head; l != nil && now.Sub(l.since) >= starvedAfter*s.config.FairWait {
+		return l.queue.head, true
 	}
-	a := s.heap[0]
-	return a.queue.head, a.running == 0 && now.Sub(a.since) >= s.config.FairWait
+	l := c.heap[0]
+	return l.queue.head, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait
 }
 
 // fits says whether a waiting sequence can start: there is a slot, a state,
@@ -140,6 +141,7 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	a := q.account
 	s.virtual = max(s.virtual, a.counter)
 	a.running++ // before dequeue, which places the account
+	q.line.class.since = now
 	s.dequeue(q, now)
 	q.phase = phaseRunning
 	q.fresh = false

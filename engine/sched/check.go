@@ -18,27 +18,35 @@ func (s *Scheduler) Check() error {
 	waiting, fresh, holders, held := 0, 0, 0, 0
 	var tokens int64
 	for name, a := range s.accounts {
-		if a.running != running[a] || a.live < a.running+a.queue.len || (a.heapAt >= 0) != (a.queue.len > 0) ||
-			a.links[inSlotless].in != (a.queue.len > 0 && a.running == 0) || a.links[inIdle].in != (a.live == 0) {
+		if a.running != running[a] || a.live < a.running+a.waiting || a.idle.in != (a.live == 0) {
 			return fmt.Errorf("sched: account %q: %d run, books say %+v", name, running[a], *a)
 		}
 		delete(running, a)
-		var last uint64
-		for q := a.queue.head; q != nil; q = q.links[inQueue].next {
-			waiting++
-			if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in ||
-				q.links[inHolders].in != (len(q.table.Pages) > 0) {
-				return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages", q.ID, q.phase, q.order, last, len(q.table.Pages))
+		inLines := 0
+		for _, l := range a.lines {
+			if err := l.check(a); err != nil {
+				return err
 			}
-			last = q.order
-			if q.fresh {
-				fresh++
-				tokens += int64(q.Prompt)
+			inLines += l.queue.len
+			for q := l.queue.head; q != nil; q = q.links[inQueue].next {
+				if q.fresh {
+					fresh++
+					tokens += int64(q.Prompt)
+				}
+				if q.links[inHolders].in {
+					holders++
+					held += len(q.table.Pages)
+				}
 			}
-			if q.links[inHolders].in {
-				holders++
-				held += len(q.table.Pages)
-			}
+		}
+		if inLines != a.waiting {
+			return fmt.Errorf("sched: account %q: %d wait, books say %d", name, inLines, a.waiting)
+		}
+		waiting += inLines
+	}
+	for i, c := range s.classes {
+		if i > 0 && s.classes[i-1].priority <= c.priority {
+			return fmt.Errorf("sched: class %d comes after %d", c.priority, s.classes[i-1].priority)
 		}
 	}
 	if len(running) > 0 || waiting != s.waiting || fresh != s.fresh.len || tokens != s.freshTokens || holders != s.holders.len || held != s.heldPages {
@@ -49,4 +57,21 @@ func (s *Scheduler) Check() error {
 		return fmt.Errorf("sched: %d idle accounts are remembered", s.idle.len)
 	}
 	return s.pool.Check()
+}
+
+// check verifies a line of account a.
+func (l *line) check(a *account) error {
+	waits := l.queue.len > 0
+	if l.account != a || (l.heapAt >= 0) != waits || waits && l.class.heap[l.heapAt] != l || l.link.in != (waits && a.running == 0) {
+		return fmt.Errorf("sched: account %q, priority %d: books say %+v", a.name, l.class.priority, *l)
+	}
+	var last uint64
+	for q := l.queue.head; q != nil; q = q.links[inQueue].next {
+		if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in || q.line != l ||
+			q.account != a || q.Priority != l.class.priority || q.links[inHolders].in != (len(q.table.Pages) > 0) {
+			return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages", q.ID, q.phase, q.order, last, len(q.table.Pages))
+		}
+		last = q.order
+	}
+	return nil
 }

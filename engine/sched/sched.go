@@ -9,11 +9,13 @@
 // A step is planned in this order:
 //
 //   - Decode: each running sequence with one token to compute gets it.
-//   - Admission: the account that was served least so far goes first, first
-//     come first served within an account. Service is counted in tokens, and
-//     an account that comes back is lifted to those that wait (virtual token
-//     counters). The first in line is never passed over for one that would
-//     fit better, so large prompts do not starve.
+//   - Admission: the highest priority goes first, but a level is worth only so
+//     much waiting (PriorityWait), so that none starves. Within a priority the
+//     account that was served least so far goes first, first come first served
+//     within an account. Service is counted in tokens, and an account that
+//     comes back is lifted to those that wait (virtual token counters). The
+//     first in line is never passed over for one that would fit better, so
+//     large prompts do not starve.
 //   - Prefill: what is left of the step, and at most ChunkTokens beside
 //     decodes, goes to prefills in pieces: by service again, but in quanta, so
 //     that accounts do not alternate with every piece.
@@ -28,9 +30,11 @@
 // first is never preempted unless it is alone, and alone it fits, as Add has
 // made sure: it always makes progress, and then the next one does.
 //
-// When the account served least has nothing running, it waits at most FairWait
-// for a slot and pages while others run two or more: the latest of those are
-// preempted for it. After ten times FairWait that holds for any account.
+// When the account served least, of the priority that goes first, has nothing
+// running, it waits at most FairWait for a slot and pages while others run two
+// or more: the latest of those are preempted for it. After ten times FairWait
+// that holds for any account of that priority. Priorities order only what
+// waits: nothing is preempted for being of a lower one.
 //
 // A Scheduler and its pool are not safe for concurrent use: the step loop owns both.
 package sched
@@ -61,6 +65,9 @@ func (e *TooLargeError) Error() string {
 // recurrence's parallel form.
 const Align = 64
 
+// priorityWait is Config.PriorityWait where that is not set.
+const priorityWait = 10 * time.Second
+
 // Config is fixed for the life of a Scheduler.
 type Config struct {
 	// StepTokensMax is the most rows of one step, at least SequencesMax + Align
@@ -85,6 +92,10 @@ type Config struct {
 	// the one served least, before it takes a slot or pages from an account that
 	// runs several; any account, after ten times as long, also goes first.
 	FairWait time.Duration
+	// PriorityWait is what one level of priority is worth in waiting: a priority
+	// that is passed over goes before one that is n levels higher when it has
+	// waited n times this long. 0 is ten seconds.
+	PriorityWait time.Duration
 	// DecodeSnapshotTokens is the distance at which decoding moves a snapshot of
 	// its state along, so that the next turn can go on from the end of this
 	// one: a multiple of the page size, 0 for none. Each move copies one state.
@@ -108,6 +119,7 @@ func (c Config) Validate(pageTokens int) error {
 	bad(c.QueueTokensMax >= 0, "queue tokens max is %d, want at least 0", c.QueueTokensMax)
 	bad(c.QueueTimeout >= 0, "queue timeout is %v, want at least 0", c.QueueTimeout)
 	bad(c.FairWait >= 0, "fair wait is %v, want at least 0", c.FairWait)
+	bad(c.PriorityWait >= 0, "priority wait is %v, want at least 0", c.PriorityWait)
 	bad(c.DecodeSnapshotTokens >= 0 && c.DecodeSnapshotTokens%pageTokens == 0,
 		"decode snapshot tokens is %d, want a multiple of the page size %d", c.DecodeSnapshotTokens, pageTokens)
 	return errors.Join(errs...)
@@ -130,10 +142,9 @@ type Scheduler struct {
 	heldPages   int // in the tables of holders, shared ones counted for each
 
 	accounts map[string]*account // those with sequences, and idle ones
-	heap     waitingHeap
-	slotless list[account]
-	idle     list[account] // at most idleAccountsMax
-	virtual  int64         // counter of the account admitted last, never falling
+	classes  []*class            // highest priority first
+	idle     list[account]       // at most idleAccountsMax
+	virtual  int64               // counter of the account admitted last, never falling
 
 	plan     Plan
 	open     bool // plan has items and is not committed
@@ -150,6 +161,9 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	if err := c.Validate(pool.Config().PageTokens); err != nil {
 		return nil, fmt.Errorf("sched: %w", err)
 	}
+	if c.PriorityWait == 0 {
+		c.PriorityWait = priorityWait
+	}
 	if c.QueueAccountMax == 0 {
 		c.QueueAccountMax = c.QueueMax
 	}
@@ -157,7 +171,7 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 		config: c, pool: pool, hybrid: pool.Hybrid(),
 		fresh: sequenceList(inFresh), holders: sequenceList(inHolders),
 		accounts: make(map[string]*account),
-		slotless: accountList(inSlotless), idle: accountList(inIdle),
+		idle:     idleList(),
 	}, nil
 }
 
@@ -200,7 +214,7 @@ func (s *Scheduler) queueFull(q *Sequence) bool {
 	if s.fresh.len >= s.config.QueueMax {
 		return true
 	}
-	if a := s.accounts[q.Account]; a != nil && a.queue.len >= s.config.QueueAccountMax {
+	if a := s.accounts[q.Account]; a != nil && a.waiting >= s.config.QueueAccountMax {
 		return true
 	}
 	return s.config.QueueTokensMax > 0 && s.fresh.len > 0 &&

@@ -14,6 +14,8 @@ type Sequence struct {
 	ID        uint64 // the caller's; not looked at
 	Namespace string // account and model: who may share pages with it
 	Account   string // who is charged in the order of service
+	// Priority is its class while it waits: higher goes first, 0 is the usual one.
+	Priority int8
 	// Tokens is the prompt, then what was generated. Append adds to it.
 	Tokens []int32
 	// Max is the most tokens it may generate, at least 1. Together with the
@@ -51,6 +53,7 @@ type Sequence struct {
 	cuts     []int  // page multiples to take snapshots at, ascending
 	table    kv.Table
 	account  *account
+	line     *line // where it waits, else nil
 	links    [linkKinds]link[Sequence]
 }
 
@@ -68,7 +71,7 @@ const (
 
 // The lists that a sequence can be in.
 const (
-	inQueue   = iota // its account's queue, by arrival
+	inQueue   = iota // its line, by arrival
 	inFresh          // all that never had a slot, by arrival
 	inHolders        // waiting ones whose table holds pages, by arrival
 	linkKinds

@@ -203,7 +203,7 @@ func (m *sim) arrive(sizeMax int) error {
 	}
 	m.next++
 	q := &Sequence{ID: m.next, Namespace: session.space, Account: session.space, Tokens: prompt, Max: most,
-		SnapshotAt: append(snaps, len(prompt))}
+		Priority: []int8{0, 0, 0, 1, 7, -2}[m.r.IntN(6)], SnapshotAt: append(snaps, len(prompt))}
 	slices.Sort(q.SnapshotAt)
 	cached, err := m.s.Add(q, m.now)
 	var large *TooLargeError
@@ -451,7 +451,7 @@ func TestSimulation(t *testing.T) {
 				pc := kv.Config{Pages: shape.pages * 16 / size, PageTokens: size, PageBytes: 100, States: shape.states,
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
-					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond,
+					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
 					DecodeSnapshotTokens: shape.rolling})
 				if err != nil {
 					t.Fatal(err)

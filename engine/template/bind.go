@@ -388,8 +388,11 @@ func isTrue(v *exec.Value) bool {
 	if v == valueTrue {
 		return true
 	}
-	if x, ok := v.Interface().(integer); ok {
+	switch x := v.Interface().(type) {
+	case integer:
 		return x != "" // an integer of this type is never zero
+	case callable, *namespace, *loop:
+		return true
 	}
 	return v.IsTrue()
 }

@@ -33,24 +33,45 @@ func (b binder) bindArguments(args []nodes.Expression, kwargs map[string]nodes.E
 	return a, nil
 }
 
-func (a *arguments) evaluate(f *frame) ([]*exec.Value, map[string]*exec.Value, error) {
-	positional, err := evaluate(f, a.positional)
-	if err != nil || len(a.names) == 0 {
-		return positional, nil, err
+// keywords are the named arguments of one call, in alphabetical order. A call
+// has few: they are found by looking at each.
+type keywords struct {
+	names  []string // of the template: not to be changed
+	values []*exec.Value
+}
+
+// get returns the argument of a name, nil when there is none.
+func (k keywords) get(name string) *exec.Value {
+	for i := range k.names {
+		if k.names[i] == name {
+			return k.values[i]
+		}
+	}
+	return nil
+}
+
+// asMap is what filters take; nil when there are none.
+func (k keywords) asMap() map[string]*exec.Value {
+	if len(k.names) == 0 {
+		return nil
+	}
+	m := make(map[string]*exec.Value, len(k.names))
+	for i, name := range k.names {
+		m[name] = k.values[i]
+	}
+	return m
+}
+
+func (a *arguments) evaluate(f *frame) (positional []*exec.Value, named keywords, err error) {
+	if positional, err = evaluate(f, a.positional); err != nil {
+		return nil, keywords{}, err
 	}
 	values, err := evaluate(f, a.named)
-	if err != nil {
-		return nil, nil, err
-	}
-	named := make(map[string]*exec.Value, len(values))
-	for i, name := range a.names {
-		named[name] = values[i]
-	}
-	return positional, named, nil
+	return positional, keywords{a.names, values}, err
 }
 
 // callable is a value that a template can call: a macro or a global function.
-type callable func(f *frame, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error)
+type callable func(f *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error)
 
 func (b binder) bindCall(n *nodes.Call) (expression, error) {
 	args, err := b.bindArguments(n.Args, n.Kwargs)
@@ -110,7 +131,7 @@ func (b binder) bindMethod(method *nodes.GetAttribute, args arguments) (expressi
 		if err != nil {
 			return nil, err
 		}
-		if len(named) > 0 {
+		if len(named.names) > 0 {
 			return nil, fmt.Errorf("method %s takes no named arguments", name)
 		}
 		v, err = callMethod(v, name, positional)
@@ -135,7 +156,7 @@ type param struct {
 }
 
 // call renders the body with the arguments bound and returns its text.
-func (m *macro) call(f *frame, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+func (m *macro) call(f *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error) {
 	if f.run.depth >= callDepthMax {
 		return nil, fmt.Errorf("%w: macros nested deeper than %d", ErrLimit, callDepthMax)
 	}
@@ -152,13 +173,14 @@ func (m *macro) call(f *frame, args []*exec.Value, kwargs map[string]*exec.Value
 	return exec.AsValue(string(text)), nil
 }
 
-func (m *macro) bindParams(f *frame, args []*exec.Value, kwargs map[string]*exec.Value) error {
+func (m *macro) bindParams(f *frame, args []*exec.Value, kwargs keywords) error {
 	if len(args) > len(m.params) {
 		return fmt.Errorf("macro %s takes %d arguments, not %d", m.name, len(m.params), len(args))
 	}
 	used := 0
 	for i, p := range m.params {
-		v, named := kwargs[p.name]
+		v := kwargs.get(p.name)
+		named := v != nil
 		switch {
 		case i < len(args) && named:
 			return fmt.Errorf("macro %s: argument %s is given twice", m.name, p.name)
@@ -174,7 +196,7 @@ func (m *macro) bindParams(f *frame, args []*exec.Value, kwargs map[string]*exec
 		}
 		f.scope.set(p.name, v)
 	}
-	if used != len(kwargs) {
+	if used != len(kwargs.names) {
 		return fmt.Errorf("macro %s: an argument has a name it does not know", m.name)
 	}
 	return nil
@@ -189,18 +211,18 @@ var globals = map[string]*exec.Value{
 	"raise_exception": exec.AsValue(callable(raise)),
 }
 
-func makeNamespace(_ *frame, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+func makeNamespace(_ *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error) {
 	o, err := mappingOf(args, kwargs)
 	return exec.AsValue(&namespace{members: o}), err
 }
 
-func makeDict(_ *frame, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+func makeDict(_ *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error) {
 	o, err := mappingOf(args, kwargs)
 	return exec.AsValue(o), err
 }
 
-func mappingOf(args []*exec.Value, kwargs map[string]*exec.Value) (object, error) {
-	o := object{}
+func mappingOf(args []*exec.Value, kwargs keywords) (object, error) {
+	o := make(object, 0, len(kwargs.names))
 	for _, a := range args {
 		source, ok := a.Interface().(object)
 		if !ok {
@@ -208,13 +230,13 @@ func mappingOf(args []*exec.Value, kwargs map[string]*exec.Value) (object, error
 		}
 		o = append(o, source...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(kwargs)) {
-		o = o.set(name, kwargs[name])
+	for i, name := range kwargs.names {
+		o = o.set(name, kwargs.values[i])
 	}
 	return o, nil
 }
 
-func makeRange(_ *frame, args []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
+func makeRange(_ *frame, args []*exec.Value, _ keywords) (*exec.Value, error) {
 	bounds := [3]int{0, 0, 1} // start, stop, step
 	for i, a := range args {
 		if i >= len(bounds) || !a.IsInteger() {
@@ -242,7 +264,7 @@ func makeRange(_ *frame, args []*exec.Value, _ map[string]*exec.Value) (*exec.Va
 // rangeMax is the longest range, the same that Jinja's sandbox allows.
 const rangeMax = 100_000
 
-func raise(_ *frame, args []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
+func raise(_ *frame, args []*exec.Value, _ keywords) (*exec.Value, error) {
 	if len(args) != 1 {
 		return nil, fmt.Errorf("raise_exception takes one message")
 	}

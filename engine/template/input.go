@@ -7,22 +7,21 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// variables makes the variables of one rendering, with the names and shapes
-// that transformers gives them: tools is None when there are none.
-func (in *Input) variables() (*scope, error) {
+// variables sets the variables of one rendering in its empty scope, with the
+// names and shapes that transformers gives them: tools is None when there are none.
+func (in *Input) variables(s *scope) error {
 	messages := make(list, len(in.Messages))
 	for i := range in.Messages {
 		v, err := in.Messages[i].value()
 		if err != nil {
-			return nil, fmt.Errorf("chat template: messages.%d: %w", i, err)
+			return fmt.Errorf("chat template: messages.%d: %w", i, err)
 		}
 		messages[i] = v
 	}
 	tools, err := toolsValue(in.Tools)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &scope{vars: make([]variable, 0, scopeSearchMax)}
 	s.set("messages", exec.AsValue(messages))
 	s.set("tools", tools)
 	s.set("documents", valueNone)
@@ -34,7 +33,7 @@ func (in *Input) variables() (*scope, error) {
 	if in.EOS != "" {
 		s.set("eos_token", exec.AsValue(in.EOS))
 	}
-	return s, nil
+	return nil
 }
 
 func toolsValue(raw []json.RawMessage) (*exec.Value, error) {

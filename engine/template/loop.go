@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"github.com/nikolalohinski/gonja/v2/nodes"
@@ -24,6 +25,14 @@ type loop struct {
 	items   list
 	index   int // from 0
 	changed list
+}
+
+// rounds is what the rounds of one loop share, in one piece of memory. Each
+// begins with an empty scope: what a round sets is gone in the next one.
+type rounds struct {
+	loop  loop
+	self  exec.Value // the loop, as a value
+	scope scope
 }
 
 // get returns a member of loop, nil when there is none of that name.
@@ -142,17 +151,20 @@ func (l *forLoop) execute(f *frame) error {
 	if len(items) == 0 {
 		return f.execute(l.empty)
 	}
-	info := &loop{items: items}
-	self := exec.AsValue(info)
+	r := &rounds{loop: loop{items: items}}
+	r.self.Val = reflect.ValueOf(&r.loop)
+	r.scope.open(f.scope)
 	inner := *f
+	inner.scope = &r.scope
 	for i, element := range items {
 		if err := f.run.step(); err != nil {
 			return err
 		}
-		info.index = i
-		// A scope per round: what a round sets is gone in the next one.
-		inner.scope = f.scope.inside()
-		inner.scope.set("loop", self)
+		r.loop.index = i
+		if inner.scope = inner.scope.reset(); inner.scope == nil {
+			inner.scope = f.scope.inside()
+		}
+		inner.scope.set("loop", &r.self)
 		if err := l.assign(&inner, element); err != nil {
 			return err
 		}

@@ -269,7 +269,7 @@ func (b binder) bindFilter(input expression, call *nodes.FilterCall) (expression
 		if err != nil {
 			return nil, err
 		}
-		v, err = apply(f, v, positional, named)
+		v, err = apply(f, v, positional, named.asMap())
 		if err != nil {
 			return nil, fmt.Errorf("filter %s: %w", call.Name, err)
 		}

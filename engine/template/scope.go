@@ -9,6 +9,7 @@ type scope struct {
 	vars   []variable
 	few    [3]variable    // where vars begins: a loop's round has "loop" and its own name
 	at     map[string]int // finds in vars by name, once there are more than scopeSearchMax
+	kept   bool           // a macro sees it for as long as it lives
 }
 
 type variable struct {
@@ -21,9 +22,31 @@ const scopeSearchMax = 16
 
 // inside opens a scope within s.
 func (s *scope) inside() *scope {
-	inner := &scope{around: s}
-	inner.vars = inner.few[:0]
+	inner := &scope{}
+	inner.open(s)
 	return inner
+}
+
+// open makes a new scope one within another.
+func (s *scope) open(around *scope) {
+	s.around, s.vars = around, s.few[:0]
+}
+
+// reset empties a scope for another use; nil for one that is kept.
+func (s *scope) reset() *scope {
+	if s.kept {
+		return nil
+	}
+	clear(s.vars)
+	s.vars, s.at = s.vars[:0], nil
+	return s
+}
+
+// keep makes a scope, and those around it, outlive the block.
+func (s *scope) keep() {
+	for ; s != nil && !s.kept; s = s.around {
+		s.kept = true
+	}
 }
 
 // get finds a variable, the innermost of its name; nil when there is none.

@@ -40,3 +40,18 @@ func TestScopeAgainstMaps(t *testing.T) {
 		}
 	}
 }
+
+// TestMacroOutlivesItsRound: rounds of a loop share a scope, but not with a
+// macro that was defined in one: it goes on seeing that round's variables.
+func TestMacroOutlivesItsRound(t *testing.T) {
+	const source = "{% set ns = namespace() %}{% for x in [1, 2, 3] %}{% if x == 2 %}{% set y = x * 10 %}{% macro m() %}{{ x }}{{ y }}{% endmacro %}{% set ns.m = m %}{% endif %}{{ ns.m() if ns.m }},{% endfor %}{{ ns.m() }}"
+	tmpl, err := New(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // what one rendering kept, the next one must not see
+		if got, err := tmpl.Render(Input{}); err != nil || got != ",220,220,220" {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+}

@@ -124,6 +124,11 @@ func (b binder) output(node nodes.Expression) (statement, error) {
 	if sumNode, ok := node.(*nodes.BinaryExpression); ok && sumNode.Operator.Token.Type == tokens.Addition {
 		return b.outputSum(sumNode)
 	}
+	if n, ok := node.(*nodes.GetItem); ok {
+		if yes, condition, no, ok := conditionalParts(n); ok {
+			return b.outputConditional(yes, condition, no)
+		}
+	}
 	value, err := b.bind(node)
 	if err != nil {
 		return nil, err
@@ -134,6 +139,32 @@ func (b binder) output(node nodes.Expression) (statement, error) {
 			return err
 		}
 		return f.writeValue(v)
+	}, nil
+}
+
+// outputConditional binds {{ yes if condition else no }}.
+func (b binder) outputConditional(yes, condition, no nodes.Expression) (statement, error) {
+	test, err := b.bind(condition)
+	if err != nil {
+		return nil, err
+	}
+	write, err := b.output(yes)
+	if err != nil {
+		return nil, err
+	}
+	otherwise, err := b.output(no)
+	if err != nil {
+		return nil, err
+	}
+	return func(f *frame) error {
+		v, err := test(f)
+		if err != nil {
+			return err
+		}
+		if isTrue(v) {
+			return write(f)
+		}
+		return otherwise(f)
 	}, nil
 }
 
@@ -384,6 +415,7 @@ func (b binder) parseMacro(p, args *parser.Parser) (nodes.ControlStructure, erro
 		return nil, err
 	}
 	return &bound{name: "macro", at: at, do: func(f *frame) error {
+		f.scope.keep()
 		m := &macro{name: name.Val, params: params, body: body, scope: f.scope}
 		f.scope.set(name.Val, exec.AsValue(callable(m.call)))
 		return nil

@@ -144,11 +144,10 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 			prompt, err = "", panicError(p)
 		}
 	}()
-	vars, err := in.variables()
-	if err != nil {
+	if err := in.variables(&r.outer); err != nil {
 		return "", err
 	}
-	f := &frame{run: r, scope: vars, out: &r.out}
+	f := &frame{run: r, scope: &r.outer, out: &r.out}
 	if err := f.execute(t.body); err != nil {
 		return "", renderError(err)
 	}
@@ -179,23 +178,32 @@ func renderError(err error) error {
 // run is what the frames of one rendering share.
 type run struct {
 	out   []byte
+	outer scope // of the template
 	steps int
 	depth int // of macro calls
 }
 
-// runs recycles output buffers: a prompt is copied out of its buffer once.
-var runs = sync.Pool{New: func() any { return &run{out: make([]byte, 0, 4096)} }}
+// runs recycles output buffers, so that a prompt is copied out of its buffer
+// once, and the space of the outermost variables.
+var runs = sync.Pool{New: func() any {
+	return &run{out: make([]byte, 0, 4096), outer: scope{vars: make([]variable, 0, scopeSearchMax)}}
+}}
 
-// keepMax is the largest output buffer kept for the next rendering, in bytes.
-const keepMax = 1 << 20
+// keepMax and varsKeepMax are the largest of those that are kept for the next
+// rendering, in bytes and in variables.
+const (
+	keepMax     = 1 << 20
+	varsKeepMax = 64
+)
 
 func newRun() *run { return runs.Get().(*run) }
 
 func (r *run) release() {
-	if cap(r.out) > keepMax {
+	if cap(r.out) > keepMax || cap(r.outer.vars) > varsKeepMax {
 		return
 	}
-	*r = run{out: r.out[:0]}
+	clear(r.outer.vars)
+	*r = run{out: r.out[:0], outer: scope{vars: r.outer.vars[:0]}}
 	runs.Put(r)
 }
 

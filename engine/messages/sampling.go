@@ -1,0 +1,82 @@
+package messages
+
+import (
+	"math"
+	"strconv"
+)
+
+// Bounds of the sampling parameters.
+const (
+	penaltyMax    = 2 // of presence and frequency, either sign
+	repetitionMax = 100
+)
+
+// Sampling is how tokens are to be drawn; nil is what the request leaves to
+// the model's defaults. MinP, the penalties and Seed are no fields of the
+// protocol's: other protocols have them, and here they mean the same.
+type Sampling struct {
+	Temperature       *float64 // 0 or more
+	TopP              *float64 // 0 to 1
+	TopK              *int     // 0 or more; 0 keeps all
+	MinP              *float64 // 0 to 1
+	PresencePenalty   *float64 // -2 to 2
+	FrequencyPenalty  *float64 // -2 to 2
+	RepetitionPenalty *float64 // 0 to 100
+	Seed              *int64
+}
+
+// sampling reads the value of a sampling parameter; false when name is none.
+func (r *reader) sampling(s *Sampling, name string) bool {
+	switch name {
+	case "temperature":
+		s.Temperature = r.bounded(name, 0, math.MaxFloat32)
+	case "top_p":
+		s.TopP = r.bounded(name, 0, 1)
+	case "top_k":
+		k := r.integer()
+		if r.err == nil && k < 0 {
+			r.fail(invalid(name, "%d is under 0", k))
+		}
+		s.TopK = &k
+	case "min_p":
+		s.MinP = r.bounded(name, 0, 1)
+	case "presence_penalty":
+		s.PresencePenalty = r.bounded(name, -penaltyMax, penaltyMax)
+	case "frequency_penalty":
+		s.FrequencyPenalty = r.bounded(name, -penaltyMax, penaltyMax)
+	case "repetition_penalty":
+		s.RepetitionPenalty = r.bounded(name, 0, repetitionMax)
+	case "seed":
+		s.Seed = r.seed()
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) bounded(name string, min, max float64) *float64 {
+	f := r.number()
+	if r.err == nil && (f < min || f > max) {
+		r.fail(invalid(name, "%g is not between %g and %g", f, min, max))
+	}
+	return &f
+}
+
+// seed reads any 64-bit integer, exactly: clients draw them from the whole range.
+func (r *reader) seed() *int64 {
+	t, ok := r.want('0', "an integer")
+	if !ok {
+		return nil
+	}
+	n, err := strconv.ParseInt(t.String(), 10, 64)
+	if err == nil {
+		return &n
+	}
+	f, err := strconv.ParseFloat(t.String(), 64) // 5.0 and 5e3 are integers too
+	if err != nil || f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
+		r.fail(invalid(r.path(), "%s is not an integer of 64 bits", t.String()))
+		return nil
+	}
+	n = int64(f)
+	return &n
+}

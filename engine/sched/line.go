@@ -1,0 +1,181 @@
+package sched
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// line is the waiting sequences of one account and one priority, by arrival.
+type line struct {
+	account *account
+	class   *class
+	queue   list[Sequence]
+	heapAt  int       // place in the class's heap, or -1 when nothing waits
+	since   time.Time // when it began to wait with nothing of the account running
+	link    link[line]
+}
+
+// class is the lines of one priority. Of several classes with lines that wait,
+// the one with the earliest due goes first.
+type class struct {
+	priority int8
+	heap     waitingHeap // the lines with sequences
+	slotless list[line]  // of them, those of accounts of which nothing runs, by since
+	since    time.Time   // when it began to wait, or last had a sequence admitted
+}
+
+// due orders classes: a level of priority is worth a wait of priorityWait. It
+// does not move while the class waits, so the class that is first stays first
+// until it was served, and one that is not served comes to be first.
+func (c *class) due(priorityWait time.Duration) time.Time {
+	return c.since.Add(-time.Duration(c.priority) * priorityWait)
+}
+
+// waitingHeap orders the lines of a class: the account served least first,
+// then by the arrival of the first in line.
+type waitingHeap []*line
+
+func (h waitingHeap) Len() int { return len(h) }
+func (h waitingHeap) Less(i, j int) bool {
+	if a, b := h[i].account.counter, h[j].account.counter; a != b {
+		return a < b
+	}
+	return h[i].queue.head.order < h[j].queue.head.order
+}
+func (h waitingHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heapAt, h[j].heapAt = i, j
+}
+func (h *waitingHeap) Push(x any) {
+	l := x.(*line)
+	l.heapAt = len(*h)
+	*h = append(*h, l)
+}
+func (h *waitingHeap) Pop() any {
+	l := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = nil
+	*h = (*h)[:len(*h)-1]
+	l.heapAt = -1
+	return l
+}
+
+// class returns the class of a priority. Classes stay: there are at most 256.
+func (s *Scheduler) class(priority int8) *class {
+	at, found := slices.BinarySearchFunc(s.classes, priority, func(c *class, p int8) int { return int(p) - int(c.priority) })
+	if !found {
+		c := &class{priority: priority, slotless: list[line]{at: func(l *line) *link[line] { return &l.link }}}
+		s.classes = slices.Insert(s.classes, at, c)
+	}
+	return s.classes[at]
+}
+
+// line returns the line of an account's sequences of a priority.
+func (s *Scheduler) line(a *account, priority int8) *line {
+	for _, l := range a.lines {
+		if l.class.priority == priority {
+			return l
+		}
+	}
+	l := &line{account: a, class: s.class(priority), queue: sequenceList(inQueue), heapAt: -1}
+	a.lines = append(a.lines, l)
+	return l
+}
+
+// firstClass is the class whose turn it is; something waits. Of two that are
+// due at once the higher priority goes first.
+func (s *Scheduler) firstClass() (first *class) {
+	for _, c := range s.classes {
+		if len(c.heap) > 0 && (first == nil || c.due(s.config.PriorityWait).Before(first.due(s.config.PriorityWait))) {
+			first = c
+		}
+	}
+	return first
+}
+
+// floor is what the counter of an account that begins to wait is lifted to:
+// being away saves no service up.
+func (s *Scheduler) floor() int64 {
+	least, any := int64(0), false
+	for _, c := range s.classes {
+		if len(c.heap) > 0 && (!any || c.heap[0].account.counter < least) {
+			least, any = c.heap[0].account.counter, true
+		}
+	}
+	if !any {
+		return s.virtual
+	}
+	return least
+}
+
+// enqueue puts a sequence into its line, by arrival. Only those that ran
+// before can arrive ahead of others, and they are few and in front.
+func (s *Scheduler) enqueue(q *Sequence, now time.Time) {
+	a, l := q.account, s.line(q.account, q.Priority)
+	q.phase, q.line = phaseWaiting, l
+	var before *Sequence
+	if tail := l.queue.tail; tail != nil && tail.order > q.order {
+		for before = l.queue.head; before.order < q.order; {
+			before = before.links[inQueue].next
+		}
+	}
+	if a.waiting == 0 {
+		a.counter = max(a.counter, s.floor())
+	}
+	l.queue.insertBefore(q, before)
+	a.waiting++
+	s.waiting++
+	if l.heapAt < 0 {
+		if len(l.class.heap) == 0 {
+			l.class.since = now
+		}
+		heap.Push(&l.class.heap, l)
+	} else {
+		heap.Fix(&l.class.heap, l.heapAt)
+	}
+	s.placeSlotless(a, now)
+}
+
+// dequeue takes a waiting sequence out of every list it waits in.
+func (s *Scheduler) dequeue(q *Sequence, now time.Time) {
+	a, l := q.account, q.line
+	l.queue.remove(q)
+	q.line = nil
+	a.waiting--
+	s.waiting--
+	if l.queue.len == 0 {
+		heap.Remove(&l.class.heap, l.heapAt)
+	} else {
+		heap.Fix(&l.class.heap, l.heapAt)
+	}
+	s.placeSlotless(a, now)
+	s.unhold(q)
+	if q.links[inFresh].in {
+		s.fresh.remove(q)
+		s.freshTokens -= int64(q.Prompt)
+	}
+}
+
+// placeSlotless keeps the lists of lines that wait with nothing of their account running.
+func (s *Scheduler) placeSlotless(a *account, now time.Time) {
+	for _, l := range a.lines {
+		want := l.queue.len > 0 && a.running == 0
+		switch {
+		case want && !l.link.in:
+			l.since = now
+			l.class.slotless.pushBack(l)
+		case !want && l.link.in:
+			l.class.slotless.remove(l)
+		}
+	}
+}
+
+// charge adds cost, which is negative for an item taken back, to an account.
+func (s *Scheduler) charge(a *account, cost int64) {
+	a.counter += cost
+	for _, l := range a.lines {
+		if l.heapAt >= 0 {
+			heap.Fix(&l.class.heap, l.heapAt)
+		}
+	}
+}

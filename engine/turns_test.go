@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/engine/messages"
+	"corenode/engine/template"
+)
+
+// equalConversations are ways to write one conversation each: messages is what
+// stands before the closing bracket of a body.
+var equalConversations = map[string][]string{
+	"system": {
+		`"system":"be brief\nbe kind","messages":[{"role":"user","content":"hi"}]`,
+		`"system":[{"type":"text","text":"be brief"},{"type":"text","text":"be kind"}],"messages":[{"role":"user","content":"hi"}]`,
+		`"messages":[{"role":"system","content":"be brief\nbe kind"},{"role":"user","content":"hi"}]`,
+		`"messages":[{"role":"system","content":"be brief"},{"role":"system","content":[{"type":"text","text":"be kind"}]},{"role":"user","content":[{"type":"text","text":"hi"}]}]`,
+		`"system":"be brief","messages":[{"role":"system","content":"be kind"},{"role":"user","content":"hi"}]`,
+	},
+	"no system": {
+		`"messages":[{"role":"user","content":"hi"}]`,
+		`"system":"","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]`,
+		`"system":[],"messages":[{"role":"user","content":"hi"}]`,
+		`"messages":[{"role":"system","content":""},{"role":"user","content":"hi"}]`,
+	},
+	"text blocks": {
+		`"messages":[{"role":"user","content":"a\nb"},{"role":"assistant","content":"c\nd"},{"role":"user","content":"e"}]`,
+		`"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"role":"user","content":"e"}]`,
+	},
+	"tool results": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[CALL1,CALL2,CALL3]},
+			{"role":"user","content":[RESULT1,RESULT2,RESULT3]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":""},CALL1,CALL2,CALL3]},
+			{"role":"user","content":[RESULT3,RESULT1,RESULT2]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[CALL1,CALL2,CALL3]},
+			{"role":"user","content":[RESULT1]},{"role":"user","content":[RESULT2]},{"role":"user","content":[RESULT3]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[CALL1,CALL2,CALL3]},
+			{"role":"user","content":[RESULT2]},{"role":"user","content":[RESULT3]},{"role":"user","content":[RESULT1]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[CALL1]},{"role":"assistant","content":[CALL2]},{"role":"assistant","content":[CALL3]},
+			{"role":"user","content":[RESULT2]},{"role":"user","content":[RESULT3,RESULT1]}]`,
+	},
+	"results and a question": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"Looking."},CALL1,CALL2]},
+			{"role":"user","content":[RESULT1,RESULT2,{"type":"text","text":"and?"}]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"Looking."},{"role":"assistant","content":[CALL1,CALL2]},
+			{"role":"user","content":[RESULT2]},{"role":"user","content":[RESULT1]},{"role":"user","content":"and?"}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"Looking."},CALL1,CALL2]},
+			{"role":"user","content":[RESULT2]},{"role":"user","content":[{"type":"text","text":"and?"},RESULT1]}]`,
+	},
+	"thinking": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"so"},CALL1]},{"role":"user","content":[RESULT1]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"bm9uZQ=="}]},{"role":"assistant","content":"so"},{"role":"assistant","content":[CALL1]},{"role":"user","content":[RESULT1]}]`,
+	},
+	"system in the middle": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"},{"role":"user","content":"mind"},{"role":"user","content":"and?"}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"},{"role":"system","content":"mind"},{"role":"user","content":"and?"}]`,
+	},
+	"an answer begun": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"so"}]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"assistant","content":"so"}]`,
+	},
+}
+
+// conversationBody completes one of equalConversations.
+func conversationBody(s string) string {
+	pairs := []string{}
+	for _, n := range []string{"1", "2", "3"} {
+		pairs = append(pairs, "CALL"+n, `{"type":"tool_use","id":"call_`+n+`","name":"f","input":{"a":`+n+`}}`,
+			"RESULT"+n, `{"type":"tool_result","tool_use_id":"call_`+n+`","content":"result `+n+`"}`)
+	}
+	return `{"model":"m","max_tokens":5,"tools":[{"name":"f","input_schema":{"type":"object","properties":{"a":{"type":"integer"}}}}],` +
+		strings.NewReplacer(pairs...).Replace(s) + `}`
+}
+
+// groupingTemplate puts neighbouring tool results into one turn, as many do.
+const groupingTemplate = `{% for m in messages %}{% if m.role == 'tool' %}{% if loop.first or messages[loop.index0 - 1].role != 'tool' %}<|im_start|>user{% endif %}[{{ m.content }}]{% if loop.last or messages[loop.index0 + 1].role != 'tool' %}<|im_end|>{% endif %}{% else %}<|im_start|>{{ m.role }}
+{{ m.reasoning_content }}{{ m.content }}{{ m.tool_calls|tojson if m.tool_calls }}<|im_end|>{% endif %}
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+<think>
+{% endif %}`
+
+// chatTemplates are the built-in one, one for this test, and those of other
+// people's models where they are at hand.
+func chatTemplates(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{"builtin": template.Builtin, "grouping": groupingTemplate}
+	shared := os.Getenv("CORENODE_SHARED")
+	if shared == "" {
+		shared = filepath.Join("..", "..", "shared")
+	}
+	paths, _ := filepath.Glob(filepath.Join(shared, "data", "templates", "*.jinja"))
+	if len(paths) == 0 {
+		t.Logf("no templates under %s: only our own are tested", shared)
+	}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[filepath.Base(p)] = string(b)
+	}
+	return out
+}
+
+// TestEqualConversationsAreEqualPrompts: however a protocol writes a
+// conversation, it is the same prompt, so the same bill, and the same session.
+func TestEqualConversationsAreEqualPrompts(t *testing.T) {
+	for name, source := range chatTemplates(t) {
+		t.Run(name, func(t *testing.T) {
+			o := options(Instant)
+			o.Template = source
+			e, _ := open2(t, o)
+			for name, forms := range equalConversations {
+				first := ask(t, e, conversationBody(forms[0]))
+				for _, form := range forms[1:] {
+					got := ask(t, e, conversationBody(form))
+					if !slices.Equal(got.Prompt, first.Prompt) {
+						t.Errorf("%s: %s\nis the prompt %q\nwant %q", name, form, promptText(e, got), promptText(e, first))
+					}
+					if got.Conversation != first.Conversation {
+						t.Errorf("%s: %s\nis another conversation", name, form)
+					}
+				}
+			}
+		})
+	}
+}
+
+func promptText(e *Engine, r *Request) (s string) {
+	for _, id := range r.Prompt {
+		s += e.tokenizer.Text(id)
+	}
+	return plainText(s)
+}
+
+// TestTurnsThatStayApart: what merging would change is left as it is.
+func TestTurnsThatStayApart(t *testing.T) {
+	for name, body := range map[string]string{
+		"questions":         `"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]`,
+		"answers":           `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"assistant","content":"c"}]`,
+		"call, then text":   `"messages":[{"role":"assistant","content":[CALL1]},{"role":"assistant","content":"c"}]`,
+		"text, then think":  `"messages":[{"role":"assistant","content":"c"},{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]}]`,
+		"empty answers":     `"messages":[{"role":"assistant","content":""},{"role":"assistant","content":[]},{"role":"assistant","content":[CALL1]}]`,
+		"result, text":      `"messages":[{"role":"user","content":[RESULT1]},{"role":"user","content":"a"}]`,
+		"result, text, res": `"messages":[{"role":"user","content":[RESULT1,{"type":"text","text":"a"}]},{"role":"user","content":[RESULT2]}]`,
+		"system between":    `"messages":[{"role":"user","content":[RESULT1]},{"role":"system","content":"a"},{"role":"user","content":[RESULT2]}]`,
+	} {
+		q, err := messages.Parse([]byte(conversationBody(body)))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := mergeTurns(q.Messages); len(got) != len(q.Messages) {
+			t.Errorf("%s: %d messages became %d", name, len(q.Messages), len(got))
+		}
+	}
+}
+
+// TestMergingKeepsTheRequest: Prepare may be called twice with one request.
+func TestMergingKeepsTheRequest(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	for name, forms := range equalConversations {
+		for _, form := range forms {
+			q, err := messages.Parse([]byte(conversationBody(form)))
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			first, err := e.Prepare(q)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			if again, err := e.Prepare(q); err != nil || !slices.Equal(again.Prompt, first.Prompt) {
+				t.Errorf("%s: prepared again, another prompt (%v)", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"corenode/engine/kernel"
+	"corenode/wasm/abi"
+)
+
+// script is a forward pass that writes an answer word for word: the token
+// after position prompt+i-1 is answer[i].
+type script struct {
+	prompt int
+	answer []int32
+}
+
+func (f *script) Forward(step *kernel.Step, _ []int32, _ kernel.Cache, rows []int32, logits [][]float32) error {
+	for i, row := range rows {
+		clear(logits[i])
+		for _, sp := range step.Spans {
+			if at := int(row) - sp.Row; at >= 0 && at < sp.Len {
+				logits[i][f.answer[sp.Pos+at+1-f.prompt]] = 1000
+			}
+		}
+	}
+	return nil
+}
+
+func (*script) Close() {}
+
+// piece is a part of a scripted answer.
+type piece struct {
+	text    string
+	thought bool
+}
+
+var scripts = map[string][]piece{
+	"thinking and text":    {{"Let me see, perhaps é or 汉字 it is.\n</think>", true}, {"\n\nThe answer is 42.", false}},
+	"nothing but thinking": {{"I go on and on and on about it", true}},
+	"a call": {{"The user wants weather.\n</think>", true},
+		{"\n\nLooking.\n\n<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>", false}},
+	"a call out of thinking": {{"I need weather.\n<tool_call>", true}, {"\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>", false}},
+	"a mention of a call":    {{"To call I write <tool_call> like that, and now I am done.</think>", true}, {"Done.", false}},
+}
+
+// TestReasoningIsCountedExactly plays scripted answers, each cut at every
+// length, streamed and whole: output and reasoning are the tokens written,
+// reasoning those of the thinking part.
+func TestReasoningIsCountedExactly(t *testing.T) {
+	o := options(Instant)
+	o.Info.ContextLength = 2048
+	e, s := open2(t, o)
+	play := &script{}
+	e.forwarder = play
+	cases := 0
+	for name, pieces := range scripts {
+		var answer []int32
+		var thoughts []bool
+		for _, p := range pieces {
+			ids := e.tokenizer.EncodePrompt(nil, p.text)
+			answer = append(answer, ids...)
+			thoughts = append(thoughts, slices.Repeat([]bool{p.thought}, len(ids))...)
+		}
+		stop := e.tokenizer.Stops()[0]
+		answer, thoughts = append(answer, stop), append(thoughts, pieces[len(pieces)-1].thought)
+		for most := 1; most <= len(answer); most++ {
+			r := ask(t, e, fmt.Sprintf(`{"model":"m","max_tokens":%d,"temperature":0,"tools":[{"name":"f","input_schema":{"type":"object","properties":{"a":{"type":"string"}}}}],"messages":[{"role":"user","content":"x"}]}`, most))
+			play.prompt, play.answer = len(r.Prompt), answer
+			want := 0
+			for _, thought := range thoughts[:most] {
+				if thought {
+					want++
+				}
+			}
+			for _, whole := range []bool{false, true} {
+				u, stopped := played(t, s, r, whole)
+				// Cut right after a tag, nobody knows that it is but a mention.
+				doubt := name == "a mention of a call" && most < len(answer) && int(u.Reasoning) == want-1
+				if u.Output != int64(most) || int(u.Reasoning) != want && !doubt {
+					t.Fatalf("%s, cut after %d of %d, whole %v: %+v, want %d thinking", name, most, len(answer), whole, u, want)
+				}
+				if most < len(answer)/2 && stopped != abi.StopMaxTokens || most == len(answer) && stopped == abi.StopMaxTokens {
+					t.Fatalf("%s, cut after %d of %d: stop %v", name, most, len(answer), stopped)
+				}
+				cases++
+			}
+		}
+	}
+	if cases < 100 {
+		t.Fatalf("%d cases", cases)
+	}
+}
+
+// played runs one request and returns what both its result and its last event say.
+func played(t *testing.T, s *Stepper, r *Request, whole bool) (abi.Usage, abi.StopReason) {
+	t.Helper()
+	out := NewOutput(1 << 20)
+	if whole {
+		out = NewWholeOutput()
+	}
+	var result Result
+	j := &Job{ID: "r", Account: "a", Request: r, Output: out, Finished: func(got Result) { result = got }}
+	if err := s.Submit(j, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	runAll(t, s)
+	events := out.Drain(nil)
+	checkStream(t, events)
+	if end := events[len(events)-1]; end.Kind != abi.EventEnd || end.Usage != result.Usage || end.Stop != result.Stop {
+		t.Fatalf("the result says %+v, the stream %+v", result, end)
+	}
+	if seen := j.Observed().Output; seen != result.Usage.Output {
+		t.Fatalf("%d tokens observed, %d billed", seen, result.Usage.Output)
+	}
+	return result.Usage, result.Stop
+}
