@@ -3,8 +3,13 @@
 // each row when it is durable.
 //
 // A restart forgets nothing: the queue lives in the Log, which the next
-// incarnation takes over. A failing store refuses new rows at once, except
-// settlements, which are kept and tried again with a growing delay.
+// incarnation takes over.
+//
+// When the store fails, or takes too long, rows go to the spill journal and are
+// as durable as in the store; while some are there, nothing is read, since the
+// store does not know all. They are replayed, in order, before the store gets
+// anything else. Without room in the journal new rows are refused at once,
+// except settlements, which are kept and tried again with a growing delay.
 package ledger
 
 import (
@@ -28,6 +33,16 @@ type Store interface {
 	Balance(accountID string) (balance, held abi.Nano, err error)
 	// OpenHolds returns the holds without a settlement, of all accounts.
 	OpenHolds() ([]account.Entry, error)
+}
+
+// Spill keeps rows, durably, while the store does not take them. It is called
+// from one goroutine at a time.
+type Spill interface {
+	Append([]account.Entry) error
+	Entries() ([]account.Entry, error)
+	Reset() error
+	Rows() int
+	Room() int64 // bytes
 }
 
 // Commit is the fate of one row. Seq rises with every transaction of this process.
@@ -71,13 +86,17 @@ type committed struct {
 	err error
 }
 
-// retry is the end of a delay after a failure.
-type retry struct{}
+// retry is the end of a delay after a failure, replay that of one with spilled rows.
+type (
+	retry  struct{}
+	replay struct{}
+)
 
 func (Append) ledgerMessage()    {}
 func (Read) ledgerMessage()      {}
 func (committed) ledgerMessage() {}
 func (retry) ledgerMessage()     {}
+func (replay) ledgerMessage()    {}
 
 // Refuse answers a row that no ledger will see.
 func (m Append) Refuse(err error) {
@@ -100,7 +119,19 @@ type Config struct {
 	BatchMax int
 	// RetryMin and RetryMax bound the delay after a failure. Default 50 ms and 5 s.
 	RetryMin, RetryMax time.Duration
-	// Failed is told of each transaction that failed; it must not wait. May be nil.
+	// Spill takes the rows that the store does not take. nil: none.
+	Spill Spill
+	// SlowAfter is how long the store may take for a transaction before its rows
+	// are spilled. Default 2 s.
+	SlowAfter time.Duration
+	// Rejects says whether an error of the store is about a row and not about the
+	// store: such a row is not spilled. nil: none is.
+	Rejects func(error) bool
+	// Open returns how many requests may yet settle; their rows must find room in
+	// the spill journal. nil: 0.
+	Open func() int
+	// Failed is told of each transaction that failed, and of rows that were
+	// spilled instead; it must not wait. May be nil.
 	Failed func(error)
 	// Hook is for tests only.
 	Hook func(point string)
@@ -112,7 +143,12 @@ type Log struct {
 	store   Store
 	journal journal // owned by the actor's goroutine
 
+	// stuck is a transaction that the store has not ended in time; rows must not
+	// overtake it. Owned by the flight.
+	stuck chan struct{}
+
 	waiting                 atomic.Int64
+	behind                  atomic.Int64 // rows in the spill journal
 	commits, rows, failures atomic.Uint64
 }
 
@@ -120,6 +156,7 @@ type Log struct {
 type Stats struct {
 	Commits, Rows, Failures uint64
 	Waiting                 int64
+	Spilled                 int64 // rows in the spill journal
 }
 
 // NewLog makes an empty queue before a store.
@@ -133,12 +170,21 @@ func NewLog(cfg Config, store Store) *Log {
 	if cfg.RetryMin == 0 {
 		cfg.RetryMin, cfg.RetryMax = 50*time.Millisecond, 5*time.Second
 	}
+	if cfg.SlowAfter == 0 {
+		cfg.SlowAfter = 2 * time.Second
+	}
+	if cfg.Rejects == nil {
+		cfg.Rejects = func(error) bool { return false }
+	}
+	if cfg.Open == nil {
+		cfg.Open = func() int { return 0 }
+	}
 	return &Log{cfg: cfg, store: store, journal: journal{rowsMax: cfg.RowsMax, batchMax: cfg.BatchMax}}
 }
 
 // Stats may be called from any goroutine.
 func (l *Log) Stats() Stats {
-	return Stats{l.commits.Load(), l.rows.Load(), l.failures.Load(), l.waiting.Load()}
+	return Stats{l.commits.Load(), l.rows.Load(), l.failures.Load(), l.waiting.Load(), l.behind.Load()}
 }
 
 // New returns the actor of a log. At most one lives at a time.
@@ -148,6 +194,9 @@ func New(l *Log) system.Actor { return &ledger{log: l} }
 type ledger struct {
 	log     *Log
 	backoff bool // a retry is coming; nothing is tried before it
+	// replaying says that a replay is coming. A restart forgets it; the next
+	// commit asks for another.
+	replaying bool
 }
 
 // Started goes on where the last incarnation was. A flight that is still up
@@ -168,6 +217,12 @@ func (a *ledger) Receive(c *system.Context, m any) {
 		a.landed(c.Self(), m)
 	case retry:
 		a.backoff = false
+		a.next(c.Self())
+	case replay:
+		a.replaying = false
+		if !a.log.journal.add(item{read: &Read{Done: func(Balance) {}}}) {
+			a.replayLater(c.Self()) // the queue is full: what is in it asks for the store
+		}
 		a.next(c.Self())
 	}
 }
@@ -245,6 +300,7 @@ func (a *ledger) landed(self *system.Ref, m committed) {
 	if m.err == nil {
 		j.seq = m.seq
 		done := j.succeed()
+		a.replayLater(self)
 		a.next(self) // the next transaction runs while these are answered
 		for _, it := range done {
 			answer(it, Commit{Seq: m.seq})
@@ -263,6 +319,16 @@ func (a *ledger) landed(self *system.Ref, m committed) {
 		time.AfterFunc(a.delay(j.failures), func() { _ = self.Tell(retry{}) })
 	}
 	a.next(self)
+}
+
+// replayLater sees to it that spilled rows are tried again when nothing else
+// asks for the store: by a read that nobody waits for.
+func (a *ledger) replayLater(self *system.Ref) {
+	if a.log.behind.Load() == 0 || a.replaying {
+		return
+	}
+	a.replaying = true
+	time.AfterFunc(a.log.cfg.RetryMax/4, func() { _ = self.Tell(replay{}) })
 }
 
 // delay doubles from RetryMin to RetryMax with each failure, less up to half at random.
@@ -297,10 +363,7 @@ func (l *Log) commit(batch []item, seq uint64) (err error) {
 			err = fmt.Errorf("store panicked: %v", r)
 		}
 		if err != nil {
-			l.failures.Add(1)
-			if l.cfg.Failed != nil {
-				l.cfg.Failed(err)
-			}
+			l.failed(err)
 		}
 	}()
 	entries := make([]account.Entry, 0, len(batch))
@@ -309,10 +372,10 @@ func (l *Log) commit(batch []item, seq uint64) (err error) {
 			entries = append(entries, it.entry)
 		}
 	}
+	if err := l.write(entries); err != nil {
+		return err
+	}
 	if len(entries) > 0 {
-		if err := l.store.Append(entries); err != nil {
-			return err
-		}
 		l.commits.Add(1)
 		l.rows.Add(uint64(len(entries)))
 	}
@@ -326,6 +389,9 @@ func (l *Log) commit(batch []item, seq uint64) (err error) {
 
 // read asks for the holds only when there are any: listing them costs as much as all accounts have.
 func (l *Log) read(accountID string, seq uint64) Balance {
+	if l.behind.Load() > 0 {
+		return Balance{Seq: seq, Err: errBehind}
+	}
 	balance, held, err := l.store.Balance(accountID)
 	if err != nil || held == 0 {
 		return Balance{Balance: balance, Seq: seq, Err: err}

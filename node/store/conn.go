@@ -179,6 +179,14 @@ func (s *statement) num(i int, v int64) {
 	*b = binding{kind: 'n', num: v}
 }
 
+// blob binds bytes to parameter i, counted from 1.
+func (s *statement) blob(i int, v []byte) {
+	s.bound[i-1] = binding{}
+	if err := s.sql.BindBlob(i, v); err != nil {
+		s.fail(i, err)
+	}
+}
+
 func (s *statement) fail(i int, err error) {
 	s.bound[i-1] = binding{}
 	if s.err == nil {
@@ -198,10 +206,7 @@ func (s *statement) bind(i int, v any) {
 	case time.Time:
 		s.num(i, fromTime(v))
 	case []byte:
-		s.bound[i-1] = binding{}
-		if err := s.sql.BindBlob(i, v); err != nil {
-			s.fail(i, err)
-		}
+		s.blob(i, v)
 	default:
 		panic(fmt.Sprintf("store: cannot bind a %T", v))
 	}

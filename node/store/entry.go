@@ -15,7 +15,7 @@ type column struct {
 }
 
 // entryKind is how one kind of entry is stored. Columns that a kind does not
-// use take their default, so that a hold costs 6 binds and not 19.
+// use take their default, so that a hold costs 7 binds and not 20.
 type entryKind struct {
 	columns []column
 	once    bool // at most one per request
@@ -30,6 +30,10 @@ func num(name string, field func(*account.Entry) int64) column {
 	return column{name, func(s *statement, i int, e *account.Entry) { s.num(i, field(e)) }}
 }
 
+func blob(name string, field func(*account.Entry) []byte) column {
+	return column{name, func(s *statement, i int, e *account.Entry) { s.blob(i, field(e)) }}
+}
+
 var (
 	accountID = text("account_id", func(e *account.Entry) string { return e.AccountID })
 	requestID = text("request_id", func(e *account.Entry) string { return e.RequestID })
@@ -40,6 +44,8 @@ var (
 	held      = num("held", func(e *account.Entry) int64 { return int64(e.Held) })
 	settles   = num("settles", func(e *account.Entry) int64 { return e.Settles })
 	note      = text("note", func(e *account.Entry) string { return e.Note })
+
+	module = text("module_digest", func(e *account.Entry) string { return e.ModuleDigest })
 
 	request = []column{accountID, requestID, keyID, modelID, written}
 	usage   = []column{
@@ -52,7 +58,8 @@ var (
 	rating = []column{
 		amount,
 		num("tier", func(e *account.Entry) int64 { return int64(e.Tier) }),
-		text("module_digest", func(e *account.Entry) string { return e.ModuleDigest }),
+		module,
+		blob("charge_input", func(e *account.Entry) []byte { return e.ChargeInput }),
 		text("input_hash", func(e *account.Entry) string { return e.InputHash }),
 		num("provisional", func(e *account.Entry) int64 { return fromBool(e.Provisional) }),
 		text("reason", func(e *account.Entry) string { return string(e.Reason) }),
@@ -62,7 +69,7 @@ var (
 // entryKinds is every kind there is.
 var entryKinds = map[account.EntryKind]entryKind{
 	account.TopUp:      storedAs(account.TopUp, false, []column{accountID, written, amount, note}),
-	account.Hold:       storedAs(account.Hold, true, request, []column{held}),
+	account.Hold:       storedAs(account.Hold, true, request, []column{held, module}),
 	account.Checkpoint: storedAs(account.Checkpoint, false, request, usage),
 	account.Settlement: storedAs(account.Settlement, true, request, usage, rating, []column{note}),
 	account.Adjustment: storedAs(account.Adjustment, false, request, usage, rating, []column{settles, note}),
@@ -87,7 +94,7 @@ func storedAs(kind account.EntryKind, once bool, groups ...[]column) entryKind {
 
 // entryColumns are what scanEntry reads, in its order.
 const entryColumns = `id, kind, account_id, request_id, key_id, model, time, amount, held, input_uncached, cache_read,
-	cache_write, output, reasoning, tier, reason, module_digest, input_hash, provisional, settles, note`
+	cache_write, output, reasoning, tier, reason, module_digest, input_hash, provisional, settles, note, charge_input`
 
 func scanEntry(r row) account.Entry {
 	return account.Entry{
@@ -96,6 +103,6 @@ func scanEntry(r row) account.Entry {
 		Usage: abi.Usage{InputUncached: r.num(9), CacheRead: r.num(10), CacheWrite: r.num(11),
 			Output: r.num(12), Reasoning: r.num(13)},
 		Tier: int(r.num(14)), Reason: account.Reason(r.text(15)), ModuleDigest: r.text(16), InputHash: r.text(17),
-		Provisional: r.flag(18), Settles: r.num(19), Note: r.text(20),
+		Provisional: r.flag(18), Settles: r.num(19), Note: r.text(20), ChargeInput: r.blob(21),
 	}
 }

@@ -17,7 +17,7 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
 	var holds []account.Entry
-	err := s.read.each(`SELECT h.id, h.account_id, h.request_id, h.key_id, h.model, h.time, h.held,
+	err := s.read.each(`SELECT h.id, h.account_id, h.request_id, h.key_id, h.model, h.time, h.held, h.module_digest,
 			coalesce(c.input_uncached, 0), coalesce(c.cache_read, 0), coalesce(c.cache_write, 0),
 			coalesce(c.output, 0), coalesce(c.reasoning, 0)
 		FROM open_holds o JOIN ledger h ON h.id = o.hold_id LEFT JOIN ledger c ON c.id = o.checkpoint_id
@@ -25,8 +25,8 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 		holds = append(holds, account.Entry{
 			ID: r.num(0), Kind: account.Hold, AccountID: r.text(1), RequestID: r.text(2), KeyID: r.text(3),
 			Model: r.text(4), Time: r.time(5), Held: abi.Nano(r.num(6)),
-			Usage: abi.Usage{InputUncached: r.num(7), CacheRead: r.num(8), CacheWrite: r.num(9),
-				Output: r.num(10), Reasoning: r.num(11)},
+			ModuleDigest: r.text(7), Usage: abi.Usage{InputUncached: r.num(8), CacheRead: r.num(9), CacheWrite: r.num(10),
+				Output: r.num(11), Reasoning: r.num(12)},
 		})
 		return nil
 	})
@@ -38,9 +38,10 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 
 // SettleOpenHolds closes every open hold at its last checkpoint, for a start
 // after a crash; nothing may be running. rate is given each settlement with
-// its usage and completes what the tariff says: Amount (zero or less), Tier,
-// ModuleDigest, InputHash, Provisional. It is not called for a hold without a
-// checkpoint, which is free. The settlements are returned for the log.
+// its usage, the time of its hold and the module that quoted it, and completes
+// what that says: Amount (zero or less), Tier, ModuleDigest, InputHash,
+// ChargeInput, Provisional. It is not called for a hold without a checkpoint,
+// which is free. The settlements are returned for the log.
 func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error) ([]account.Entry, error) {
 	holds, err := s.OpenHolds()
 	if err != nil {
@@ -48,13 +49,13 @@ func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry)
 	}
 	for i := range holds {
 		e := &holds[i]
-		e.Kind, e.ID, e.Held, e.Time, e.Reason, e.Tier = account.Settlement, 0, 0, s.now().UTC(), reason, 1
+		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, reason, 1
 		if e.Usage == (abi.Usage{}) {
-			continue
-		}
-		if err := rate(e); err != nil {
+			e.ModuleDigest = ""
+		} else if err := rate(e); err != nil {
 			return nil, fmt.Errorf("settle request %s: %w", e.RequestID, err)
 		}
+		e.Time = s.now().UTC()
 	}
 	for from := 0; from < len(holds); from += settleBatch {
 		to := min(from+settleBatch, len(holds))

@@ -44,6 +44,10 @@ var (
 	ErrIdempotencyMismatch = errors.New("the idempotency key was used for another top-up")
 )
 
+// Rejects says whether an error is about what was to be stored, and not about
+// the store: asking again will not help.
+func Rejects(err error) bool { return errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) }
+
 // DatabaseName is the database file in the data folder.
 const DatabaseName = "corenode.db"
 

@@ -1,0 +1,141 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"corenode/actors/account"
+)
+
+var (
+	errBehind = errors.New("ledger: the store does not have all rows yet")
+	errSlow   = errors.New("ledger: the store takes too long")
+	errRoom   = errors.New("ledger: the spill journal has no room for what open requests may settle")
+)
+
+// rowBytesMax is what one row may take in the spill journal.
+const rowBytesMax = 2 << 10
+
+// write makes rows durable: in the store or, while that fails, in the spill
+// journal. Rows that wait there go to the store first.
+func (l *Log) write(entries []account.Entry) error {
+	if l.cfg.Spill == nil {
+		return l.append(entries)
+	}
+	err := l.replay()
+	if err == nil {
+		err = l.patiently(entries)
+	}
+	if err == nil || l.cfg.Rejects(err) {
+		return err
+	}
+	return l.spill(entries, err)
+}
+
+// append asks the store; without rows there is nothing to ask.
+func (l *Log) append(entries []account.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	return l.store.Append(entries)
+}
+
+// patiently asks the store for as long as SlowAfter. A call that takes longer
+// goes on alone; until it ends the store gets nothing else. Should it succeed in
+// the end, its rows are there twice: the store ignores those of the journal.
+func (l *Log) patiently(entries []account.Entry) error {
+	if l.stuck != nil {
+		select {
+		case <-l.stuck:
+			l.stuck = nil
+		default:
+			return errSlow
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	own := slices.Clone(entries) // the store writes ids into them
+	done, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				result <- fmt.Errorf("store panicked: %v", r)
+			}
+		}()
+		result <- l.store.Append(own)
+	}()
+	timer := time.NewTimer(l.cfg.SlowAfter)
+	defer timer.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-timer.C:
+		l.stuck = done
+		return errSlow
+	}
+}
+
+// replay brings what was spilled to the store and empties the journal. A row
+// that the store rejects, which it would have rejected then, is left out.
+func (l *Log) replay() error {
+	if l.behind.Load() == 0 {
+		return nil
+	}
+	entries, err := l.cfg.Spill.Entries()
+	for from := 0; err == nil && from < len(entries); from += l.cfg.BatchMax {
+		err = l.replayBatch(entries[from:min(from+l.cfg.BatchMax, len(entries))])
+	}
+	if err == nil {
+		err = l.cfg.Spill.Reset()
+	}
+	if err == nil {
+		l.behind.Store(0)
+	}
+	return err
+}
+
+func (l *Log) replayBatch(entries []account.Entry) error {
+	err := l.patiently(entries)
+	if err == nil || !l.cfg.Rejects(err) {
+		return err
+	}
+	for i := range entries {
+		if err := l.patiently(entries[i : i+1]); err != nil {
+			if !l.cfg.Rejects(err) {
+				return err
+			}
+			l.failed(fmt.Errorf("spilled %s of request %s: %w", entries[i].Kind, entries[i].RequestID, err))
+		}
+	}
+	return nil
+}
+
+// spill writes rows to the journal. A batch that opens requests is refused when
+// what all open ones may settle would not fit beside it.
+func (l *Log) spill(entries []account.Entry, cause error) error {
+	if len(entries) == 0 {
+		return nil // a read; it is told by itself
+	}
+	opens := slices.ContainsFunc(entries, func(e account.Entry) bool { return e.Kind != account.Settlement })
+	if opens && l.cfg.Spill.Room() < int64(len(entries)+l.cfg.Open())*rowBytesMax {
+		return fmt.Errorf("%w: %w", errRoom, cause)
+	}
+	if err := l.cfg.Spill.Append(entries); err != nil {
+		return errors.Join(err, cause)
+	}
+	l.behind.Store(int64(l.cfg.Spill.Rows()))
+	l.failed(fmt.Errorf("%d rows are in the spill journal: %w", len(entries), cause))
+	return nil
+}
+
+// failed counts a failure and tells whoever wants to know.
+func (l *Log) failed(err error) {
+	l.failures.Add(1)
+	if l.cfg.Failed != nil {
+		l.cfg.Failed(err)
+	}
+}

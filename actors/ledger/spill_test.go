@@ -1,0 +1,212 @@
+package ledger
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// fakeSpill is a journal in memory with room for so many rows of rowBytesMax.
+type fakeSpill struct {
+	mu      sync.Mutex
+	rows    []account.Entry
+	roomFor int
+	broken  bool
+	resets  int
+}
+
+func (s *fakeSpill) Append(entries []account.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken || len(s.rows)+len(entries) > s.roomFor {
+		return errors.New("no room")
+	}
+	s.rows = append(s.rows, entries...)
+	return nil
+}
+
+func (s *fakeSpill) Entries() ([]account.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rows), nil
+}
+
+func (s *fakeSpill) Reset() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows, s.resets = nil, s.resets+1
+	return nil
+}
+
+func (s *fakeSpill) Rows() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rows)
+}
+
+func (s *fakeSpill) Room() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.roomFor-len(s.rows)) * rowBytesMax
+}
+
+// put sends a row and returns its fate.
+func put(ref *system.Ref, kind account.EntryKind, id string, amount abi.Nano) Commit {
+	a, done := row(kind, id, amount)
+	_ = ref.Send(a)
+	return <-done
+}
+
+// balance reads through the ledger.
+func balance(ref *system.Ref) Balance {
+	got := make(chan Balance, 1)
+	_ = ref.Send(Read{AccountID: "a", Done: func(b Balance) { got <- b }})
+	return <-got
+}
+
+// TestOutage: while the store is gone rows are durable in the journal and
+// nothing is read; when it is back it has every row once, in order, and reads
+// see them all.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := &memory{}, &fakeSpill{roomFor: 100}
+		l, ref := start(t, Config{Spill: s}, m)
+		put(ref, account.TopUp, "t", 100)
+		m.failing.Store(true)
+		for _, id := range []string{"1", "2", "3"} {
+			if c := put(ref, account.Hold, id, 0); c.Err != nil {
+				t.Errorf("hold %s: %+v", id, c)
+			}
+			if c := put(ref, account.Settlement, id, -10); c.Err != nil {
+				t.Errorf("settlement %s: %+v", id, c)
+			}
+		}
+		if b := balance(ref); !errors.Is(b.Err, errBehind) {
+			t.Errorf("read in the outage: %+v", b)
+		}
+		if st := l.Stats(); st.Spilled != 6 || m.count(account.Settlement, "1") != 0 {
+			t.Errorf("in the outage: %+v", st)
+		}
+		m.failing.Store(false)
+		time.Sleep(10 * time.Second) // nothing asks for the store; it is tried all the same
+		if st := l.Stats(); st.Spilled != 0 || s.Rows() != 0 || s.resets != 1 {
+			t.Errorf("after the outage: %+v, %d rows left", st, s.Rows())
+		}
+		if b := balance(ref); b.Err != nil || b.Balance != 70 {
+			t.Errorf("read after the outage: %+v", b)
+		}
+		var order []string
+		for _, batch := range m.batches {
+			for _, e := range batch {
+				order = append(order, string(e.Kind)+e.RequestID)
+			}
+		}
+		if want := []string{"topupt", "hold1", "settlement1", "hold2", "settlement2", "hold3", "settlement3"}; !slices.Equal(order, want) {
+			t.Errorf("the store has %v, want %v", order, want)
+		}
+	})
+}
+
+// TestOutageWithoutRoom: what open requests may settle keeps its room: new
+// requests are refused before, settlements never.
+func TestOutageWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s, open := &memory{}, &fakeSpill{roomFor: 10}, 0
+		_, ref := start(t, Config{Spill: s, Open: func() int { return open }}, m)
+		m.failing.Store(true)
+		for i := 0; ; i++ {
+			open++
+			if c := put(ref, account.Hold, string(rune('a'+i)), 0); c.Err != nil {
+				open--
+				if c.Err.Kind != abi.Overloaded {
+					t.Errorf("refused with %+v", c.Err)
+				}
+				break
+			}
+		}
+		if open < 2 || open+s.Rows() > 10 {
+			t.Fatalf("%d requests were let in, %d rows are spilled, room for 10", open, s.Rows())
+		}
+		for i := range open {
+			if c := put(ref, account.Settlement, string(rune('a'+i)), -1); c.Err != nil {
+				t.Errorf("settlement %d: %+v", i, c)
+			}
+		}
+		m.failing.Store(false)
+		time.Sleep(time.Minute)
+		if s.Rows() != 0 || m.count(account.Settlement, "a") != 1 {
+			t.Errorf("%d rows are left after the outage", s.Rows())
+		}
+	})
+}
+
+// TestSlowStore: a transaction that hangs delays nobody for longer than
+// SlowAfter, and its rows are not doubled when it comes back after all.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := &memory{delay: 30 * time.Second}, &fakeSpill{roomFor: 100}
+		l, ref := start(t, Config{Spill: s, SlowAfter: time.Second}, m)
+		began := time.Now()
+		if c := put(ref, account.Hold, "1", 0); c.Err != nil || time.Since(began) != time.Second {
+			t.Errorf("hold: %+v after %v", c, time.Since(began))
+		}
+		if c := put(ref, account.Settlement, "1", -5); c.Err != nil || time.Since(began) != time.Second {
+			t.Errorf("settlement behind it: %+v after %v", c, time.Since(began))
+		}
+		m.delay = 0
+		time.Sleep(2 * time.Minute)
+		if st := l.Stats(); st.Spilled != 0 || m.count(account.Settlement, "1") != 1 {
+			t.Errorf("after all: %+v, %d settlements", st, m.count(account.Settlement, "1"))
+		}
+		// The hold is there twice for this fake; a store ignores the second.
+		if n := m.count(account.Hold, "1"); n < 1 || n > 2 {
+			t.Errorf("%d holds", n)
+		}
+	})
+}
+
+// TestRejectedRowsAreNotSpilled: a row that the store will never take is the
+// caller's fault, in an outage as without one.
+func TestRejectedRowsAreNotSpilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := &memory{poison: "bad"}, &fakeSpill{roomFor: 100}
+		_, ref := start(t, Config{Spill: s, Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
+		if c := put(ref, account.Hold, "bad", 0); c.Err == nil || s.Rows() != 0 {
+			t.Errorf("rejected: %+v, %d rows spilled", c, s.Rows())
+		}
+		m.failing.Store(true)
+		put(ref, account.Hold, "bad", 0) // nobody can tell now
+		put(ref, account.Hold, "good", 0)
+		m.failing.Store(false)
+		time.Sleep(time.Minute)
+		if s.Rows() != 0 || m.count(account.Hold, "good") != 1 || m.count(account.Hold, "bad") != 0 {
+			t.Errorf("%d rows left, good %d, bad %d", s.Rows(), m.count(account.Hold, "good"), m.count(account.Hold, "bad"))
+		}
+	})
+}
+
+// TestBrokenJournal: with store and journal gone it is as without a journal.
+func TestBrokenJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := &memory{}, &fakeSpill{roomFor: 100, broken: true}
+		_, ref := start(t, Config{Spill: s}, m)
+		m.failing.Store(true)
+		if c := put(ref, account.Hold, "1", 0); c.Err == nil {
+			t.Errorf("a hold that is nowhere: %+v", c)
+		}
+		a, done := row(account.Settlement, "2", -5)
+		_ = ref.Send(a)
+		time.Sleep(time.Minute)
+		m.failing.Store(false)
+		if c := <-done; c.Err != nil || m.count(account.Settlement, "2") != 1 {
+			t.Errorf("settlement: %+v", c)
+		}
+	})
+}

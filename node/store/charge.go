@@ -1,0 +1,66 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+
+	"corenode/actors/account"
+)
+
+// Settlement finds a charge by the id of its row or of its request.
+func (s *Store) Settlement(ref string) (e account.Entry, err error) {
+	id, numeric := strconv.ParseInt(ref, 10, 64)
+	where, arg := `request_id = ? AND kind = 'settlement'`, any(ref)
+	if numeric == nil {
+		where, arg = `id = ? AND kind = 'settlement'`, id
+	}
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	err = s.read.each(`SELECT `+entryColumns+` FROM ledger WHERE `+where, func(r row) error {
+		e = scanEntry(r)
+		return nil
+	}, arg)
+	if err == nil && e.ID == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return account.Entry{}, fmt.Errorf("settlement %q: %w", ref, err)
+	}
+	return e, nil
+}
+
+// Provisional returns settlements that were charged provisionally and have no
+// adjustment yet, oldest first, with an id above after, at most EntriesMax.
+func (s *Store) Provisional(after int64) ([]account.Entry, error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	var entries []account.Entry
+	err := s.read.each(`SELECT `+entryColumns+` FROM ledger l WHERE provisional = 1 AND kind = 'settlement' AND id > ?
+		AND NOT EXISTS (SELECT 1 FROM ledger a WHERE a.settles = l.id AND a.settles > 0) ORDER BY id LIMIT ?`,
+		func(r row) error {
+			entries = append(entries, scanEntry(r))
+			return nil
+		}, after, int64(EntriesMax))
+	if err != nil {
+		return nil, fmt.Errorf("read provisional charges: %w", err)
+	}
+	return entries, nil
+}
+
+// Adjust appends an adjustment unless its settlement has one: a charge is rated
+// again once, however often that is asked for. done says whether it did.
+func (s *Store) Adjust(e account.Entry) (done bool, err error) {
+	e.Kind = account.Adjustment
+	err = s.write.transaction(func() error {
+		found, err := s.write.number(`SELECT count(*) FROM ledger WHERE settles = ? AND settles > 0`, e.Settles)
+		if err != nil || found > 0 {
+			return err
+		}
+		done = true
+		return s.write.append([]account.Entry{e})
+	})
+	if err != nil {
+		return false, fmt.Errorf("adjust settlement %d: %w", e.Settles, err)
+	}
+	return done, nil
+}

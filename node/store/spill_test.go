@@ -1,0 +1,132 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+func spilled(n int) []account.Entry {
+	entries := make([]account.Entry, n)
+	for i := range entries {
+		entries[i] = account.Entry{Kind: account.Settlement, AccountID: "acct", RequestID: string(rune('a' + i)), Time: time.Unix(0, int64(i)).UTC(),
+			Amount: -5, Usage: abi.Usage{Output: 3}, Reason: account.Finished, ChargeInput: []byte{1, 0, 255}, Note: "\"quoted\"\n"}
+	}
+	return entries
+}
+
+func openSpill(t *testing.T, dir string, size int64) *Spill {
+	t.Helper()
+	s, err := OpenSpill(dir, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func wantSpilled(t *testing.T, s *Spill, want []account.Entry) {
+	t.Helper()
+	got, err := s.Entries()
+	if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) || s.Rows() != len(want) {
+		t.Errorf("%d rows, %v: %+v; want %d", s.Rows(), err, got, len(want))
+	}
+}
+
+func TestSpillKeepsRowsAcrossOpens(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 64<<10)
+	wantSpilled(t, s, nil)
+	rows := spilled(9)
+	for i := range rows {
+		if err := s.Append(rows[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	s = openSpill(t, dir, 1<<10) // one with rows keeps its size
+	wantSpilled(t, s, rows)
+	more := spilled(2)
+	if err := s.Append(more); err != nil {
+		t.Fatal(err)
+	}
+	wantSpilled(t, s, append(rows, more...))
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	wantSpilled(t, s, nil)
+	// What the earlier use left behind the new end is not read again.
+	if err := s.Append(rows[:1]); err != nil {
+		t.Fatal(err)
+	}
+	wantSpilled(t, s, rows[:1])
+	s.Close()
+	wantSpilled(t, openSpill(t, dir, 64<<10), rows[:1])
+}
+
+func TestSpillIsBounded(t *testing.T) {
+	s := openSpill(t, t.TempDir(), 4<<10)
+	rows := spilled(1)
+	n := 0
+	for ; n < 100; n++ {
+		if err := s.Append(rows); err != nil {
+			if !errors.Is(err, ErrSpillFull) {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	if n < 5 || n == 100 || s.Rows() != n || s.Room() < 0 {
+		t.Errorf("%d rows fit 4 KiB, room %d", n, s.Room())
+	}
+}
+
+// TestSpillAfterACrash: the file is cut or changed at every byte of its last
+// record; what was durable before it is read, and nothing that was not written.
+func TestSpillAfterACrash(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 4<<10)
+	rows := spilled(2)
+	if err := s.Append(rows[:1]); err != nil {
+		t.Fatal(err)
+	}
+	before := s.end
+	if err := s.Append(rows[1:]); err != nil {
+		t.Fatal(err)
+	}
+	after := s.end
+	s.Close()
+	whole, err := os.ReadFile(filepath.Join(dir, SpillName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := before; at < after; at += 7 {
+		torn := append([]byte(nil), whole...)
+		for i := at; i < after; i++ {
+			torn[i] = 0
+		}
+		image := t.TempDir()
+		if err := os.WriteFile(filepath.Join(image, SpillName), torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantSpilled(t, openSpill(t, image, 4<<10), rows[:1])
+	}
+	for _, garbage := range [][]byte{nil, []byte("corenode"), make([]byte, 9000), []byte("something else that is long enough")} {
+		image := t.TempDir()
+		if err := os.WriteFile(filepath.Join(image, SpillName), garbage, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := openSpill(t, image, 4<<10)
+		wantSpilled(t, s, nil)
+		if err := s.Append(rows); err != nil {
+			t.Fatal(err)
+		}
+		wantSpilled(t, s, rows)
+	}
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+)
+
+// Verification is what Verify looked at and found wrong.
+type Verification struct {
+	Rows      int64    `json:"rows"`
+	Accounts  int64    `json:"accounts"`
+	Charges   int64    `json:"charges"`    // settlements
+	OpenHolds int64    `json:"open_holds"` // of requests that run
+	Findings  []string `json:"findings"`   // at most findingsMax; empty = all is well
+}
+
+// findingsMax bounds the findings: a ledger that is wrong once is often wrong everywhere.
+const findingsMax = 100
+
+// ledgerChecks are the rules of the ledger that one query each can prove. A query
+// returns a row for everything that breaks its rule: what it is about, and how.
+var ledgerChecks = []struct{ rule, query string }{
+	{"the balance of an account is the sum of its rows",
+		`SELECT b.account_id, 'the balance says ' || b.amount || ', its rows add up to ' || total(l.amount)
+		 FROM balances b LEFT JOIN ledger l ON l.account_id = b.account_id GROUP BY b.account_id
+		 HAVING b.amount <> coalesce(sum(l.amount), 0)`},
+	{"every account has a balance",
+		`SELECT id, 'has no balance' FROM accounts WHERE id NOT IN (SELECT account_id FROM balances)`},
+	{"the ledger has no gaps",
+		`SELECT 'row ' || a.id, 'the row before it is missing' FROM ledger a
+		 WHERE a.id > 1 AND NOT EXISTS (SELECT 1 FROM ledger b WHERE b.id = a.id - 1)`},
+	{"a request is settled once",
+		`SELECT request_id, count(*) || ' settlements' FROM ledger WHERE kind = 'settlement' GROUP BY request_id HAVING count(*) > 1`},
+	{"a settlement is of the account that held",
+		`SELECT s.request_id, 'held by ' || h.account_id || ', charged to ' || s.account_id FROM ledger s JOIN ledger h
+		 ON h.request_id = s.request_id AND h.kind = 'hold' WHERE s.kind = 'settlement' AND s.account_id <> h.account_id`},
+	{"a hold is open until it is settled",
+		`SELECT h.request_id, 'is neither open nor settled' FROM ledger h WHERE h.kind = 'hold'
+		 AND NOT EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = h.request_id AND s.kind = 'settlement')
+		 AND NOT EXISTS (SELECT 1 FROM open_holds o WHERE o.request_id = h.request_id)`},
+	{"an open hold is a hold without a settlement",
+		`SELECT o.request_id, 'is listed as open' FROM open_holds o
+		 WHERE EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = o.request_id AND s.kind = 'settlement')
+		 OR NOT EXISTS (SELECT 1 FROM ledger h WHERE h.id = o.hold_id AND h.kind = 'hold' AND h.request_id = o.request_id
+		 AND h.held = o.held AND h.account_id = o.account_id)`},
+	{"an adjustment names a settlement of its account, and a module",
+		`SELECT 'row ' || a.id, 'adjusts row ' || a.settles || ' by module "' || a.module_digest || '"' FROM ledger a
+		 LEFT JOIN ledger s ON s.id = a.settles AND s.kind = 'settlement' AND s.account_id = a.account_id
+		 WHERE a.kind = 'adjustment' AND (s.id IS NULL OR a.module_digest = '')`},
+	{"a charge that is final names its module",
+		`SELECT 'row ' || id, 'charges ' || -amount || ' by no module' FROM ledger
+		 WHERE kind = 'settlement' AND amount < 0 AND module_digest = '' AND provisional = 0`},
+}
+
+// Verify proves the ledger: the rules of ledgerChecks, SQLite's own integrity,
+// and that every charge's input is what its hash says. It reads one
+// consistent state beside a running node and holds up nobody.
+func (s *Store) Verify() (v Verification, err error) {
+	c, err := dial(filepath.Join(s.dir, DatabaseName), readerPragmas)
+	if err != nil {
+		return v, fmt.Errorf("verify: %w", err)
+	}
+	defer c.close()
+	v.Findings = []string{}
+	if err := c.view(func() error { return c.verify(&v) }); err != nil {
+		return v, fmt.Errorf("verify: %w", err)
+	}
+	return v, nil
+}
+
+func (v *Verification) found(rule, what, how string) {
+	if len(v.Findings) < findingsMax {
+		v.Findings = append(v.Findings, fmt.Sprintf("%s: %s %s", rule, what, how))
+	}
+}
+
+func (c *conn) verify(v *Verification) error {
+	for _, n := range []struct {
+		to    *int64
+		query string
+	}{
+		{&v.Rows, `SELECT count(*) FROM ledger`}, {&v.Accounts, `SELECT count(*) FROM accounts`},
+		{&v.Charges, `SELECT count(*) FROM ledger WHERE kind = 'settlement'`}, {&v.OpenHolds, `SELECT count(*) FROM open_holds`},
+	} {
+		var err error
+		if *n.to, err = c.number(n.query); err != nil {
+			return err
+		}
+	}
+	err := c.each(`PRAGMA integrity_check(10)`, func(r row) error {
+		if text := r.text(0); text != "ok" {
+			v.found("the database is sound", "SQLite says", text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, check := range ledgerChecks {
+		err := c.each(check.query, func(r row) error {
+			v.found(check.rule, r.text(0), r.text(1))
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", check.rule, err)
+		}
+	}
+	return c.verifyInputs(v)
+}
+
+// verifyInputs hashes every recorded input again.
+func (c *conn) verifyInputs(v *Verification) error {
+	return c.each(`SELECT id, charge_input, input_hash FROM ledger WHERE input_hash <> ''`, func(r row) error {
+		input := r.blob(1)
+		if len(input) == 0 {
+			return nil // charged before inputs were recorded
+		}
+		hash := sha256.Sum256(input)
+		if want, err := hex.DecodeString(r.text(2)); err != nil || !bytes.Equal(hash[:], want) {
+			v.found("an input is what its hash says", fmt.Sprintf("row %d", r.num(0)), "has another input")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// usedStore is a data folder with some of everything in its ledger.
+func usedStore(t *testing.T) (s *Store, a account.Account) {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if a, err = s.CreateAccount(account.Account{Name: "a"}, 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	input := []byte("charge input")
+	hash := sha256.Sum256(input)
+	row := func(kind account.EntryKind, request string) account.Entry {
+		return account.Entry{Kind: kind, AccountID: a.ID, RequestID: request, Model: "m", Time: time.Now()}
+	}
+	hold, open, checkpoint, settled := row(account.Hold, "one"), row(account.Hold, "two"), row(account.Checkpoint, "two"), row(account.Settlement, "one")
+	hold.Held, open.Held = 500, 700
+	checkpoint.Usage = abi.Usage{InputUncached: 5, Output: 1}
+	settled.Amount, settled.Usage, settled.Tier, settled.Reason = -300, abi.Usage{InputUncached: 3}, 1, account.Finished
+	settled.ModuleDigest, settled.InputHash, settled.ChargeInput = "sha256:aa", hex.EncodeToString(hash[:]), input
+	if err := s.Append([]account.Entry{hold, open, checkpoint, settled}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Settlement("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "one", Time: time.Now(), Amount: 20, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
+		t.Fatal(err)
+	}
+	return s, a
+}
+
+func TestVerify(t *testing.T) {
+	s, _ := usedStore(t)
+	v, err := s.Verify()
+	if err != nil || len(v.Findings) > 0 || v.Rows != 6 || v.Accounts != 1 || v.Charges != 1 || v.OpenHolds != 1 {
+		t.Errorf("a sound ledger: %+v, %v", v, err)
+	}
+	// Each statement breaks one rule; the triggers that forbid it are dropped first.
+	const allow = `DROP TRIGGER IF EXISTS ledger_no_update; DROP TRIGGER IF EXISTS ledger_no_delete; PRAGMA foreign_keys = OFF;`
+	for _, c := range []struct{ harm, says string }{
+		{`UPDATE balances SET amount = amount + 1`, "sum of its rows"},
+		{`DELETE FROM balances`, "has a balance"},
+		{`DELETE FROM ledger WHERE kind = 'checkpoint'`, "no gaps"},
+		{`DROP INDEX ledger_once; INSERT INTO ledger (kind, account_id, request_id, time) SELECT kind, account_id, request_id, time FROM ledger WHERE kind = 'settlement'`, "settled once"},
+		{`INSERT INTO accounts SELECT 'acct_x', 'x', 0, 0, 0, 0, '[]', 0; INSERT INTO balances VALUES ('acct_x', -300); UPDATE balances SET amount = amount + 300 WHERE account_id <> 'acct_x';
+			UPDATE ledger SET account_id = 'acct_x' WHERE kind = 'settlement'`, "the account that held"},
+		{`DELETE FROM open_holds`, "open until it is settled"},
+		{`UPDATE open_holds SET held = held + 1`, "a hold without a settlement"},
+		{`UPDATE ledger SET settles = 1 WHERE kind = 'adjustment'`, "names a settlement"},
+		{`UPDATE ledger SET module_digest = '' WHERE kind = 'adjustment'`, "names a settlement"},
+		{`UPDATE ledger SET module_digest = '' WHERE kind = 'settlement'`, "names its module"},
+		{`UPDATE ledger SET charge_input = x'00' WHERE kind = 'settlement'`, "what its hash says"},
+	} {
+		s, _ := usedStore(t)
+		s.write.mu.Lock()
+		err := s.write.db.Exec(allow + c.harm)
+		s.write.mu.Unlock()
+		if err != nil {
+			t.Fatalf("%s: %v", c.harm, err)
+		}
+		if v, err := s.Verify(); err != nil || !strings.Contains(strings.Join(v.Findings, "\n"), c.says) {
+			t.Errorf("%s: found %q, %v; want %q", c.harm, v.Findings, err, c.says)
+		}
+	}
+}
+
+func TestBackupAndRestore(t *testing.T) {
+	s, a := usedStore(t)
+	one, err := s.Secret("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "copy.db")
+	if err := s.Backup(file); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the backup's mode is %v, %v", info.Mode(), err)
+	}
+	if err := s.Backup(file); !errors.Is(err, ErrInvalid) {
+		t.Errorf("over an existing file: %v", err)
+	}
+	// What comes after the backup is not in it.
+	if _, err := s.TopUp(a.ID, 5, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "restored")
+	v, err := Restore(file, dir)
+	if err != nil || v.Rows != 6 {
+		t.Fatalf("restored %+v, %v", v, err)
+	}
+	if _, err := Restore(file, dir); !errors.Is(err, ErrInvalid) {
+		t.Errorf("into a folder that has a database: %v", err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	was, _, _ := s.Balance(a.ID)
+	if is, held, err := again.Balance(a.ID); err != nil || is != was-5 || held != 700 {
+		t.Errorf("balance %d, held %d, %v; the original has %d", is, held, err, was)
+	}
+	if two, err := again.Secret("node"); err != nil || string(one) != string(two) {
+		t.Errorf("the secret is not in the backup: %v", err)
+	}
+
+	broken := filepath.Join(t.TempDir(), "broken.db")
+	if err := os.WriteFile(broken, []byte("not a database at all, but long enough to be read as one header"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "none")
+	if _, err := Restore(broken, dir); err == nil {
+		t.Error("a file that is no backup was restored")
+	}
+	if _, err := os.Stat(filepath.Join(dir, DatabaseName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a failed restore leaves a database: %v", err)
+	}
+}
