@@ -88,9 +88,11 @@ type Entry struct {
 	Reason    Reason // Settlement
 	// ModuleDigest and InputHash name the billing module and the exact input
 	// that gave Amount; Provisional marks a charge made by the built-in tariff
-	// in place of a module that failed.
+	// in place of a module that failed. ChargeInput is that input, byte for byte:
+	// the module can be run on it again. A hold names the module of its quote.
 	ModuleDigest string
 	InputHash    string
+	ChargeInput  []byte
 	Provisional  bool
 	Settles      int64  // Adjustment: ID of the settlement it re-rates
 	Note         string // TopUp, Adjustment: the operator's words

@@ -126,6 +126,14 @@ func (c *Cell) State(now time.Time) (st State, ok bool) {
 	return State{}, false
 }
 
+// Use returns the last published counters, computed for now. ok is false before the first.
+func (c *Cell) Use(now time.Time) (u Use, ok bool) {
+	if s := c.snapshot.Load(); s != nil {
+		return s.Use(now), true
+	}
+	return Use{}, false
+}
+
 // New returns the limiter of an account.
 func New(id string, cell *Cell, deps Deps) system.Actor {
 	return &limiter{id: id, cell: cell, deps: deps}

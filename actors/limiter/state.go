@@ -57,6 +57,7 @@ type State struct {
 type Snapshot struct {
 	concurrency, permits int
 	bucket               bucket
+	available            abi.Nano // balance without holds
 }
 
 // NewSnapshot returns the state of an account that uses nothing.
@@ -75,6 +76,21 @@ func (s Snapshot) State(now time.Time) State {
 		st.RequestsReset = now.Add(permitRetry)
 	}
 	return st
+}
+
+// Use is what an account has and uses, for a policy that decides by it.
+type Use struct {
+	Requests, RequestsMax         int
+	TokensRemaining, TokensMinute int64
+	Available                     abi.Nano // balance without holds
+}
+
+// Use returns the counters at the time now.
+func (s Snapshot) Use(now time.Time) Use {
+	b := s.bucket
+	b.refill(now)
+	return Use{Requests: s.permits, RequestsMax: s.concurrency, TokensRemaining: b.remaining(), TokensMinute: b.capacity,
+		Available: s.available}
 }
 
 // held is what one request has.
@@ -240,7 +256,7 @@ func (d *desk) change(a account.Account, now time.Time) {
 }
 
 func (d *desk) snapshot() Snapshot {
-	return Snapshot{concurrency: d.account.Concurrency, permits: d.permits, bucket: d.bucket}
+	return Snapshot{concurrency: d.account.Concurrency, permits: d.permits, bucket: d.bucket, available: d.balance - d.held}
 }
 
 // idle says whether the desk holds nothing that a new one would not have.

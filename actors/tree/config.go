@@ -123,9 +123,17 @@ type Model struct {
 	PinBytesPerToken int64
 }
 
-// Accounts tells what an account is now.
+// Accounts tells what an account is and has now.
 type Accounts interface {
 	Account(id string) (account.Account, error)
+	Balance(id string) (balance, held abi.Nano, err error)
+}
+
+// Ask is what billing is asked before a request starts.
+type Ask struct {
+	Account, Model   string
+	Input, OutputMax int64 // tokens
+	At               time.Time
 }
 
 // Charge is the price of one request.
@@ -134,16 +142,37 @@ type Charge struct {
 	Tier         int
 	ModuleDigest string
 	InputHash    string
+	Input        []byte // what InputHash is of
 	Provisional  bool
 }
 
 // Billing turns tokens into money. It is called on the goroutine of the request,
 // never inside an actor.
 type Billing interface {
-	// Quote returns an upper bound of the charge and the least that an account
-	// must have: all input uncached and one token of output.
-	Quote(model string, input, outputMax int64) (upper, minimum abi.Nano, err error)
-	Charge(model string, u abi.Usage) (Charge, error)
+	// Quote says what a request may cost. The Quote is closed once.
+	Quote(Ask) (Quote, error)
+}
+
+// Quote is the offer for one request: whatever is billed later is charged by
+// what made the offer.
+type Quote interface {
+	// Bounds are an upper bound of the charge and the least that an account must
+	// have: all input uncached and one token of output.
+	Bounds() (upper, minimum abi.Nano)
+	// Module names what made the offer.
+	Module() string
+	Charge(abi.Usage) (Charge, error)
+	// Close gives the offer back; more than once is harmless.
+	Close()
+}
+
+// Policy is the operator's say in admission, asked before the account's own
+// limits, on the goroutine of the request.
+type Policy interface {
+	// Deciding says whether there is a policy; without one nothing is asked.
+	Deciding() bool
+	// Decide answers for one request; an error refuses it.
+	Decide(abi.AdmissionInput) (abi.Decision, error)
 }
 
 // Deps is what the tree needs from the node.
@@ -152,6 +181,7 @@ type Deps struct {
 	Store    ledger.Store
 	Accounts Accounts
 	Billing  Billing
+	Policy   Policy       // may be nil
 	Logger   *slog.Logger // nil: silent
 	// Fatal is called once if the tree cannot go on; the node must end. It must not wait. May be nil.
 	Fatal func(actor string, reason any)

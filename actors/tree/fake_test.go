@@ -257,20 +257,60 @@ func (s *fakeStore) settlement(id string) (account.Entry, bool) {
 type fakeBilling struct {
 	probe  atomic.Int64
 	broken atomic.Bool
+	open   atomic.Int64 // quotes that were not closed
 }
 
-func (b *fakeBilling) Quote(model string, input, output int64) (upper, minimum abi.Nano, err error) {
-	if model == "probe" {
-		return abi.Nano(b.probe.Load()), abi.Nano(b.probe.Load()), nil
+func (b *fakeBilling) Quote(a Ask) (Quote, error) {
+	q := &fakeQuote{b: b, upper: abi.Nano(2*a.Input + 10*a.OutputMax), minimum: abi.Nano(2*a.Input + 10)}
+	q.minimum = min(q.minimum, q.upper)
+	if a.Model == "probe" {
+		q.upper, q.minimum = abi.Nano(b.probe.Load()), abi.Nano(b.probe.Load())
 	}
-	return abi.Nano(2*input + 10*output), abi.Nano(2*input + 10), nil
+	b.open.Add(1)
+	return q, nil
 }
 
-func (b *fakeBilling) Charge(_ string, u abi.Usage) (Charge, error) {
-	if b.broken.Load() {
+// fakeQuote counts itself among the open ones until it is closed.
+type fakeQuote struct {
+	b              *fakeBilling
+	upper, minimum abi.Nano
+	closed         atomic.Bool
+}
+
+func (q *fakeQuote) Bounds() (upper, minimum abi.Nano) { return q.upper, q.minimum }
+func (q *fakeQuote) Module() string                    { return "fake:1" }
+
+func (q *fakeQuote) Charge(u abi.Usage) (Charge, error) {
+	switch {
+	case q.closed.Load():
+		return Charge{}, errors.New("the quote is closed")
+	case q.b.broken.Load():
 		panic("module trapped")
 	}
-	return Charge{Total: abi.Nano(2*u.InputUncached + u.CacheRead + 10*u.Output), Tier: 1}, nil
+	return Charge{Total: abi.Nano(2*u.InputUncached + u.CacheRead + 10*u.Output), Tier: 1, ModuleDigest: "fake:1", Input: []byte("in")}, nil
+}
+
+func (q *fakeQuote) Close() {
+	if q.closed.CompareAndSwap(false, true) {
+		q.b.open.Add(-1)
+	}
+}
+
+// fakePolicy denies and ranks as it is told; without a decision there is no policy.
+type fakePolicy struct {
+	decision atomic.Pointer[abi.Decision]
+	asked    atomic.Pointer[abi.AdmissionInput]
+}
+
+func (p *fakePolicy) Deciding() bool { return p.decision.Load() != nil }
+
+func (p *fakePolicy) Decide(in abi.AdmissionInput) (abi.Decision, error) {
+	p.asked.Store(&in)
+	d := *p.decision.Load()
+	if d.Msg == "fail" {
+		return d, &abi.Error{Kind: abi.Overloaded, Msg: "the policy failed", RetryAfter: time.Second}
+	}
+	return d, nil
 }
 
 // world is a tree on fakes.
@@ -280,6 +320,7 @@ type world struct {
 	models  map[string]*fakeModel
 	store   *fakeStore
 	billing *fakeBilling
+	policy  fakePolicy
 	began   time.Time
 	ids     atomic.Int64
 	fatal   atomic.Int64
@@ -299,6 +340,8 @@ func (w *world) Account(id string) (account.Account, error) {
 	return a, nil
 }
 
+func (w *world) Balance(id string) (balance, held abi.Nano, err error) { return w.store.Balance(id) }
+
 func (w *world) set(a account.Account, balance abi.Nano) account.Account {
 	w.mu.Lock()
 	w.accounts[a.ID] = a
@@ -314,7 +357,7 @@ func newWorld(t testing.TB, cfg Config) *world {
 		models:   map[string]*fakeModel{"one": newFakeModel(), "two": newFakeModel()},
 		accounts: map[string]account.Account{}, used: map[string]int64{}}
 	cfg.Secret = []byte("0123456789abcdef")
-	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing,
+	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
 			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PinBytesPerToken: 10},
@@ -380,6 +423,9 @@ func (w *world) checkClean(a account.Account) {
 	w.t.Helper()
 	if n := w.tree.requests.len(); n != 0 {
 		w.t.Errorf("%d requests are still registered", n)
+	}
+	if n := w.billing.open.Load(); n != 0 {
+		w.t.Errorf("%d quotes are still open", n)
 	}
 	a, _ = w.Account(a.ID)
 	w.calm(a)

@@ -36,6 +36,7 @@ type flight struct {
 	t       *Tree
 	call    Call
 	ask     limiter.Ask
+	quote   Quote // of a request with a job; closed when the flight is removed
 	model   *model
 	key     session.Key
 	began   time.Time
@@ -252,7 +253,7 @@ func (f *flight) selfSettle() {
 func (f *flight) hold() *abi.Error {
 	f.holdSent.Store(true)
 	e := f.entry(account.Hold)
-	e.Held = f.reservation.Hold
+	e.Held, e.Time, e.ModuleDigest = f.reservation.Hold, f.began, f.quote.Module()
 	if err := f.t.ledger.Send(ledger.Append{Entry: e, Done: f.holdLanded}); err != nil {
 		f.holdSent.Store(false)
 		return overloaded("tree.hold", err)

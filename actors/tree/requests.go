@@ -36,8 +36,11 @@ func (r *requests) add(f *flight) (ok, full bool) {
 	return true, false
 }
 
-// remove forgets a flight; a second time does nothing.
+// remove forgets a flight and closes its quote; a second time does nothing.
 func (r *requests) remove(f *flight) {
+	if f.quote != nil {
+		f.quote.Close()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.flights[f.ask.RequestID] == f {

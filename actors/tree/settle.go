@@ -106,8 +106,9 @@ func (f *flight) landed(c ledger.Commit) {
 	close(f.settledCh)
 }
 
-// charge prices the usage of e. When billing fails the request is charged the
-// upper bound for its tokens, else its hold, provisionally: never free by accident.
+// charge prices the usage of e by the quote of its request. When billing fails
+// the request is charged the upper bound for its tokens, else its hold,
+// provisionally: never free by accident.
 func (f *flight) charge(e *account.Entry) {
 	if e.Usage == (abi.Usage{}) {
 		return
@@ -115,13 +116,17 @@ func (f *flight) charge(e *account.Entry) {
 	c, err := f.price(e.Usage)
 	if err != nil {
 		f.t.log.Error("billing failed", "request", f.call.RequestID, "err", err)
-		f.t.counters.Provisional.Add(1)
 		c = Charge{Total: f.reservation.Hold, Provisional: true}
-		if upper, _, err := f.t.quote(e.Model, e.Usage.Input(), e.Usage.Output); err == nil {
-			c.Total = upper
+		if q, err := f.t.quote(Ask{Account: e.AccountID, Model: e.Model, Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: f.began}); err == nil {
+			c.Total, _ = q.Bounds()
+			q.Close()
 		}
 	}
-	e.Amount, e.Tier, e.ModuleDigest, e.InputHash, e.Provisional = -c.Total, c.Tier, c.ModuleDigest, c.InputHash, c.Provisional
+	if c.Provisional {
+		f.t.counters.Provisional.Add(1)
+	}
+	e.Amount, e.Tier, e.Provisional = -c.Total, c.Tier, c.Provisional
+	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
 }
 
 // price asks Billing; its panic is an error like any other.
@@ -131,23 +136,26 @@ func (f *flight) price(u abi.Usage) (c Charge, err error) {
 			err = fmt.Errorf("billing panicked: %v", r)
 		}
 	}()
-	c, err = f.t.deps.Billing.Charge(f.call.Request.Model, u)
+	c, err = f.quote.Charge(u)
 	if err == nil && c.Total < 0 {
 		err = fmt.Errorf("billing returned a negative charge of %d", c.Total)
 	}
 	return c, err
 }
 
-// quote asks Billing for the bounds of a charge.
-func (t *Tree) quote(model string, input, outputMax int64) (upper, minimum abi.Nano, err error) {
+// quote asks Billing for an offer whose bounds make sense.
+func (t *Tree) quote(a Ask) (q Quote, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("billing panicked: %v", r)
+			q, err = nil, fmt.Errorf("billing panicked: %v", r)
 		}
 	}()
-	upper, minimum, err = t.deps.Billing.Quote(model, input, outputMax)
-	if err == nil && (minimum < 0 || upper < 0) {
-		err = fmt.Errorf("billing quoted from %d to %d", minimum, upper)
+	if q, err = t.deps.Billing.Quote(a); err != nil {
+		return nil, err
 	}
-	return max(upper, minimum), minimum, err
+	if upper, minimum := q.Bounds(); minimum < 0 || upper < minimum {
+		q.Close()
+		return nil, fmt.Errorf("billing quoted from %d to %d", minimum, upper)
+	}
+	return q, nil
 }

@@ -46,6 +46,7 @@ type Call struct {
 	KeyID     string
 	Request   *engine.Request
 	SessionID string // X-Session-Id, or ""
+	Protocol  string // "messages", "chat" or "responses"
 }
 
 // model is one batcher and the ids it answers to.
@@ -168,6 +169,7 @@ func (t *Tree) spec(name string, make func() system.Actor) system.Spec {
 func (t *Tree) ledgerConfig() ledger.Config {
 	c := t.cfg.Ledger
 	c.Hook = t.cfg.hook
+	c.Open = t.requests.len
 	c.Failed = func(err error) { t.log.Error("the ledger could not commit", "err", err) }
 	return c
 }
@@ -222,7 +224,12 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 func (t *Tree) Generate(c Call) (*Stream, limiter.State, error) {
 	f, err := t.newFlight(c)
 	if err == nil {
-		err = t.register(f)
+		if err = t.consult(f); err == nil {
+			err = t.register(f)
+		}
+		if err != nil {
+			f.quote.Close() // nobody will remove it
+		}
 	}
 	if err != nil {
 		return nil, t.Limits(c.Account), t.refuse(err)
@@ -245,13 +252,14 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 	if m == nil {
 		return nil, &abi.Error{Kind: abi.ModelNotFound, Op: "tree.Generate", Param: "model", Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
 	}
+	now := time.Now()
 	input, output := int64(len(c.Request.Prompt)), int64(c.Request.MaxTokens)
-	upper, minimum, err := t.quote(c.Request.Model, input, output)
+	quote, err := t.quote(Ask{Account: c.Account.ID, Model: c.Request.Model, Input: input, OutputMax: output, At: now})
 	if err != nil {
 		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
 	}
-	now := time.Now()
-	f := &flight{t: t, call: c, model: m, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
+	upper, minimum := quote.Bounds()
+	f := &flight{t: t, call: c, model: m, quote: quote, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
 		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs unmodified official clients of the messages protocol against a node that
-# this script starts: the TypeScript and Python SDKs and a coding agent. Needs
+# Runs unmodified official clients of both protocols against a node that this
+# script starts: the TypeScript and Python SDKs and three coding agents. Needs
 # node, npm and python3 and their package registries; nothing is left behind.
+# With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -21,23 +22,28 @@ done
 export BASE_URL=$url API_KEY
 API_KEY=$(cat "$dir/data/default.key")
 
-failed=0
+failed=0 passed=0
 run() { # name, command...
   local name=$1; shift
-  if "$@" >"$dir/result" 2>&1; then echo "ok    $name"; else
+  if [ -n "${CLIENTS_ONLY:-}" ] && ! grep -qF "$(tr ' ' '\n' <<<"$CLIENTS_ONLY")" <<<"$name"; then return; fi
+  if "$@" >"$dir/result" 2>&1; then passed=$((passed + 1)); echo "ok    $name"; else
     failed=$((failed + 1)); echo "FAIL  $name"; tail -40 "$dir/result"; tail -5 "$dir/log"; fi
 }
 
-cp "$here/package.json" "$here/messages.mjs" "$dir"
+cp "$here/package.json" "$here"/*.mjs "$dir"
 (cd "$dir" && npm install --no-audit --no-fund --silent)
-run "TypeScript SDK" node "$dir/messages.mjs"
+run "messages: TypeScript SDK" node "$dir/messages.mjs"
+run "chat and responses: TypeScript SDK" node "$dir/openai.mjs"
 
 python3 -m venv "$dir/venv"
 "$dir/venv/bin/pip" install -q --disable-pip-version-check -r "$here/requirements.txt"
-run "Python SDK" "$dir/venv/bin/python" "$here/messages.py"
+run "messages: Python SDK" "$dir/venv/bin/python" "$here/messages.py"
+run "chat and responses: Python SDK" "$dir/venv/bin/python" "$here/openai_client.py"
 
-run "coding agent" "$here/agent.sh" "$dir"
+run "messages: coding agent" "$here/agent_messages.sh" "$dir"
+run "chat: coding agent" "$here/agent_chat.sh" "$dir"
+run "responses: coding agent" "$here/agent_responses.sh" "$dir"
 
 kill -TERM "$pid"; wait "$pid"; pid=
-echo "clients: $((3 - failed)) passed, $failed failed"
+echo "clients: $passed passed, $failed failed"
 exit "$failed"

@@ -1,0 +1,91 @@
+package tree
+
+import (
+	"fmt"
+	"time"
+
+	"corenode/actors/limiter"
+	"corenode/wasm/abi"
+)
+
+// consult asks the operator's policy, if there is one, and does what it says.
+func (t *Tree) consult(f *flight) *abi.Error {
+	if t.deps.Policy == nil || !t.deps.Policy.Deciding() {
+		return nil
+	}
+	in, err := t.admissionInput(f)
+	if err != nil {
+		return abi.AsError(fmt.Errorf("counters for the admission policy: %w", err))
+	}
+	d, err := t.decide(in)
+	if err != nil {
+		return abi.AsError(err)
+	}
+	switch d.Verdict {
+	case abi.Deny:
+		return denial(d)
+	case abi.Queue:
+		f.job.Priority = d.Priority
+	}
+	return nil
+}
+
+// decide asks the policy; its panic refuses the request.
+func (t *Tree) decide(in abi.AdmissionInput) (d abi.Decision, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = overloaded("tree.decide", fmt.Errorf("the admission policy panicked: %v", r))
+		}
+	}()
+	return t.deps.Policy.Decide(in)
+}
+
+// denial is the error of a request that the policy refused.
+func denial(d abi.Decision) *abi.Error {
+	e := &abi.Error{Kind: d.Kind, Op: "tree.consult", Msg: d.Msg, RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond}
+	switch d.Kind {
+	case abi.RateLimited, abi.Overloaded, abi.InsufficientBalance, abi.InvalidRequest, abi.ModelNotFound:
+	default:
+		e.Kind = abi.RateLimited
+	}
+	if e.Msg == "" {
+		e.Msg = "the node's admission policy refuses this request"
+	}
+	return e
+}
+
+func (t *Tree) admissionInput(f *flight) (in abi.AdmissionInput, err error) {
+	a := f.call.Account
+	use, err := t.use(a.ID, f.began)
+	if err != nil {
+		return in, err
+	}
+	return abi.AdmissionInput{
+		At: f.began.Unix(), PromptTokens: f.ask.Prompt, OutputMax: f.ask.OutputMax, Stream: f.call.Request.Stream,
+		Account: a.ID, Key: f.call.KeyID, Model: f.call.Request.Model, Protocol: f.call.Protocol,
+		Counters: abi.Counters{
+			AccountRequests: int64(use.Requests), AccountRequestsMax: int64(a.Concurrency),
+			TokensRemaining: use.TokensRemaining, TokensPerMinute: a.TokensPerMinute,
+			Available: use.Available, Unlimited: a.Unlimited,
+			NodeRequests: int64(t.requests.len()), NodeRequestsMax: int64(t.cfg.RequestsMax),
+		},
+	}, nil
+}
+
+// use reads what an account has: from its limiter, or, when it has none yet,
+// from the ledger.
+func (t *Tree) use(id string, now time.Time) (limiter.Use, error) {
+	if c := t.limits.Cell(id); c != nil {
+		if u, ok := c.Use(now); ok {
+			return u, nil
+		}
+	}
+	a, err := t.deps.Accounts.Account(id)
+	if err != nil {
+		return limiter.Use{}, err
+	}
+	balance, held, err := t.deps.Accounts.Balance(id)
+	u := limiter.NewSnapshot(a, now).Use(now)
+	u.Available = balance - held
+	return u, err
+}

@@ -1,0 +1,67 @@
+package tree
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// TestPolicy: what the operator's policy says is done, and what it is told is true.
+func TestPolicy(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1000)
+		a.Concurrency, a.TokensPerMinute = 3, 60_000
+		w.set(a, 1000)
+		decide := func(d abi.Decision) { w.policy.decision.Store(&d) }
+
+		decide(abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, RetryAfterMS: 2500, Msg: "not on weekends"})
+		c := w.call(a, "one", 10, 5, true)
+		c.Protocol = "chat"
+		_, err := w.play(c)
+		if e := abi.AsError(err); e.Kind != abi.RateLimited || e.RetryAfter != 2500*time.Millisecond || e.Msg != "not on weekends" {
+			t.Errorf("denied with %+v", e)
+		}
+		in := w.policy.asked.Load()
+		want := abi.AdmissionInput{At: time.Now().Unix(), PromptTokens: 10, OutputMax: 5, Stream: true, Account: a.ID, Key: "key",
+			Model: "one", Protocol: "chat", Counters: abi.Counters{AccountRequestsMax: 3, TokensRemaining: 60_000,
+				TokensPerMinute: 60_000, Available: 1000, NodeRequestsMax: 4096}}
+		if *in != want {
+			t.Errorf("the policy was told\n%+v, want\n%+v", *in, want)
+		}
+
+		decide(abi.Decision{Verdict: abi.Deny, Kind: abi.Internal})
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.RateLimited || abi.AsError(err).Msg == "" {
+			t.Errorf("a denial of a kind that a policy may not choose: %v", err)
+		}
+		decide(abi.Decision{Msg: "fail"})
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("a failing policy: %v", err)
+		}
+
+		decide(abi.Decision{Verdict: abi.Queue, Priority: -3})
+		s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+		if err != nil || s.f.job.Priority != -3 {
+			t.Fatalf("queued: %v", err)
+		}
+		synctest.Wait()
+		decide(abi.Decision{})
+		if _, err := w.play(w.call(a, "one", 10, 5, true)); err != nil {
+			t.Errorf("allowed: %v", err)
+		}
+		used := w.policy.asked.Load().Counters
+		if used.AccountRequests != 1 || used.NodeRequests != 1 || used.Available != 1000-70 || used.TokensRemaining >= 60_000 {
+			t.Errorf("beside a running request the policy was told %+v", used)
+		}
+		if err := <-s.Held(); err != nil {
+			t.Fatal(err)
+		}
+		w.read(s)
+		if _, err := w.settle(s); err != nil {
+			t.Fatal(err)
+		}
+		w.policy.decision.Store(nil)
+		w.checkClean(a)
+	})
+}
