@@ -39,6 +39,10 @@ lint: ## gofmt, go vet, staticcheck
 generate: ## regenerate the assembly kernels
 	cd engine/kernel/cpu/gen && $(GO) run . -dir ..
 
+.PHONY: wasm
+wasm: ## rebuild the modules that ship inside the node, byte for byte
+	$(GO) run ./wasm/builtin/build
+
 .PHONY: golden
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test ./engine/... ./node/... -update

@@ -38,6 +38,9 @@ type Charge struct {
 	// the SHA-256, in hex, of the record that chargeInput describes.
 	ModuleDigest string
 	InputHash    string
+	// Input is the record that InputHash is of, an encoded abi.ChargeInput; nil
+	// from a Billing.
+	Input []byte
 	// Provisional marks a charge that the built-in tariff made in place of a
 	// module that failed. It is to be rated again.
 	Provisional bool

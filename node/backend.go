@@ -6,9 +6,7 @@ import (
 	"corenode/actors/limiter"
 	"corenode/actors/tree"
 	"corenode/engine"
-	"corenode/extensions"
 	"corenode/node/server"
-	"corenode/wasm/abi"
 )
 
 // backend shows the actor tree to the front end: the same verbs, each side in
@@ -45,15 +43,6 @@ func (s stream) Settle() (server.Settled, error) {
 	r, err := s.Stream.Settle()
 	return server.Settled{Charge: r.Charge, Usage: r.Usage, Reason: r.Reason,
 		Queue: r.Timing.Queue, Prefill: r.Timing.Prefill, Decode: r.Timing.Decode}, err
-}
-
-// billing shows the billing policy to the actor tree.
-type billing struct{ *extensions.Billing }
-
-func (b billing) Charge(model string, u abi.Usage) (tree.Charge, error) {
-	c, err := b.Billing.Charge(model, u)
-	return tree.Charge{Total: c.Amount, Tier: c.Tier, ModuleDigest: c.ModuleDigest,
-		InputHash: c.InputHash, Provisional: c.Provisional}, err
 }
 
 // treeModels are the engines as the tree starts them.

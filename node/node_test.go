@@ -26,7 +26,7 @@ import (
 func startNode(t *testing.T, change func(*config.Config)) (n *node, base, key string) {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Listen, cfg.DataDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data")
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), moduleCache
 	if change != nil {
 		change(cfg)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/actors/account"
+	"corenode/actors/ledger"
 	"corenode/actors/tree"
 	"corenode/extensions"
 	"corenode/node/admin"
@@ -114,6 +115,8 @@ type node struct {
 	cfg       *config.Config
 	log       *slog.Logger
 	store     *store.Store
+	spill     *store.Spill
+	modules   *extensions.Host
 	catalog   *catalog
 	tree      *tree.Tree
 	server    *server.Server
@@ -173,12 +176,16 @@ func (n *node) open() (err error) {
 	if n.keyFile, err = n.store.FirstStart(); err != nil {
 		return err
 	}
-	prices := map[string]extensions.Prices{}
-	for id, m := range n.cfg.Models {
-		prices[id] = m.Prices.Rates()
+	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {
+		return err
 	}
-	tariff := billing{extensions.NewBilling(prices)}
-	if err := n.settleCrashed(tariff); err != nil {
+	if n.modules, err = n.openModules(); err != nil {
+		return err
+	}
+	if err := n.replaySpilled(); err != nil {
+		return err
+	}
+	if err := n.settleCrashed(); err != nil {
 		return err
 	}
 	secret, err := n.store.Secret("node")
@@ -192,24 +199,36 @@ func (n *node) open() (err error) {
 	if n.catalog, err = openModels(n.cfg, observer{n}, n.log); err != nil {
 		return err
 	}
-	if n.tree, err = n.startTree(tariff, secret); err != nil {
+	if n.tree, err = n.startTree(secret); err != nil {
 		return err
 	}
 	return n.openServer(secret)
 }
 
+// replaySpilled brings what an outage left in the spill journal to the store. A
+// row that it rejects is said and left out: it was never valid.
+func (n *node) replaySpilled() error {
+	entries, err := n.spill.Entries()
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for i := range entries {
+		err := n.store.Append(entries[i : i+1])
+		if err != nil && !store.Rejects(err) {
+			return fmt.Errorf("replay the spill journal: %w", err)
+		}
+		if err != nil {
+			n.log.Error("a spilled row is not valid", "kind", entries[i].Kind, "id", entries[i].RequestID, "error", err.Error())
+		}
+	}
+	n.log.Warn("replayed the spill journal", "rows", len(entries))
+	return n.spill.Reset()
+}
+
 // settleCrashed closes what a killed process left open: each request pays what
 // was delivered at its last checkpoint.
-func (n *node) settleCrashed(tariff billing) error {
-	settled, err := n.store.SettleOpenHolds(account.Crashed, func(e *account.Entry) error {
-		c, err := tariff.Charge(e.Model, e.Usage)
-		if errors.Is(err, extensions.ErrNoPrice) { // a model that is not served any more
-			e.Provisional, e.Note = true, "the model has no price now"
-			return nil
-		}
-		e.Amount, e.Tier, e.ModuleDigest, e.InputHash, e.Provisional = -c.Total, c.Tier, c.ModuleDigest, c.InputHash, c.Provisional
-		return err
-	})
+func (n *node) settleCrashed() error {
+	settled, err := n.store.SettleOpenHolds(account.Crashed, func(e *account.Entry) error { return rateCrashed(n.modules, e) })
 	for _, e := range settled {
 		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
 			"model", e.Model, "charge_nano_usd", int64(-e.Amount))
@@ -217,13 +236,13 @@ func (n *node) settleCrashed(tariff billing) error {
 	return err
 }
 
-func (n *node) startTree(tariff billing, secret []byte) (*tree.Tree, error) {
+func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	l := n.cfg.Limits
 	return tree.Start(tree.Config{
 		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
-		SessionIdleMax: l.SessionIdle,
+		SessionIdleMax: l.SessionIdle, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog), Store: n.store, Accounts: n.store, Billing: tariff, Logger: n.log,
+		Models: treeModels(n.catalog), Store: n.store, Accounts: n.store, Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})
 }
@@ -241,8 +260,8 @@ func (n *node) openServer(secret []byte) error {
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, AdminToken: token,
 	}, server.Deps{
-		Backend: backend{n.tree}, Catalog: n.catalog, Keys: n.directory, Secret: secret,
-		Ready: n.ready, Admin: admin.New(n.store, n), Gauges: n.gauges(), DebugState: func() any { return n.tree.Inspect() },
+		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.directory, Secret: secret,
+		Ready: n.ready, Admin: admin.New(n.store, n, n.modules), Gauges: n.gauges(), DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Log: n.log,
 	})
 	return err
@@ -365,6 +384,14 @@ func (n *node) close() {
 			ln.Close()
 		}
 	}
+	if n.modules != nil {
+		if err := n.modules.Close(); err != nil {
+			n.log.Warn("close the modules", "error", err.Error())
+		}
+	}
+	if n.spill != nil {
+		n.spill.Close() // its rows are synced one by one
+	}
 	if n.store != nil {
 		if err := n.store.Close(); err != nil {
 			n.log.Error("close the store", "error", err.Error())
@@ -403,6 +430,7 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add("corenode_ledger_waiting", func() float64 { return float64(n.tree.Ledger().Waiting) })
 	add("corenode_ledger_commits_total", func() float64 { return float64(n.tree.Ledger().Commits) })
 	add("corenode_ledger_rows_total", func() float64 { return float64(n.tree.Ledger().Rows) })
+	add("corenode_ledger_spilled_rows", func() float64 { return float64(n.tree.Ledger().Spilled) })
 	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
 	add("corenode_dead_letters", func() float64 { return float64(n.tree.DeadLetters()) })
 	for _, name := range tree.Actors() {

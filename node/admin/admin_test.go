@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/extensions"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -90,7 +91,7 @@ func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { s.Close() })
-			api := New(s, node)
+			api := New(s, node, nil)
 			c := Local(api)
 			if way == "http" {
 				serve(t, api, dir)
@@ -269,7 +270,7 @@ func TestHandleRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	api := New(s, &fakeNode{})
+	api := New(s, &fakeNode{}, nil)
 	cases := []struct {
 		method, path, query, body string
 		status                    int
@@ -282,7 +283,7 @@ func TestHandleRefuses(t *testing.T) {
 		{"POST", Root + "/accounts", "", `{"name":"a"} {}`, 400, "more than one"},
 		{"POST", Root + "/accounts", "", `{"name":1}`, 400, "name"},
 		{"POST", Root + "/accounts", "", ``, 400, "name"},
-		{"POST", Root + "/accounts", "", strings.Repeat(" ", bodyBytesMax+1), 400, "want at most"},
+		{"POST", Root + "/accounts", "", strings.Repeat(" ", BodyBytesMax+1), 400, "want at most"},
 		{"POST", Root + "/accounts", "", `{"name":"x","balance":{"nano_usd":1.5}}`, 400, "nano_usd"},
 		{"GET", Root + "/accounts/a/ledger", "since=yesterday", "", 400, "since"},
 		{"GET", Root + "/accounts/a/ledger", "after=x", "", 400, "after"},
@@ -304,7 +305,7 @@ func TestHandleRefuses(t *testing.T) {
 // TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
 // the document's schemas to the fields of the Go types.
 func TestOpenAPIHasEveryVerb(t *testing.T) {
-	status, _, body := New(nil, nil).Handle("GET", "/openapi.json", nil, nil)
+	status, _, body := New(nil, nil, nil).Handle("GET", "/openapi.json", nil, nil)
 	var document struct {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct {
@@ -333,7 +334,9 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		t.Errorf("documented %v\nserved %v", documented, served)
 	}
 	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](), reflect.TypeFor[TopUp](),
-		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status]()}
+		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
+		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[ChargeLine](), reflect.TypeFor[Rerated](),
+		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info]()}
 	for _, typ := range types {
 		var fields, properties []string
 		for i := range typ.NumField() {

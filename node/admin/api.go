@@ -1,4 +1,4 @@
-// Package admin is the operators' API: accounts, keys, money, drain.
+// Package admin is the operators' API: accounts, keys, money, modules, drain.
 //
 // API decides what a request means and is told nothing of connections: the
 // server that mounts it checks the bearer token and the Host header, and hands
@@ -29,8 +29,8 @@ import (
 // Root is the path under which all verbs live. openapi.json is beside it.
 const Root = "/admin/v1"
 
-// bodyBytesMax bounds what one call may send.
-const bodyBytesMax = 1 << 20
+// BodyBytesMax bounds what one call may send: a module in base64.
+const BodyBytesMax = 12 << 20
 
 //go:embed openapi.json
 var openAPI []byte
@@ -48,6 +48,11 @@ type Store interface {
 	CreateKey(accountID string, expires time.Time) (account.Key, string, error)
 	Keys(accountID string) ([]account.Key, error)
 	RevokeKey(id string) (account.Key, error)
+	Settlement(ref string) (account.Entry, error)
+	Provisional(after int64) ([]account.Entry, error)
+	Adjust(account.Entry) (done bool, err error)
+	Verify() (store.Verification, error)
+	Backup(path string) error
 }
 
 // Node is what the API tells the running node.
@@ -63,18 +68,21 @@ type Node interface {
 
 // API answers the calls. It is safe for concurrent use.
 type API struct {
-	store Store
-	node  Node
+	store   Store
+	node    Node
+	modules Modules // nil without a running node
 	// changes serializes the verbs that read an account and write it back.
 	changes sync.Mutex
 }
 
-// New makes the API of a node.
-func New(store Store, node Node) *API { return &API{store: store, node: node} }
+// New makes the API of a node. modules may be nil: then their verbs are refused.
+func New(store Store, node Node, modules Modules) *API {
+	return &API{store: store, node: node, modules: modules}
+}
 
 // call is one request, taken apart.
 type call struct {
-	target string // the {account} or {key} of the path
+	target string // the segment in braces of the path
 	query  url.Values
 	body   []byte
 }
@@ -99,6 +107,18 @@ var routes = []route{
 	{"GET", Root + "/accounts/{account}/keys", 200, (*API).listKeys},
 	{"POST", Root + "/accounts/{account}/keys", 201, (*API).createKey},
 	{"POST", Root + "/keys/{key}/revoke", 200, (*API).revokeKey},
+	{"GET", Root + "/ledger", 200, (*API).wholeLedger},
+	{"POST", Root + "/ledger/verify", 200, (*API).verify},
+	{"POST", Root + "/backup", 201, (*API).backup},
+	{"GET", Root + "/modules", 200, withModules(listModules)},
+	{"POST", Root + "/modules", 201, withModules(loadModule)},
+	{"POST", Root + "/modules/{module}/activate", 200, withModules(activateModule)},
+	{"POST", Root + "/modules/{module}/canary", 200, withModules(canaryModule)},
+	{"POST", Root + "/modules/{module}/shadow", 200, withModules(shadowModule)},
+	{"DELETE", Root + "/modules/{module}", 200, withModules(removeModule)},
+	{"POST", Root + "/slots/{slot}/rollback", 200, withModules(rollbackSlot)},
+	{"POST", Root + "/charges/{charge}/replay", 200, withModules(replayCharge)},
+	{"POST", Root + "/rerate", 200, withModules(rerate)},
 	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},
 }
 
@@ -119,8 +139,8 @@ func (a *API) dispatch(method, path string, query, body []byte) (int, any) {
 		parsed, err = url.ParseQuery(string(query))
 		err = invalid(err)
 	}
-	if err == nil && len(body) > bodyBytesMax {
-		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), bodyBytesMax)}
+	if err == nil && len(body) > BodyBytesMax {
+		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), BodyBytesMax)}
 	}
 	var value any
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"corenode/extensions"
 	"corenode/node/store"
 )
 
@@ -75,11 +76,10 @@ func Dial(dir string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := remote(address, token)
-	if _, err := c.Status(); err != nil {
+	if _, err := remote(address, token, answerTimeout).Status(); err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNoNode, address, err)
 	}
-	return c, nil
+	return remote(address, token, workTimeout), nil
 }
 
 func readLine(dir, name string) (string, error) {
@@ -90,9 +90,13 @@ func readLine(dir, name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-func remote(address, token string) *Client {
+// answerTimeout is how long a node may take to say that it is there, workTimeout
+// how long it may work: a module is compiled and a ledger proved while a call waits.
+const answerTimeout, workTimeout = 10 * time.Second, 10 * time.Minute
+
+func remote(address, token string, timeout time.Duration) *Client {
 	// No proxy of the environment: the token goes to the node and to nobody else.
-	h := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	h := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
 		target := url.URL{Scheme: "http", Host: address, Path: path, RawQuery: query.Encode()}
 		request, err := http.NewRequest(method, target.String(), bytes.NewReader(body))
@@ -189,6 +193,27 @@ func (c *Client) Ledger(idOrName string, since time.Time, after int64) ([]Entry,
 	return page.Data, err
 }
 
+// WholeLedger returns a page of all rows, as Ledger does for one account.
+func (c *Client) WholeLedger(since time.Time, after int64) ([]Entry, error) {
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
+	if !since.IsZero() {
+		query.Set("since", since.Format(time.RFC3339))
+	}
+	var page list[Entry]
+	err := c.roundTrip("GET", Root+"/ledger", query, nil, &page)
+	return page.Data, err
+}
+
+// VerifyLedger proves the ledger.
+func (c *Client) VerifyLedger() (v store.Verification, err error) {
+	return v, c.roundTrip("POST", Root+"/ledger/verify", nil, nil, &v)
+}
+
+// Backup writes a copy of the database to a new file.
+func (c *Client) Backup(path string) error {
+	return c.roundTrip("POST", Root+"/backup", nil, Backup{path}, &Backup{})
+}
+
 // Keys lists the keys of an account.
 func (c *Client) Keys(idOrName string) ([]Key, error) {
 	var all list[Key]
@@ -204,4 +229,53 @@ func (c *Client) CreateKey(idOrName string, in NewKey) (k Key, err error) {
 // RevokeKey ends a key at once.
 func (c *Client) RevokeKey(id string) (k Key, err error) {
 	return k, c.roundTrip("POST", Root+"/keys/"+segment(id)+"/revoke", nil, nil, &k)
+}
+
+func modulePath(ref, verb string) string { return Root + "/modules/" + segment(ref) + verb }
+
+// Modules lists what the node has loaded, by slot.
+func (c *Client) Modules() ([]extensions.Info, error) {
+	var all list[extensions.Info]
+	err := c.roundTrip("GET", Root+"/modules", nil, nil, &all)
+	return all.Data, err
+}
+
+// LoadModule checks and compiles a module; it serves nothing yet.
+func (c *Client) LoadModule(in NewModule) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", Root+"/modules", nil, in, &m)
+}
+
+// ActivateModule makes a module serve its slot.
+func (c *Client) ActivateModule(ref string) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", modulePath(ref, "/activate"), nil, nil, &m)
+}
+
+// CanaryModule lets a module serve a percentage of the accounts.
+func (c *Client) CanaryModule(ref string, percent int) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", modulePath(ref, "/canary"), nil, Share{percent}, &m)
+}
+
+// ShadowModule runs a module beside the active one on a percentage of the calls.
+func (c *Client) ShadowModule(ref string, percent int) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", modulePath(ref, "/shadow"), nil, Share{percent}, &m)
+}
+
+// Rollback makes a slot's previous module serve again.
+func (c *Client) Rollback(slot string) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", Root+"/slots/"+segment(slot)+"/rollback", nil, nil, &m)
+}
+
+// RemoveModule forgets a module that serves nothing.
+func (c *Client) RemoveModule(ref string) error {
+	return c.roundTrip("DELETE", modulePath(ref, ""), nil, nil, &struct{}{})
+}
+
+// Replay computes a charge again. charge is the id of its row or its request.
+func (c *Client) Replay(charge string) (r Replayed, err error) {
+	return r, c.roundTrip("POST", Root+"/charges/"+segment(charge)+"/replay", nil, nil, &r)
+}
+
+// Rerate rates all provisional charges again.
+func (c *Client) Rerate() (r Rerated, err error) {
+	return r, c.roundTrip("POST", Root+"/rerate", nil, nil, &r)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -145,6 +146,19 @@ func (a *API) ledger(c call) (any, error) {
 		return nil, err
 	}
 	query.AccountID = target.ID
+	return a.entries(query)
+}
+
+// wholeLedger returns a page of all rows of all accounts, holds and checkpoints included.
+func (a *API) wholeLedger(c call) (any, error) {
+	query, err := statementQuery(c.query)
+	if err != nil {
+		return nil, err
+	}
+	return a.entries(query)
+}
+
+func (a *API) entries(query store.Query) (any, error) {
 	entries, err := a.store.Entries(query)
 	if err != nil {
 		return nil, err
@@ -154,6 +168,21 @@ func (a *API) ledger(c call) (any, error) {
 		shown.Data[i] = showEntry(e)
 	}
 	return shown, nil
+}
+
+// verify proves the ledger beside the running node.
+func (a *API) verify(call) (any, error) { return a.store.Verify() }
+
+// backup writes a copy of the database to a file on the node's own machine.
+func (a *API) backup(c call) (any, error) {
+	var asked Backup
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(asked.Path) {
+		return nil, invalid(fmt.Errorf("path is %q, want an absolute path on the node's machine", asked.Path))
+	}
+	return asked, a.store.Backup(asked.Path)
 }
 
 func statementQuery(query url.Values) (q store.Query, err error) {

@@ -88,16 +88,18 @@ type Key struct {
 	Key       string    `json:"key,omitempty"`
 }
 
-// Entry is one row of an account's statement.
+// Entry is one row of the ledger.
 type Entry struct {
 	ID            int64             `json:"id"`
 	Kind          account.EntryKind `json:"kind"`
+	AccountID     string            `json:"account_id"`
 	RequestID     string            `json:"request_id,omitempty"`
 	KeyID         string            `json:"key_id,omitempty"`
 	Model         string            `json:"model,omitempty"`
 	Time          time.Time         `json:"time"`
 	AmountNanoUSD abi.Nano          `json:"amount_nano_usd"`
 	AmountUSD     string            `json:"amount_usd"`
+	HeldNanoUSD   abi.Nano          `json:"held_nano_usd,omitempty"` // of a hold
 	Usage         *Usage            `json:"usage,omitempty"`
 	Tier          int               `json:"tier,omitempty"`
 	Reason        account.Reason    `json:"reason,omitempty"`
@@ -115,6 +117,11 @@ type Usage struct {
 	CacheWrite    int64 `json:"cache_write"`
 	Output        int64 `json:"output"`
 	Reasoning     int64 `json:"reasoning"`
+}
+
+// Backup names the file that a copy of the database goes to.
+type Backup struct {
+	Path string `json:"path"` // absolute, on the node's machine; it must not exist
 }
 
 // Status says what the node is doing.
@@ -180,7 +187,7 @@ func showKey(k account.Key, secret string) Key {
 
 func showEntry(e account.Entry) Entry {
 	shown := Entry{
-		ID: e.ID, Kind: e.Kind, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: e.Time,
+		ID: e.ID, Kind: e.Kind, AccountID: e.AccountID, HeldNanoUSD: e.Held, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: e.Time,
 		AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
 		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Note: e.Note,
 	}

@@ -28,8 +28,10 @@ func DataDirFlag(cmd *cobra.Command) {
 	cmd.PersistentFlags().String("data-dir", folder, "data folder of the node")
 }
 
-// Commands returns the commands account and key, ready to add to a root.
-func Commands() []*cobra.Command { return []*cobra.Command{accountCommand(), keyCommand()} }
+// Commands returns all commands of this package, ready to add to a root.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), backupCommand(), restoreCommand()}
+}
 
 // group makes a command that only holds others.
 func group(use, short, long, example string, children ...*cobra.Command) *cobra.Command {
@@ -108,7 +110,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if openErr != nil {
 		return nil, nil, openErr
 	}
-	return admin.Local(admin.New(s, nobody{})), s.Close, nil
+	return admin.Local(admin.New(s, nobody{}, nil)), s.Close, nil
 }
 
 // nobody is the node that does not run: there is no one to tell.

@@ -66,7 +66,7 @@ func startNode(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := admin.New(s, nobody{})
+	api := admin.New(s, nobody{}, nil)
 	var token string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {

@@ -9,7 +9,9 @@
 package config
 
 import (
+	"crypto/ed25519"
 	_ "embed"
+	"encoding/base64"
 	"time"
 
 	"corenode/wasm/abi"
@@ -40,6 +42,8 @@ type Config struct {
 	Admin   Admin            `key:"admin"`
 	Log     Log              `key:"log"`
 	Limits  Limits           `key:"limits"`
+	Modules Modules          `key:"modules"`
+	Ledger  Ledger           `key:"ledger"`
 	Models  map[string]Model `key:"models"` // by model id; at least one
 }
 
@@ -101,6 +105,44 @@ type Limits struct {
 	SessionIdle time.Duration `key:"session_idle"`
 	// PinnedBytesPerAccount bounds the cache that sessions of one account hold. Default 256MiB.
 	PinnedBytesPerAccount Size `key:"pinned_bytes_per_account"`
+}
+
+// Ledger says how charges are kept when the database cannot take them.
+type Ledger struct {
+	// SpillBytes is the size of the spill journal, a file of that size in the data
+	// folder: rows go there while the database is slow or gone. 1MiB to 64GiB. Default 64MiB.
+	SpillBytes Size `key:"spill_bytes"`
+}
+
+// Modules says which Wasm modules the node takes and what they may use.
+type Modules struct {
+	// TrustedKeys are the ed25519 public keys, in base64, whose signature a module
+	// needs; corenode module keygen prints one. Default none: only the shipped modules run.
+	TrustedKeys []string `key:"trusted_keys"`
+	// AllowUnsigned takes modules without a signature: for a machine on which
+	// modules are written. Default false.
+	AllowUnsigned bool `key:"allow_unsigned"`
+	// CacheDir is the folder of compiled modules. What is in it is run: it is made
+	// private, and it belongs on a disk that only the node writes to. Empty = cache
+	// in data_dir/modules. Default empty.
+	CacheDir string `key:"cache_dir"`
+	// InstancesMax bounds the instances of each loaded module; 0 = two per
+	// processor. Default 0.
+	InstancesMax int `key:"instances_max"`
+	// AdmissionFailOpen admits requests when the admission module fails; else they
+	// are refused with 503. Default false.
+	AdmissionFailOpen bool `key:"admission_fail_open"`
+}
+
+// Keys returns the trusted keys. They are valid in a loaded Config.
+func (m Modules) Keys() []ed25519.PublicKey {
+	var keys []ed25519.PublicKey
+	for _, text := range m.TrustedKeys {
+		if key, err := base64.StdEncoding.DecodeString(text); err == nil && len(key) == ed25519.PublicKeySize {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Engines that a model can name.
@@ -190,7 +232,7 @@ func Default() *Config {
 	return &Config{
 		Listen: "127.0.0.1:8080", DataDir: "./data",
 		Admin: Admin{Listen: "127.0.0.1:0"},
-		Log:   Log{Level: "info"},
+		Log:   Log{Level: "info"}, Ledger: Ledger{SpillBytes: 64 << 20},
 		Limits: Limits{
 			ConnectionsMax: 20000, HeaderBytesMax: 16 << 10,
 			HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute, IdleTimeout: 2 * time.Minute,

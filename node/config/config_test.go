@@ -96,6 +96,30 @@ models:
 	}
 }
 
+// TestTrustedKeys: a list in a file, commas outside one.
+func TestTrustedKeys(t *testing.T) {
+	a, b := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
+	for _, c := range []struct {
+		text        string
+		environment []string
+		want        int
+	}{
+		{"modules: {trusted_keys: [" + a + "]}", nil, 1},
+		{"modules:\n  trusted_keys:\n    - " + a + "\n    - " + b, nil, 2},
+		{"", []string{"CORENODE_MODULES_TRUSTED_KEYS=" + a + ", " + b}, 2},
+		{"modules: {trusted_keys: [" + a + "]}", []string{"CORENODE_MODULES_TRUSTED_KEYS="}, 0},
+	} {
+		got, problems := build([]byte(c.text), Sources{Environment: c.environment})
+		if len(problems) > 0 || len(got.Modules.Keys()) != c.want || len(got.Modules.TrustedKeys) != c.want {
+			t.Errorf("%q %v: %+v, %v", c.text, c.environment, got.Modules, problems)
+		}
+	}
+	_, problems := build([]byte("modules: {trusted_keys: "+a+"}"), Sources{File: "c.yaml"})
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "want a list") {
+		t.Errorf("a key that is no list: %v", problems)
+	}
+}
+
 // TestEveryProblemIsReportedAtOnce has one mistake per line; the comment of
 // the line is what the report must say.
 func TestEveryProblemIsReportedAtOnce(t *testing.T) {
@@ -129,6 +153,9 @@ models:
     context_length: 8      # c.yaml:27: models.other.output_max is 9, want at most models.other.context_length (8)
   another: 3               # c.yaml:29: models.another is of type integer, want keys and values
   "a b": {}                # c.yaml:30: models.a b is not a model id
+modules:
+  trusted_keys: [abc, [d]]   # c.yaml:32: modules.trusted_keys.0 is "abc", want 32 bytes in base64
+  instances_max: -1        # c.yaml:33: modules.instances_max is -1, want 0 to 1024
 `
 	_, problems := build([]byte(text), Sources{
 		File:        "c.yaml",

@@ -142,6 +142,8 @@ func (d *decoder) section(node ast.Node, key string, into reflect.Value) {
 			d.section(pair.Value, at+".", field)
 		case field.Kind() == reflect.Map:
 			d.modelMap(pair.Value, at+".", field)
+		case field.Kind() == reflect.Slice:
+			d.list(pair.Value, leaf{at, field})
 		default:
 			d.scalar(pair.Value, leaf{at, field})
 		}
@@ -202,6 +204,23 @@ func (d *decoder) scalar(node ast.Node, to leaf) {
 	}
 }
 
+// list decodes a sequence of texts.
+func (d *decoder) list(node ast.Node, to leaf) {
+	sequence, ok := node.(*ast.SequenceNode)
+	if !ok {
+		d.refuse(node, to.key, "is of type %s, want a list such as [a, b]", describe(node))
+		return
+	}
+	d.places[to.key] = place{d.source, lineOf(node)}
+	var values []string // none is nil, as in a Config that was told nothing
+	for i, node := range sequence.Values {
+		var value string
+		d.scalar(node, leaf{fmt.Sprintf("%s.%d", to.key, i), reflect.ValueOf(&value).Elem()})
+		values = append(values, value)
+	}
+	to.value.Set(reflect.ValueOf(values))
+}
+
 // set reads text as the type of a leaf.
 func (d *decoder) set(to leaf, text string, at place) {
 	d.places[to.key] = at
@@ -215,6 +234,14 @@ func setText(v reflect.Value, text string) error {
 	switch p := v.Addr().Interface().(type) {
 	case *string:
 		*p = text
+		return nil
+	case *[]string: // outside a file: separated by commas
+		*p = nil
+		for value := range strings.SplitSeq(text, ",") {
+			if value = strings.TrimSpace(value); value != "" {
+				*p = append(*p, value)
+			}
+		}
 		return nil
 	case *bool:
 		return parseBool(p, text)

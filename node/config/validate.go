@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net"
@@ -36,6 +38,8 @@ func (c *Config) validate() []Problem {
 		all.refuse("log.level", "is %q, want one of %v", c.Log.Level, levels)
 	}
 	c.Limits.validate(&all)
+	c.Modules.validate(&all)
+	between(&all, "ledger.spill_bytes", c.Ledger.SpillBytes, 1<<20, 64<<30)
 	if len(c.Models) == 0 {
 		all.refuse("models", "is empty, want at least one model")
 	}
@@ -91,6 +95,15 @@ func (l Limits) validate(c *checks) {
 	if l.SlowReaderCancel < l.SlowReaderPause {
 		c.refuse("limits.slow_reader_cancel", "is %v, want at least limits.slow_reader_pause (%v)", l.SlowReaderCancel, l.SlowReaderPause)
 	}
+}
+
+func (m Modules) validate(c *checks) {
+	for i, text := range m.TrustedKeys {
+		if key, err := base64.StdEncoding.DecodeString(text); err != nil || len(key) != ed25519.PublicKeySize {
+			c.refuse(fmt.Sprintf("modules.trusted_keys.%d", i), "is %q, want %d bytes in base64, as corenode module keygen prints them", text, ed25519.PublicKeySize)
+		}
+	}
+	between(c, "modules.instances_max", m.InstancesMax, 0, 1024)
 }
 
 // modelID keeps ids usable in URLs, log lines and metric labels.

@@ -134,7 +134,7 @@ func (s *Server) adminToken(ctx *fasthttp.RequestCtx) bool {
 	if refusal != nil {
 		return false
 	}
-	got, want := sha256.Sum256([]byte(secret)), sha256.Sum256([]byte(s.cfg.AdminToken))
+	got, want := sha256.Sum256(secret), sha256.Sum256([]byte(s.cfg.AdminToken))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 

@@ -21,9 +21,8 @@ type Snapshot struct {
 }
 
 type keyEntry struct {
-	key     account.Key
-	account account.Account
-	used    atomic.Int64 // Unix seconds of the last use, 0 = none seen
+	Identity
+	used atomic.Int64 // Unix seconds of the last use, 0 = none seen
 }
 
 // NewSnapshot indexes keys. Keys that can never be valid again (revoked, without
@@ -36,35 +35,31 @@ func NewSnapshot(accounts []account.Account, keys []account.Key) *Snapshot {
 	s := &Snapshot{keys: make(map[[sha256.Size]byte]*keyEntry, len(keys))}
 	for _, k := range keys {
 		if a, ok := byID[k.AccountID]; ok && !a.Disabled && k.Revoked.IsZero() {
-			s.keys[k.Hash] = &keyEntry{key: k, account: a}
+			s.keys[k.Hash] = &keyEntry{Identity: Identity{Key: k, Account: a}}
 		}
 	}
 	return s
 }
 
-// Lookup finds the key that a secret is, unless it has expired.
-func (s *Snapshot) Lookup(secret string) (account.Key, account.Account, bool) {
-	return s.lookup(secret, time.Now())
-}
-
-func (s *Snapshot) lookup(secret string, now time.Time) (account.Key, account.Account, bool) {
+// Lookup finds the key that a secret is, unless it has expired by now.
+func (s *Snapshot) Lookup(secret []byte, now time.Time) (*Identity, bool) {
 	if s == nil {
-		return account.Key{}, account.Account{}, false
+		return nil, false
 	}
-	hash := sha256.Sum256([]byte(secret))
+	hash := sha256.Sum256(secret)
 	e, ok := s.keys[hash]
 	// The map finds by hash, which an attacker cannot steer; the comparison that
 	// decides takes the same time for every secret.
-	if !ok || subtle.ConstantTimeCompare(hash[:], e.key.Hash[:]) != 1 {
-		return account.Key{}, account.Account{}, false
+	if !ok || subtle.ConstantTimeCompare(hash[:], e.Key.Hash[:]) != 1 {
+		return nil, false
 	}
-	if !e.key.Expires.IsZero() && !now.Before(e.key.Expires) {
-		return account.Key{}, account.Account{}, false
+	if !e.Key.Expires.IsZero() && !now.Before(e.Key.Expires) {
+		return nil, false
 	}
 	if sec := now.Unix(); e.used.Load() != sec {
 		e.used.Store(sec)
 	}
-	return e.key, e.account, true
+	return &e.Identity, true
 }
 
 // Used returns when each key was last seen, for those seen since the snapshot
@@ -76,7 +71,7 @@ func (s *Snapshot) Used() map[string]time.Time {
 	}
 	for _, e := range s.keys {
 		if sec := e.used.Load(); sec != 0 {
-			used[e.key.ID] = time.Unix(sec, 0)
+			used[e.Key.ID] = time.Unix(sec, 0)
 		}
 	}
 	return used
@@ -102,42 +97,43 @@ func (d *Directory) Swap(s *Snapshot) *Snapshot { return d.current.Swap(s) }
 func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }
 
 // Lookup finds a key in the current snapshot.
-func (d *Directory) Lookup(secret string) (account.Key, account.Account, bool) {
-	return d.current.Load().Lookup(secret)
+func (d *Directory) Lookup(secret []byte, now time.Time) (*Identity, bool) {
+	return d.current.Load().Lookup(secret, now)
 }
 
 // credential takes the secret out of the headers. Where both styles are
 // allowed, Authorization wins even when it is wrong. A header given twice is
-// refused: what a proxy checked might not be what we read.
-func credential(h *fasthttp.RequestHeader, f family) (string, *abi.Error) {
+// refused: what a proxy checked might not be what we read. The secret is part
+// of the headers: it is as short-lived as they are.
+func credential(h *fasthttp.RequestHeader, f family) ([]byte, *abi.Error) {
 	authorization := h.PeekAll(fasthttp.HeaderAuthorization)
 	if len(authorization) > 1 {
-		return "", unauthenticated("the Authorization header is given more than once")
+		return nil, unauthenticated("the Authorization header is given more than once")
 	}
 	if len(authorization) == 1 {
 		return bearer(authorization[0])
 	}
 	if f == familyChat {
-		return "", unauthenticated("no API key: send Authorization: Bearer <API_KEY>")
+		return nil, unauthenticated("no API key: send Authorization: Bearer <API_KEY>")
 	}
 	keys := h.PeekAll("X-Api-Key")
 	switch {
 	case len(keys) > 1:
-		return "", unauthenticated("the x-api-key header is given more than once")
+		return nil, unauthenticated("the x-api-key header is given more than once")
 	case len(keys) == 0 || len(keys[0]) == 0:
-		return "", unauthenticated("no API key: send x-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
+		return nil, unauthenticated("no API key: send x-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 	}
-	return string(keys[0]), nil
+	return keys[0], nil
 }
 
 // bearer takes the secret out of an Authorization value.
-func bearer(value []byte) (string, *abi.Error) {
+func bearer(value []byte) ([]byte, *abi.Error) {
 	scheme, secret, _ := bytes.Cut(value, []byte{' '})
 	secret = bytes.TrimSpace(secret)
 	if !bytes.EqualFold(scheme, []byte("Bearer")) || len(secret) == 0 {
-		return "", unauthenticated("the Authorization header is not Bearer <API_KEY>")
+		return nil, unauthenticated("the Authorization header is not Bearer <API_KEY>")
 	}
-	return string(secret), nil
+	return secret, nil
 }
 
 func unauthenticated(msg string) *abi.Error {
@@ -145,25 +141,25 @@ func unauthenticated(msg string) *abi.Error {
 }
 
 // identify decides who is calling from the headers alone.
-func (s *Server) identify(h *fasthttp.RequestHeader, f family) (account.Key, account.Account, *abi.Error) {
+func (s *Server) identify(h *fasthttp.RequestHeader, f family, now time.Time) (*Identity, *abi.Error) {
 	secret, refusal := credential(h, f)
 	if refusal != nil {
-		return account.Key{}, account.Account{}, refusal
+		return nil, refusal
 	}
-	key, owner, ok := s.deps.Keys.Lookup(secret)
+	who, ok := s.deps.Keys.Lookup(secret, now)
 	if !ok {
-		return account.Key{}, account.Account{}, unauthenticated("invalid API key")
+		return nil, unauthenticated("invalid API key")
 	}
-	return key, owner, nil
+	return who, nil
 }
 
 // authenticate remembers who is calling.
 func (x *exchange) authenticate() *abi.Error {
-	key, owner, err := x.s.identify(&x.ctx.Request.Header, x.family)
+	who, err := x.s.identify(&x.ctx.Request.Header, x.family, x.begun)
 	if err != nil {
 		return err
 	}
-	x.key, x.account, x.authentic = key, owner, true
+	x.who, x.authentic = who, true
 	return nil
 }
 

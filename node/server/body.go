@@ -39,14 +39,14 @@ func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 // wantsBody runs the checks that the handler will run again and that fail
 // without a body.
 func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
-	r, f := routeOf(h.RequestURI())
+	r, f := s.routeOf(h.RequestURI())
 	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || int64(length) > s.cfg.BodyMax {
 		return false
 	}
 	if doubleFramed(h) || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
 		return false
 	}
-	_, _, err := s.identify(h, f)
+	_, err := s.identify(h, f, time.Now())
 	return err == nil
 }
 
@@ -152,16 +152,22 @@ func (x *exchange) readBody() (*body, *abi.Error) {
 	if err := x.checkBodyHeaders(h); err != nil {
 		return nil, err
 	}
+	x.body.from = &x.s.bodies
 	stream := x.ctx.RequestBodyStream()
 	if stream == nil || !x.unreadBody {
-		return &body{from: &x.s.bodies}, nil
+		return &x.body, nil
 	}
-	in := &arrival{from: stream, conn: x.conn, cfg: &x.s.cfg, begun: time.Now(), length: int64(h.ContentLength())}
+	in := &x.arrival
+	*in = arrival{from: stream, conn: x.conn, cfg: &x.s.cfg, begun: x.begun, length: int64(h.ContentLength())}
 	in.extend(in.begun)
-	b, err := x.s.decode(in, encodingOf(h))
+	err := x.body.decode(in, encodingOf(h))
 	x.unreadBody = !in.ended
+	in.from = nil // fasthttp uses it again
 	x.arrived = time.Now()
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	return &x.body, nil
 }
 
 // checkBodyHeaders refuses what headerReceived hid, with the reason.
@@ -258,22 +264,22 @@ var zstdPool = sync.Pool{New: func() any {
 var gzipPool = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
 // decode reads the whole body, decoded, within the limit and the budget.
-func (s *Server) decode(in *arrival, e encoding) (*body, *abi.Error) {
-	b := &body{from: &s.bodies}
+func (b *body) decode(in *arrival, e encoding) *abi.Error {
+	limit := in.cfg.BodyMax
 	var err error
 	switch e {
 	case encodingGzip:
-		err = b.readGzip(in, s.cfg.BodyMax)
+		err = b.readGzip(in, limit)
 	case encodingZstd:
-		err = b.readZstd(in, s.cfg.BodyMax)
+		err = b.readZstd(in, limit)
 	default:
-		err = b.readAll(in, s.cfg.BodyMax, in.length)
+		err = b.readAll(in, limit, in.length)
 	}
 	if err == nil {
-		return b, nil
+		return nil
 	}
 	b.release()
-	return nil, bodyError(err, in.err, s.cfg.BodyMax)
+	return bodyError(err, in.err, limit)
 }
 
 func (b *body) readGzip(in *arrival, limit int64) error {
@@ -342,6 +348,11 @@ func (b *body) grow(size int64) bool {
 	return true
 }
 
+// errBodies is a node whose budget of bodies is spent.
+func errBodies() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "server.readBody", Msg: "the node holds too many request bodies; retry", RetryAfter: time.Second}
+}
+
 // bodyError says what went wrong: with its arrival, which outranks, or its decoding.
 func bodyError(err, arrival error, limit int64) *abi.Error {
 	if arrival != nil {
@@ -351,7 +362,7 @@ func bodyError(err, arrival error, limit int64) *abi.Error {
 	case errors.Is(err, errTooLong):
 		return tooLarge(limit)
 	case errors.Is(err, errNoBudget):
-		return &abi.Error{Kind: abi.Overloaded, Op: "server.readBody", Msg: "the node holds too many request bodies; retry", RetryAfter: time.Second}
+		return errBodies()
 	case isTimeout(err):
 		return &abi.Error{Kind: abi.ReadTimeout, Op: "server.readBody", Msg: "the body did not arrive in time"}
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):

@@ -290,7 +290,7 @@ func TestBudget(t *testing.T) {
 
 func TestErrorsNamePath(t *testing.T) {
 	e := &abi.Error{Kind: abi.InvalidRequest, Msg: "too long", Param: "messages.0"}
-	if got := string(familyChat.appendError(nil, e)); got != `{"error":{"message":"messages.0: too long","type":"invalid_request_error","code":"invalid_request"}}` {
+	if got := string(familyChat.appendError(nil, e)); got != `{"error":{"message":"messages.0: too long","type":"invalid_request_error","param":"messages.0","code":"invalid_request"}}` {
 		t.Error(got)
 	}
 }

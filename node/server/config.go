@@ -109,6 +109,8 @@ type Deps struct {
 	Backend Backend
 	Catalog Catalog
 	Keys    KeySource
+	// Translators serve the chat and responses endpoints; with nil they are unknown paths.
+	Translators Translators
 	// Secret is the node's; it keys the signatures of thinking blocks.
 	Secret []byte
 	// Ready returns why the node is not ready, such as a model that still loads; may be nil.
@@ -159,6 +161,8 @@ type Call struct {
 	Request   *engine.Request
 	// SessionID is the value of X-Session-Id, empty without one.
 	SessionID string
+	// Protocol is what the client speaks: "messages", "chat" or "responses".
+	Protocol string
 }
 
 // Stream is an admitted request. Its owner calls Settle exactly once.
@@ -204,10 +208,45 @@ type Model interface {
 	Count(*messages.Request) (int, error)
 }
 
+// Translators opens the translations of requests in other protocols than messages.
+type Translators interface {
+	// Translate begins one request's translation. protocol is "chat" or
+	// "responses"; facts hold ID and Created so far.
+	Translate(protocol, account string, facts abi.Facts) Translation
+}
+
+// Translation turns one request and its answer between a protocol and messages.
+// It belongs to the goroutine that serves the request, which closes it once.
+// What is handed to a method is not kept by it.
+type Translation interface {
+	// Request makes a messages body of the client's. The error is an *abi.Error;
+	// the caller owns native.
+	Request(body []byte) (native []byte, err error)
+	// SetFacts tells what is known once the request is admitted: before Events
+	// and Response. With facts.Stream the answer is a stream from here on.
+	SetFacts(abi.Facts)
+	// Events appends the frames of an event group, which holds no EventError. After
+	// an error the stream can only be ended with Error.
+	Events(dst []byte, group []abi.Event) ([]byte, error)
+	// Response appends the body of a whole answer, from EventStart to EventEnd.
+	Response(dst []byte, events []abi.Event) ([]byte, error)
+	// Error appends what tells the client of a failure: the frames that end a
+	// stream that has begun, else a body. It never fails.
+	Error(dst []byte, e *abi.Error, status int) []byte
+	Close()
+}
+
 // KeySource finds the key and the account that a secret acts for. A key that is
-// unknown, revoked or expired, or whose account is disabled, is not found.
+// unknown, revoked or expired by now, or whose account is disabled, is not
+// found. The secret is not kept.
 type KeySource interface {
-	Lookup(secret string) (account.Key, account.Account, bool)
+	Lookup(secret []byte, now time.Time) (*Identity, bool)
+}
+
+// Identity is who is calling. It is immutable and shared by requests.
+type Identity struct {
+	Key     account.Key
+	Account account.Account
 }
 
 // Admin serves the admin API below the admin listener's own paths.

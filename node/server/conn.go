@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,11 +144,12 @@ func (l *listener) refuse(c net.Conn) {
 	}()
 }
 
-// overcrowded is a whole HTTP response: no request was read, so fasthttp has no part in it.
+// overcrowded is a whole HTTP response: no request was read, so fasthttp has no
+// part in it, and the body is one that the clients of every protocol understand.
 func overcrowded() []byte {
 	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
-	body := familyMessages.appendError(nil, e)
-	id := engine.NewID("req_")
+	body := familyModels.appendError(nil, e)
+	id := engine.NewID(requestIDPrefix)
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
 		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
@@ -193,8 +195,13 @@ type conn struct {
 	finished atomic.Bool
 	spoke    bool // a byte has come; owned by who reads
 	once     sync.Once
-	socket   int          // for the watcher, -1 without; valid until Close
-	of       *connections // where it is counted; may be nil
+	// line is how the request being read began, as far as it fits, for an answer
+	// to one that fasthttp could not read: it forgets even the path. Of requests
+	// sent ahead of an answer it may be the wrong part. Owned by who reads.
+	line   [128]byte
+	lineN  int
+	socket int          // for the watcher, -1 without; valid until Close
+	of     *connections // where it is counted; may be nil
 }
 
 // Read refuses to begin another request once the connection is finished. A
@@ -205,6 +212,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
+	if c.lineN < len(c.line) {
+		c.lineN += copy(c.line[c.lineN:], p[:n])
+	}
 	if !c.spoke {
 		c.spoke = n > 0
 		if n == 0 && isTimeout(err) && !c.finished.Load() { // a drain wakes reads that way, and bytes may wait behind it
@@ -212,6 +222,14 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// target is the request target of line, empty if there is none.
+func (c *conn) target() []byte {
+	line, _, _ := bytes.Cut(c.line[:c.lineN], []byte{'\n'})
+	_, rest, _ := bytes.Cut(line, []byte{' '})
+	target, _, _ := bytes.Cut(rest, []byte{' '})
+	return target
 }
 
 // Close closes the connection, once, after lingering when that was asked for.

@@ -1,10 +1,7 @@
 package server
 
 import (
-	"fmt"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"corenode/wasm/abi"
 )
@@ -65,7 +62,7 @@ func (f family) statusOf(k abi.Kind) int {
 }
 
 // appendError writes the error body of a family. The path of the offending
-// field is part of the message: the envelopes have no room for it.
+// field is part of the message: the messages envelope has no other room for it.
 func (f family) appendError(dst []byte, e *abi.Error) []byte {
 	w := wireOf(e.Kind)
 	message := e.Msg
@@ -74,33 +71,39 @@ func (f family) appendError(dst []byte, e *abi.Error) []byte {
 	}
 	switch f {
 	case familyChat:
-		dst = append(dst, `{"error":{"message":`...)
-		dst = appendString(dst, message)
-		return fmt.Appendf(dst, `,"type":"%s","code":"%s"}}`, w.chatType, w.chatCode)
+		dst = appendString(append(dst, `{"error":{"message":`...), message)
+		dst = append(append(append(dst, `,"type":"`...), w.chatType...), `","param":`...)
+		dst = appendParam(dst, e.Param)
+		return append(append(append(dst, `,"code":"`...), w.chatCode...), `"}}`...)
 	case familyModels:
-		dst = fmt.Appendf(dst, `{"type":"error","error":{"type":"%s","code":"%s","message":`, w.messagesType, w.chatCode)
-		dst = appendString(dst, message)
-		return append(dst, "}}"...)
+		dst = append(append(append(dst, `{"type":"error","error":{"type":"`...), w.messagesType...), `","code":"`...)
+		dst = appendParam(append(append(dst, w.chatCode...), `","param":`...), e.Param)
 	default:
-		dst = fmt.Appendf(dst, `{"type":"error","error":{"type":"%s","message":`, w.messagesType)
-		dst = appendString(dst, message)
-		return append(dst, "}}"...)
+		dst = append(append(append(dst, `{"type":"error","error":{"type":"`...), w.messagesType...), '"')
 	}
+	dst = appendString(append(dst, `,"message":`...), message)
+	return append(dst, "}}"...)
+}
+
+// appendParam writes the path of a field, null without one.
+func appendParam(dst []byte, param string) []byte {
+	if param == "" {
+		return append(dst, "null"...)
+	}
+	return appendString(dst, param)
 }
 
 // appendString writes a JSON string; bytes that are no UTF-8 become U+FFFD.
 func appendString(dst []byte, s string) []byte {
-	quoted, err := jsontext.AppendQuote(dst, strings.ToValidUTF8(s, "\uFFFD"))
-	if err != nil {
-		panic(fmt.Sprintf("server: a string of %d bytes does not quote: %v", len(s), err))
-	}
-	return quoted
+	return append(abi.AppendEscaped(append(dst, '"'), s), '"')
 }
 
-// appendErrorEvent writes the event that ends a broken stream of the messages protocol.
-func appendErrorEvent(dst []byte, e *abi.Error) []byte {
-	dst = append(dst, "event: error\ndata: "...)
-	dst = familyMessages.appendError(dst, e)
+// appendBroken writes the frame that ends a broken stream.
+func (f family) appendBroken(dst []byte, e *abi.Error) []byte {
+	if f == familyMessages {
+		dst = append(dst, "event: error\n"...)
+	}
+	dst = f.appendError(append(dst, "data: "...), e)
 	return append(dst, "\n\n"...)
 }
 

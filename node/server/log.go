@@ -12,7 +12,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"corenode/actors/account"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
@@ -35,15 +34,22 @@ type exchange struct {
 	retries int
 
 	authentic bool
-	key       account.Key
-	account   account.Account
+	who       *Identity // if authentic
 	limits    Limits
 	hasLimits bool
 
+	// translation is there once a request of another protocol has a key. Closed by close.
+	translation Translation
+	// suspect says that a panic was caught: the translation may be in any state,
+	// and is not asked again.
+	suspect bool
+
 	modelName string // only ids of the catalog: others are the client's words
 	stream    bool
-	streamed  bool // the answer's stream has the exchange now and ends it
-	flying    bool // counted in flights
+	streamed  bool    // the answer's stream has the exchange now and ends it
+	flying    bool    // counted in flights
+	arrival   arrival // of the body
+	body      body    // until it is parsed
 	// unreadBody says that bytes of the body may still be on the connection.
 	unreadBody bool
 
@@ -63,9 +69,9 @@ var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-I
 // begin opens the record of a request and gives it its id.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	now := time.Now()
-	x := &exchange{s: s, ctx: ctx, id: engine.NewID("req_"), begun: now, arrived: now, retries: -1, status: fasthttp.StatusOK}
+	x := &exchange{s: s, ctx: ctx, id: engine.NewID(requestIDPrefix), begun: now, arrived: now, retries: -1, status: fasthttp.StatusOK}
 	x.conn, _ = ctx.Conn().(*conn)
-	x.route, x.family = routeOf(ctx.Request.Header.RequestURI())
+	x.route, x.family = s.routeOf(ctx.Request.Header.RequestURI())
 	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
 		if n, err := strconv.Atoi(string(v)); err == nil {
 			x.retries = n
@@ -97,25 +103,27 @@ func (x *exchange) end() {
 	if x.unreadBody {
 		x.closeUnread()
 	}
+	now := time.Now()
 	if x.hasLimits || x.authentic {
-		x.rateHeaders()
+		x.rateHeaders(now)
 	}
-	x.close()
+	x.close(now)
 }
 
 // panicked counts a panic and logs where it was.
 func (x *exchange) panicked(r any) {
+	x.suspect = true
 	x.s.metrics.panics.Inc()
 	x.s.log.Error("panic", "id", x.id, "route", x.route.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 }
 
 // rateHeaders writes the limits of an authenticated caller, asking for them
 // when no admission has told them.
-func (x *exchange) rateHeaders() {
+func (x *exchange) rateHeaders(now time.Time) {
 	if !x.hasLimits {
-		x.setLimits(x.s.deps.Backend.Limits(x.account))
+		x.setLimits(x.s.deps.Backend.Limits(x.who.Account))
 	}
-	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, time.Now())
+	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, now)
 }
 
 func (x *exchange) setLimits(l Limits) { x.limits, x.hasLimits = l, true }
@@ -155,7 +163,7 @@ func (x *exchange) failStatus(status int, e *abi.Error) {
 		return
 	}
 	r.Header.SetContentType("application/json")
-	r.SetBodyRaw(x.family.appendError(nil, e))
+	r.SetBodyRaw(x.errorBody(e, status))
 }
 
 // note records a failure for log and metrics.
@@ -179,13 +187,19 @@ func (x *exchange) json(b []byte) {
 }
 
 // close writes the log line and the metrics, once.
-func (x *exchange) close() {
+func (x *exchange) close(now time.Time) {
 	if x.ended.Swap(true) {
 		return
 	}
-	total := time.Since(x.begun)
+	total := now.Sub(x.begun)
 	x.s.metrics.observe(x, total)
 	x.writeLog(total)
+	if x.translation != nil {
+		x.translation.Close()
+	}
+	if x.conn != nil {
+		x.conn.lineN = 0
+	}
 	if x.flying {
 		x.s.flights.done()
 	}
@@ -205,7 +219,7 @@ func (x *exchange) writeLog(total time.Duration) {
 	attrs := make([]slog.Attr, 0, 24)
 	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.route.String()), slog.Int("status", x.status))
 	if x.authentic {
-		attrs = append(attrs, slog.String("account", x.account.ID), slog.String("key", x.key.ID))
+		attrs = append(attrs, slog.String("account", x.who.Account.ID), slog.String("key", x.who.Key.ID))
 	}
 	if x.modelName != "" {
 		attrs = append(attrs, slog.String("model", x.modelName), slog.Bool("stream", x.stream))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"corenode/engine"
@@ -11,15 +12,21 @@ import (
 	"corenode/wasm/abi"
 )
 
-// messages serves POST /v1/messages.
-func (x *exchange) messages() {
-	prepared, refusal := x.prepare()
+// generate serves POST /v1/messages, and the endpoints of the protocols that a
+// translator makes messages of.
+func (x *exchange) generate() {
+	read := messages.Parse
+	if x.route.translated() {
+		x.translation = x.s.deps.Translators.Translate(protocols[x.route], x.who.Account.ID, x.facts())
+		read = x.translate
+	}
+	prepared, refusal := x.prepare(read)
 	if refusal != nil {
 		x.fail(refusal)
 		return
 	}
-	call := Call{RequestID: x.id, Account: x.account, KeyID: x.key.ID, Request: prepared,
-		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id"))}
+	call := Call{RequestID: x.id, Account: x.who.Account, KeyID: x.who.Key.ID, Request: prepared,
+		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: protocols[x.route]}
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {
@@ -41,17 +48,17 @@ func (x *exchange) messages() {
 
 // prepare reads the body and makes tokens of it, within the gate. The body's
 // memory is given back as soon as it is parsed.
-func (x *exchange) prepare() (*engine.Request, *abi.Error) {
+func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engine.Request, *abi.Error) {
 	b, refusal := x.readBody()
 	if refusal != nil {
 		return nil, refusal
 	}
 	defer b.release()
-	if refusal := x.s.gate.enter(x.account.ID, x.account.Concurrency); refusal != nil {
+	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
 		return nil, refusal
 	}
-	defer x.s.gate.leave(x.account.ID)
-	request, model, refusal := x.parse(b, messages.Parse)
+	defer x.s.gate.leave(x.who.Account.ID)
+	request, model, refusal := x.parse(b, read)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -71,7 +78,7 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	}
 	x.stream = request.Stream
 	model, ok := x.s.deps.Catalog.Model(request.Model)
-	if !ok || !x.account.MayUse(request.Model) {
+	if !ok || !x.who.Account.MayUse(request.Model) {
 		return nil, nil, modelNotFound(request.Model)
 	}
 	x.modelName = model.Info().ID
@@ -105,15 +112,15 @@ func (x *exchange) countTokens() {
 }
 
 func (x *exchange) count(b *body) (int, *abi.Error) {
-	if refusal := x.s.gate.enter(x.account.ID, x.account.Concurrency); refusal != nil {
+	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
 		return 0, refusal
 	}
-	defer x.s.gate.leave(x.account.ID)
+	defer x.s.gate.leave(x.who.Account.ID)
 	request, model, refusal := x.parse(b, messages.ParseCount)
 	if refusal != nil {
 		return 0, refusal
 	}
-	release, limits, err := x.s.deps.Backend.Enter(x.account)
+	release, limits, err := x.s.deps.Backend.Enter(x.who.Account)
 	x.setLimits(limits)
 	if err != nil {
 		return 0, abi.AsError(err)
@@ -130,8 +137,8 @@ func (x *exchange) count(b *body) (int, *abi.Error) {
 // clock, or the client's leaving.
 func (a *answer) plain() {
 	x := a.x
-	timer := time.NewTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
-	defer timer.Stop()
+	timer := startTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
+	defer stopTimer(timer)
 	held, ready := a.stream.Held(), a.stream.Output().Ready()
 	for {
 		select {
@@ -158,6 +165,23 @@ func (a *answer) plain() {
 	}
 }
 
+// timers holds stopped ones: every request needs one that almost never fires.
+var timers sync.Pool
+
+func startTimer(d time.Duration) *time.Timer {
+	if t, ok := timers.Get().(*time.Timer); ok {
+		t.Reset(d)
+		return t
+	}
+	return time.NewTimer(d)
+}
+
+// stopTimer takes a timer that nobody reads any more.
+func stopTimer(t *time.Timer) {
+	t.Stop()
+	timers.Put(t)
+}
+
 // plainBytes is the room a plain answer starts with: its frame and a short text.
 const plainBytes = 768
 
@@ -176,7 +200,12 @@ func (a *answer) answered() bool {
 			a.refuse(err)
 			return true
 		}
-		a.x.json(a.encoder.AppendMessage(make([]byte, 0, plainBytes), a.events))
+		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events)
+		if err != nil {
+			a.refuse(abi.AsError(err))
+			return true
+		}
+		a.x.json(body)
 		return true
 	}
 	return false

@@ -74,7 +74,7 @@ func (m *metrics) makeRequests() {
 	kinds := abi.Kinds()
 	for r := range routeEnd {
 		for _, k := range kinds {
-			status := wireOf(k).status
+			status := r.statusOf(k)
 			if r == routeUnreadable && k == abi.TooLarge {
 				status = 431
 			}

@@ -46,7 +46,7 @@ func (x *exchange) models() {
 	x.withPermit(func() {
 		page := listing{Object: "list", Data: []listed{}}
 		for _, info := range x.s.deps.Catalog.Models() {
-			if x.account.MayUse(info.ID) {
+			if x.who.Account.MayUse(info.ID) {
 				page.Data = append(page.Data, list(info))
 			}
 		}
@@ -63,7 +63,7 @@ func (x *exchange) model() {
 	id := modelID(x.ctx.Request.Header.RequestURI())
 	x.withPermit(func() {
 		model, ok := x.s.deps.Catalog.Model(id)
-		if !ok || !x.account.MayUse(id) {
+		if !ok || !x.who.Account.MayUse(id) {
 			x.fail(modelNotFound(id))
 			return
 		}
@@ -73,7 +73,7 @@ func (x *exchange) model() {
 
 // withPermit runs an endpoint that generates nothing under a permit.
 func (x *exchange) withPermit(serve func()) {
-	release, limits, err := x.s.deps.Backend.Enter(x.account)
+	release, limits, err := x.s.deps.Backend.Enter(x.who.Account)
 	x.setLimits(limits)
 	if err != nil {
 		x.fail(abi.AsError(err))

@@ -43,8 +43,12 @@ func setRateHeaders(h *fasthttp.ResponseHeader, f family, l Limits, now time.Tim
 		set(h, chatTokens, tokens, append(buf[:0], resetDuration(tokens.reset.Sub(now))...))
 		return
 	}
-	set(h, messagesRequests, requests, roundUp(requests.reset).UTC().AppendFormat(buf[:0], time.RFC3339))
-	reset := roundUp(tokens.reset).UTC().AppendFormat(buf[:0], time.RFC3339)
+	second := roundUp(requests.reset)
+	reset := second.UTC().AppendFormat(buf[:0], time.RFC3339)
+	set(h, messagesRequests, requests, reset)
+	if other := roundUp(tokens.reset); !other.Equal(second) {
+		reset = other.UTC().AppendFormat(buf[:0], time.RFC3339)
+	}
 	for _, names := range messagesTokens {
 		set(h, names, tokens, reset)
 	}

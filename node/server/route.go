@@ -5,6 +5,8 @@ import (
 	"net/url"
 
 	"github.com/valyala/fasthttp"
+
+	"corenode/wasm/abi"
 )
 
 // route is one endpoint. Its name is what logs and metrics show: paths are
@@ -16,6 +18,8 @@ const (
 	routeUnreadable
 	routeMessages
 	routeCount
+	routeChat
+	routeResponses
 	routeModels
 	routeModel
 	routeHealth
@@ -24,13 +28,31 @@ const (
 )
 
 var routeNames = [routeEnd]string{
-	"unknown", "unreadable", "messages", "count_tokens", "models", "model", "healthz", "readyz",
+	"unknown", "unreadable", "messages", "count_tokens", "chat_completions", "responses",
+	"models", "model", "healthz", "readyz",
 }
+
+// protocols names what the endpoints that generate speak.
+var protocols = [routeEnd]string{routeMessages: "messages", routeChat: "chat", routeResponses: "responses"}
 
 func (r route) String() string { return routeNames[r] }
 
 // readsBody says whether the endpoint takes a request body.
-func (r route) readsBody() bool { return r == routeMessages || r == routeCount }
+func (r route) readsBody() bool {
+	return r == routeMessages || r == routeCount || r.translated()
+}
+
+// translated says whether the endpoint speaks a protocol that a translator
+// knows and this package does not.
+func (r route) translated() bool { return r == routeChat || r == routeResponses }
+
+// statusOf is the status of an error on the endpoint.
+func (r route) statusOf(k abi.Kind) int {
+	if r.translated() {
+		return familyChat.statusOf(k)
+	}
+	return familyMessages.statusOf(k)
+}
 
 // allow is the value of the Allow header.
 func (r route) allow() string {
@@ -59,6 +81,10 @@ func routeOf(target []byte) (route, family) {
 		return routeMessages, familyMessages
 	case "/v1/messages/count_tokens":
 		return routeCount, familyMessages
+	case "/v1/chat/completions":
+		return routeChat, familyChat
+	case "/v1/responses":
+		return routeResponses, familyChat
 	case "/v1/models":
 		return routeModels, familyModels
 	case "/healthz":
@@ -73,6 +99,15 @@ func routeOf(target []byte) (route, family) {
 		return routeModel, familyModels
 	}
 	return routeUnknown, familyOf(path)
+}
+
+// routeOf is routeOf less the endpoints that need a translator where there is none.
+func (s *Server) routeOf(target []byte) (route, family) {
+	r, f := routeOf(target)
+	if r.translated() && s.deps.Translators == nil {
+		return routeUnknown, f
+	}
+	return r, f
 }
 
 // familyOf decides the error format of a path that no endpoint has.

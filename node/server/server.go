@@ -238,8 +238,8 @@ func (x *exchange) endpoint() {
 		return
 	}
 	switch x.route {
-	case routeMessages:
-		x.messages()
+	case routeMessages, routeChat, routeResponses:
+		x.generate()
 	case routeCount:
 		x.countTokens()
 	case routeModels:
@@ -276,12 +276,15 @@ func (x *exchange) unready(why string) {
 	setRetryHeaders(&x.ctx.Response.Header, errDraining())
 }
 
-// unreadable answers what fasthttp could not read as a request. Nothing of it
-// is known but the connection; the messages envelope is the default.
+// unreadable answers what fasthttp could not read as a request. Where its first
+// line can be made out, the error has the form of its path.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	x := s.begin(ctx)
 	defer x.end()
 	x.route = routeUnreadable
+	if x.conn != nil {
+		_, x.family = routeOf(x.conn.target())
+	}
 	x.closeAfter(unreadMax)
 	if _, ok := errors.AsType[*fasthttp.ErrSmallBuffer](err); ok {
 		x.failStatus(fasthttp.StatusRequestHeaderFieldsTooLarge, &abi.Error{Kind: abi.TooLarge,

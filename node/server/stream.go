@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"corenode/engine"
-	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
 
@@ -25,7 +23,7 @@ import (
 type answer struct {
 	x       *exchange
 	stream  Stream
-	encoder *messages.Encoder
+	dialect dialect
 	events  []abi.Event
 
 	gone chan struct{} // closed by the watcher when the client has left
@@ -38,16 +36,14 @@ type answer struct {
 	// What follows is used by WriteTo only.
 	out      io.Writer
 	frame    []byte
-	started  bool // message_start has left
+	started  bool // the first event has left
 	wrote    time.Time
 	deadline time.Time // when the write deadline was last moved
 }
 
 // newAnswer begins to watch the client. From here on the stream is settled by close.
 func newAnswer(x *exchange, stream Stream, model string) *answer {
-	sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.account.ID, Model: model}
-	a := &answer{x: x, stream: stream, gone: make(chan struct{}),
-		encoder: messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)}
+	a := &answer{x: x, stream: stream, gone: make(chan struct{}), dialect: x.dialect(model)}
 	if x.conn != nil {
 		a.seen = x.s.watcher.add(x.conn.socket, a.left)
 	}
@@ -116,7 +112,7 @@ func (a *answer) beginStream() {
 	r.Header.SetContentType("text/event-stream; charset=utf-8")
 	r.Header.Set("Cache-Control", "no-cache, no-transform")
 	r.Header.Set("X-Accel-Buffering", "no") // proxies that buffer would hold the stream back
-	x.rateHeaders()
+	x.rateHeaders(time.Now())
 	if x.ctx.Request.Header.IsHTTP11() {
 		r.ImmediateHeaderFlush = true
 		r.SetBodyStream(a, -1)
@@ -170,7 +166,7 @@ func (a *answer) Read([]byte) (int, error) {
 // Close ends the exchange. fasthttp calls it after WriteTo, or instead of it.
 func (a *answer) Close() error {
 	a.close()
-	a.x.close()
+	a.x.close(time.Now())
 	return nil
 }
 
@@ -190,8 +186,8 @@ func (a *answer) WriteTo(w io.Writer) (n int64, err error) {
 
 // pump is the one place where a stream waits.
 func (a *answer) pump() error {
-	keepAlive := time.NewTimer(a.x.s.cfg.KeepAlive)
-	defer keepAlive.Stop()
+	keepAlive := startTimer(a.x.s.cfg.KeepAlive)
+	defer stopTimer(keepAlive)
 	held, ready := a.stream.Held(), (<-chan struct{})(nil)
 	for {
 		select {
@@ -224,46 +220,51 @@ func (a *answer) group() (done bool, err error) {
 	if last < 0 {
 		return false, nil
 	}
-	switch end := &a.events[last]; end.Kind {
-	case abi.EventEnd:
-		if err := a.emit(a.events[:last]); err != nil {
-			return true, err
-		}
-		if refusal := a.settle(); refusal != nil {
-			return true, a.breakOff(refusal)
-		}
-		a.frame = a.encoder.AppendEvents(a.frame[:0], a.events[last:])
-		return true, a.write(a.frame)
-	case abi.EventError:
-		if err := a.emit(a.events[:last]); err != nil {
-			return true, err
-		}
+	end := &a.events[last]
+	if end.Kind != abi.EventEnd && end.Kind != abi.EventError {
+		return a.emit(a.events)
+	}
+	if done, err := a.emit(a.events[:last]); done {
+		return true, err
+	}
+	if end.Kind == abi.EventError {
 		return true, a.breakOff(a.failure(end.Err))
 	}
-	return false, a.emit(a.events)
+	if refusal := a.settle(); refusal != nil {
+		return true, a.breakOff(refusal)
+	}
+	_, err = a.emit(a.events[last:])
+	return true, err
 }
 
-// emit writes events that do not end the stream and takes the time of the first token.
-func (a *answer) emit(events []abi.Event) error {
+// emit writes events and takes the time of the first token. done says that the
+// stream has ended: its client is gone, or its translation failed.
+func (a *answer) emit(events []abi.Event) (done bool, err error) {
 	if len(events) == 0 {
-		return nil
+		return false, nil
 	}
-	a.frame = a.encoder.AppendEvents(a.frame[:0], events)
-	if err := a.write(a.frame); err != nil {
-		return err
+	frame, err := a.dialect.events(a.frame[:0], events)
+	if err != nil {
+		return true, a.breakOff(abi.AsError(err))
+	}
+	if len(frame) == 0 { // an empty write would be the last chunk
+		return false, nil
+	}
+	a.frame = frame
+	if err := a.write(frame); err != nil {
+		return true, err
 	}
 	a.started = true
 	if a.x.ttft == 0 && slices.ContainsFunc(events, isToken) {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
-	return nil
+	return false, nil
 }
 
 // isToken says whether an event is the first that a reader sees text of.
 func isToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != "" }
 
-// keepAlive breaks the silence: with a comment before message_start, with a
-// ping after.
+// keepAlive breaks the silence.
 func (a *answer) keepAlive(timer *time.Timer) error {
 	every := a.x.s.cfg.KeepAlive
 	if silence := time.Since(a.wrote); silence < every {
@@ -271,10 +272,8 @@ func (a *answer) keepAlive(timer *time.Timer) error {
 		return nil
 	}
 	timer.Reset(every)
-	if !a.started {
-		return a.write([]byte(": waiting\n\n"))
-	}
-	return a.write(messages.AppendPing(a.frame[:0]))
+	a.frame = a.dialect.silence(a.frame[:0], a.started)
+	return a.write(a.frame)
 }
 
 // write sends bytes. A reader that takes nothing for StallTimeout, or that left
@@ -333,7 +332,7 @@ func (a *answer) breakOff(e *abi.Error) error {
 		a.deadline = time.Now().Add(time.Hour) // no further extension
 		_ = a.x.conn.SetWriteDeadline(time.Now().Add(lingerTimeout))
 	}
-	a.frame = appendErrorEvent(a.frame[:0], e)
+	a.frame = a.dialect.broken(a.frame[:0], e)
 	if _, err := a.out.Write(a.frame); err != nil {
 		return errAbandoned
 	}

@@ -87,22 +87,23 @@ func TestBucketNormal(t *testing.T) {
 }
 
 func TestDirectorySwaps(t *testing.T) {
-	if _, _, ok := NewDirectory(nil).Lookup(goodKey); ok || len((*Snapshot)(nil).Used()) != 0 {
+	now := time.Now()
+	if _, ok := NewDirectory(nil).Lookup([]byte(goodKey), now); ok || len((*Snapshot)(nil).Used()) != 0 {
 		t.Error("an empty directory knows a key")
 	}
 	old := testKeys()
 	d := NewDirectory(old)
-	if k, a, ok := d.Lookup(goodKey); !ok || k.ID != "key_good" || a.ID != "acct_good" {
+	if who, ok := d.Lookup([]byte(goodKey), now); !ok || who.Key.ID != "key_good" || who.Account.ID != "acct_good" {
 		t.Fatal("the good key is unknown")
 	}
 	next := NewSnapshot([]account.Account{{ID: "a"}}, []account.Key{{ID: "k", AccountID: "a", Hash: sha256.Sum256([]byte("new"))}})
 	if d.Swap(next) != old {
 		t.Error("Swap returned another snapshot")
 	}
-	if _, _, ok := d.Lookup(goodKey); ok {
+	if _, ok := d.Lookup([]byte(goodKey), now); ok {
 		t.Error("the old key still works")
 	}
-	if _, _, ok := d.Lookup("new"); !ok {
+	if _, ok := d.Lookup([]byte("new"), now); !ok {
 		t.Error("the new key does not work")
 	}
 	if used := old.Used(); len(used) != 1 || time.Since(used["key_good"]) > time.Minute {
@@ -113,10 +114,10 @@ func TestDirectorySwaps(t *testing.T) {
 func TestKeyExpiresByTheClock(t *testing.T) {
 	at := time.Unix(5000, 0)
 	s := NewSnapshot([]account.Account{{ID: "a"}}, []account.Key{{AccountID: "a", Hash: sha256.Sum256([]byte("s")), Expires: at}})
-	if _, _, ok := s.lookup("s", at.Add(-1)); !ok {
+	if _, ok := s.Lookup([]byte("s"), at.Add(-1)); !ok {
 		t.Error("expired too early")
 	}
-	if _, _, ok := s.lookup("s", at); ok {
+	if _, ok := s.Lookup([]byte("s"), at); ok {
 		t.Error("works when it has expired")
 	}
 }
@@ -285,7 +286,7 @@ func FuzzHeaders(f *testing.F) {
 			return // the fuzzer set the length itself
 		}
 		r, fam := routeOf(h.RequestURI())
-		if _, _, err := s.identify(&h, fam); err != nil || !r.readsBody() {
+		if _, err := s.identify(&h, fam, time.Now()); err != nil || !r.readsBody() {
 			t.Errorf("a body is read for %q %q with %q", method, target, name)
 		}
 	})

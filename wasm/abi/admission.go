@@ -47,7 +47,7 @@ func (in AdmissionInput) Append(dst []byte) []byte {
 	return append(appendText(appendText(appendText(dst, in.Account), in.Key), in.Model), in.Protocol...)
 }
 
-// ParseAdmissionInput decodes an AdmissionInput.
+// ParseAdmissionInput decodes an AdmissionInput, which aliases b.
 func ParseAdmissionInput(b []byte) (in AdmissionInput, err error) {
 	c := cursor{b: b}
 	n := &in.Counters
@@ -55,8 +55,8 @@ func ParseAdmissionInput(b []byte) (in AdmissionInput, err error) {
 	in.At, in.PromptTokens, in.OutputMax, in.Stream = c.i64(), c.i64(), c.i64(), c.i64() != 0
 	n.AccountRequests, n.AccountRequestsMax, n.TokensRemaining, n.TokensPerMinute = c.i64(), c.i64(), c.i64(), c.i64()
 	n.Available, n.Unlimited, n.NodeRequests, n.NodeRequestsMax = Nano(c.i64()), c.i64() != 0, c.i64(), c.i64()
-	in.Account, in.Key, in.Model = c.text(), c.text(), c.text()
-	in.Protocol = string(c.rest())
+	in.Account, in.Key, in.Model = c.aliasedText(), c.aliasedText(), c.aliasedText()
+	in.Protocol = c.aliasedRest()
 	return in, c.err
 }
 

@@ -31,14 +31,14 @@ func (in QuoteInput) Append(dst []byte) []byte {
 	return append(appendText(dst, in.Model), in.Account...)
 }
 
-// ParseQuoteInput decodes a QuoteInput.
+// ParseQuoteInput decodes a QuoteInput, which aliases b.
 func ParseQuoteInput(b []byte) (in QuoteInput, err error) {
 	c := cursor{b: b}
 	c.tag(quoteTag)
 	in.Prices = c.prices()
 	in.Input, in.OutputMax, in.At = c.i64(), c.i64(), c.i64()
-	in.Model = c.text()
-	in.Account = string(c.rest())
+	in.Model = c.aliasedText()
+	in.Account = c.aliasedRest()
 	return in, c.err
 }
 
@@ -79,7 +79,7 @@ func (in ChargeInput) Append(dst []byte) []byte {
 	return append(appendText(dst, in.Model), in.Account...)
 }
 
-// ParseChargeInput decodes a ChargeInput.
+// ParseChargeInput decodes a ChargeInput, which aliases b.
 func ParseChargeInput(b []byte) (in ChargeInput, err error) {
 	c := cursor{b: b}
 	c.tag(chargeTag)
@@ -87,8 +87,8 @@ func ParseChargeInput(b []byte) (in ChargeInput, err error) {
 	u := &in.Usage
 	u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning = c.i64(), c.i64(), c.i64(), c.i64(), c.i64()
 	in.At = c.i64()
-	in.Model = c.text()
-	in.Account = string(c.rest())
+	in.Model = c.aliasedText()
+	in.Account = c.aliasedRest()
 	return in, c.err
 }
 

@@ -81,7 +81,7 @@ func ParseOutput(b []byte) (Output, error) {
 	if len(b) < OutputHeader || int64(binary.LittleEndian.Uint32(b[4:])) != int64(len(b)-OutputHeader) {
 		return Output{}, ErrMalformed
 	}
-	o := Output{Status: Status(b[0]), Kind: Kind(binary.LittleEndian.Uint16(b[2:])), Payload: b[OutputHeader:]}
+	o := Output{Status: Status(b[0]), Kind: Kind(binary.LittleEndian.Uint16(b[2:])), Payload: b[OutputHeader:len(b):len(b)]}
 	if o.Status > StatusDecline || b[1] != 0 {
 		return Output{}, ErrMalformed
 	}

@@ -3,6 +3,7 @@ package abi
 import (
 	"encoding/binary"
 	"errors"
+	"unsafe"
 )
 
 // ErrMalformed means that bytes are not the record or frame they should be.
@@ -85,15 +86,16 @@ func (c *cursor) section() []byte {
 
 func (c *cursor) text() string { return string(c.section()) }
 
+// aliasedText and aliasedRest are strings without a copy, for inputs: they
+// change when the record does. What comes from a guest is always copied.
+func (c *cursor) aliasedText() string { return aliased(c.section()) }
+
+func (c *cursor) aliasedRest() string { return aliased(c.rest()) }
+
+func aliased(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // rest takes all that is left.
-func (c *cursor) rest() []byte {
-	if c.err != nil {
-		return nil
-	}
-	rest := c.b
-	c.b = nil
-	return rest
-}
+func (c *cursor) rest() []byte { return c.take(len(c.b)) }
 
 // end makes bytes that are left an error.
 func (c *cursor) end() error {

@@ -1,7 +1,8 @@
 package abi
 
 // Facts are what the host knows of a request and a translator may show. They
-// hold for every call of one request.
+// hold for every call of one request. Decoded ones alias what they were read
+// from, strings too: there is one decode per event group, and it takes no memory.
 type Facts struct {
 	ID      string // the request's own part of an id, [a-z0-9]; the guest adds a prefix such as "chatcmpl-"
 	Created int64  // when the request came, Unix seconds
@@ -21,8 +22,7 @@ func (f Facts) append(dst []byte) []byte {
 func (c *cursor) facts() (f Facts) {
 	f.Created = c.i64()
 	f.Stream = c.u8() != 0
-	f.ID = c.text()
-	f.Model = c.text()
+	f.ID, f.Model = c.aliasedText(), c.aliasedText()
 	return f
 }
 
@@ -177,7 +177,7 @@ func (in ErrorInput) Append(dst []byte) []byte {
 	return append(appendText(dst, in.Param), in.Msg...)
 }
 
-// ParseErrorInput decodes an ErrorInput; its byte slices alias b.
+// ParseErrorInput decodes an ErrorInput, which aliases b.
 func ParseErrorInput(b []byte) (in ErrorInput, err error) {
 	c := cursor{b: b}
 	in.Facts = c.facts()
@@ -186,7 +186,7 @@ func ParseErrorInput(b []byte) (in ErrorInput, err error) {
 	in.History = c.section()
 	in.Status = int(c.u16())
 	in.Kind = Kind(c.u16())
-	in.Param = c.text()
-	in.Msg = string(c.rest())
+	in.Param = c.aliasedText()
+	in.Msg = c.aliasedRest()
 	return in, c.err
 }

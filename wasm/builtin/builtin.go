@@ -1,9 +1,11 @@
-// Package builtin is what ships with the binary: the native build of each
-// module's logic, under the name and digest that ledger rows and logs carry.
-// The extension host takes its modules from here and from nowhere else.
+// Package builtin is what ships with the binary: each module as a Wasm file,
+// which serves by default, and the native build of the same logic, which is its
+// oracle in tests and its fallback at run time. The extension host takes its
+// modules from here and from nowhere else. `make wasm` builds the files.
 package builtin
 
 import (
+	"corenode/wasm"
 	"corenode/wasm/abi"
 	"corenode/wasm/tariff"
 )
@@ -40,3 +42,8 @@ func ParseUSD(text string) (abi.Nano, error) { return tariff.ParseUSD(text) }
 
 // FormatUSD writes nano-dollars as dollars; see tariff.FormatUSD.
 func FormatUSD(amount abi.Nano) string { return tariff.FormatUSD(amount) }
+
+// Project returns the files of a new module's project; see wasm.Project.
+func Project(kind, lang, name string) (map[string][]byte, error) {
+	return wasm.Project(kind, lang, name)
+}

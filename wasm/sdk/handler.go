@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"encoding/binary"
+	"strings"
+	"unicode/utf8"
 
 	"corenode/wasm/abi"
 )
@@ -43,39 +45,37 @@ func request(t Translator, in, dst []byte) []byte {
 	return ok(dst, out.Append)
 }
 
-// events writes the state's place first and the bytes after it, so that
-// neither is copied: the state is small and comes back last, hence its room is
-// made before the bytes are known.
+// events makes room for the state before the bytes, as large as the state was:
+// one that keeps its size is written in place, one that changes it moves the
+// bytes. The room's capacity ends where the bytes begin, so only a state that
+// grows takes memory, and a steady stream takes none.
 func events(t Translator, in, dst []byte) []byte {
 	e, err := abi.ParseEventsInput(in)
 	if err != nil {
 		return decline(dst)
 	}
-	var room [256]byte
 	start := len(dst)
 	dst = abi.BeginOutput(dst, abi.StatusOK, 0)
 	at := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	dst = append(dst, e.State...) // most calls keep the state's size
+	dst = append(dst, e.State...)
 	body := len(dst)
-	dst, next := t.Events(dst, room[:0], e)
-	if len(next) == body-at-4 {
-		copy(dst[at+4:], next)
-	} else {
-		dst = shift(dst, at+4, body, next)
-	}
+	dst, next := t.Events(dst, dst[at+4:at+4:body], e)
+	dst = replace(dst, at+4, body, next)
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(next)))
 	abi.EndOutput(dst, start)
 	return dst
 }
 
-// shift replaces dst[from:to] with s.
-func shift(dst []byte, from, to int, s []byte) []byte {
+// replace puts s in the place of dst[from:to]. s may lie within that place.
+func replace(dst []byte, from, to int, s []byte) []byte {
+	if len(s) == to-from {
+		copy(dst[from:], s)
+		return dst
+	}
 	tail := len(dst) - to
 	if grow := len(s) - (to - from); grow > 0 {
-		for range grow {
-			dst = append(dst, 0)
-		}
+		dst = append(dst, s[:grow]...) // any bytes: all of them are written below
 	}
 	copy(dst[from+len(s):], dst[to:to+tail])
 	copy(dst[from:], s)
@@ -119,7 +119,9 @@ func AdmissionHandler(a Admission) Handler {
 		if op != abi.OpDecide || err != nil {
 			return decline(dst)
 		}
-		return ok(dst, a.Decide(d).Append)
+		decision := a.Decide(d)
+		decision.Msg = clip(decision.Msg)
+		return ok(dst, decision.Append)
 	}
 }
 
@@ -134,7 +136,21 @@ func decline(dst []byte) []byte { return abi.BeginOutput(dst, abi.StatusDecline,
 
 func refuse(dst []byte, e *abi.Error) []byte {
 	start := len(dst)
-	dst = abi.Refusal{Param: e.Param, Msg: e.Msg}.Append(abi.BeginOutput(dst, abi.StatusError, e.Kind))
+	refusal := abi.Refusal{Param: clip(e.Param), Msg: clip(e.Msg)}
+	dst = refusal.Append(abi.BeginOutput(dst, abi.StatusError, e.Kind))
 	abi.EndOutput(dst, start)
 	return dst
+}
+
+// clip makes of text, in which clients may have put anything, what a refusal
+// may hold: UTF-8 of at most abi.RefusalBytesMax bytes.
+func clip(text string) string {
+	if len(text) > abi.RefusalBytesMax {
+		end := abi.RefusalBytesMax - utf8.UTFMax
+		for end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	return strings.ToValidUTF8(text, "?")
 }

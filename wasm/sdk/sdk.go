@@ -43,7 +43,7 @@ type Admission interface {
 
 // Configurable is implemented by modules that take the operator's
 // configuration, a JSON object; an error refuses the load and is shown. It is
-// called once, before every other operation.
+// called once, before every other operation; without a configuration it gets "{}".
 type Configurable interface {
 	Configure(config []byte) error
 }

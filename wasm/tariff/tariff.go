@@ -29,28 +29,14 @@ var (
 	ErrPrice = errors.New("a price is below zero")
 )
 
-// Prices are what one token of a model costs at the plain rates, in nano-dollars.
-type Prices struct {
-	Input  abi.Nano // a prompt token that was computed, or written to the cache
-	Cached abi.Nano // a prompt token that was served from the prefix cache
-	Output abi.Nano // a produced token, reasoning included
-}
-
-// Line is one part of a charge: Amount = Tokens * Price, the tier's factor in Price.
-type Line struct {
-	Unit   string // "input", "cached_input" or "output"
-	Tokens int64
-	Price  abi.Nano
-	Amount abi.Nano
-}
-
-// Charge is what a request costs. Invariant: Total is the sum of the lines,
-// and nothing is negative.
-type Charge struct {
-	Lines [3]Line
-	Total abi.Nano
-	Tier  int // 1 = plain rates, 2 = long context
-}
+// Prices, Line and Charge are those of the boundary. The lines of this tariff
+// are "input", "cached_input" and "output", in this order, with the tier's
+// factor in Price and Amount = Tokens * Price. Tier 1 is the plain rates, 2 long context.
+type (
+	Prices = abi.Prices
+	Line   = abi.Line
+	Charge = abi.Charge
+)
 
 // Tier returns the tier of a true context total, and the factor of its rates.
 func Tier(inputTokens int64) (tier int, factor abi.Nano) {
@@ -84,7 +70,7 @@ func Rate(p Prices, u abi.Usage) (Charge, error) {
 		return Charge{}, err
 	}
 	tier, factor := Tier(input)
-	c := Charge{Tier: tier, Lines: [3]Line{
+	c := Charge{Tier: tier, Lines: []Line{
 		{Unit: "input", Tokens: u.InputUncached + u.CacheWrite, Price: p.Input},
 		{Unit: "cached_input", Tokens: u.CacheRead, Price: p.Cached},
 		{Unit: "output", Tokens: u.Output, Price: p.Output},

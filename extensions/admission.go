@@ -1,0 +1,71 @@
+package extensions
+
+import (
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// denialRetryMax bounds what a policy may tell a client to wait.
+const denialRetryMax = 24 * time.Hour
+
+// Deciding says whether there is an admission policy, so that a caller without
+// one need not gather the counters.
+func (h *Host) Deciding() bool {
+	a := h.slot(SlotAdmission).now.Load()
+	return a.active != nil || a.canary != nil
+}
+
+// Decide asks the admission policy; without one everything is allowed. The
+// error is Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
+func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
+	sl := h.slot(SlotAdmission)
+	g := sl.acquire(in.Account)
+	if g == nil {
+		return abi.Decision{}, nil
+	}
+	defer g.release()
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = in.Append(s.in[:0])
+	o, f := h.call(sl, g, abi.OpDecide, in.Account, s)
+	if f == nil && o.Status == abi.StatusDecline {
+		return abi.Decision{}, nil // it has no opinion
+	}
+	if f != nil {
+		if h.options.AdmissionFailOpen {
+			g.tally.fallbacks.Add(1)
+			return abi.Decision{}, nil
+		}
+		return abi.Decision{}, overloaded("extensions.Decide", f)
+	}
+	d, _ := abi.ParseDecision(o.Payload) // checkOutput decoded it before
+	return cleanDecision(d), nil
+}
+
+// cleanDecision is a decision that callers may act on as it is.
+func cleanDecision(d abi.Decision) abi.Decision {
+	if d.Verdict != abi.Deny {
+		d.Kind, d.RetryAfterMS, d.Msg = 0, 0, ""
+		if d.Verdict != abi.Queue {
+			d.Priority = 0
+		}
+		return d
+	}
+	d.Priority = 0
+	switch d.Kind {
+	case abi.RateLimited, abi.Overloaded, abi.InsufficientBalance, abi.InvalidRequest, abi.ModelNotFound:
+	default:
+		d.Kind = abi.RateLimited
+	}
+	d.RetryAfterMS = min(d.RetryAfterMS, uint32(denialRetryMax/time.Millisecond))
+	if d.Msg = clean(d.Msg, abi.RefusalBytesMax); d.Msg == "" {
+		d.Msg = "the request was refused by the admission policy"
+	}
+	return d
+}
+
+// overloaded is the error of a call that may succeed later.
+func overloaded(where string, f *fault) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: where, Msg: "the node is busy, try again", RetryAfter: time.Second, Err: f}
+}

@@ -1,0 +1,63 @@
+package extensions
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+func admissionGuest(t *testing.T, d abi.Decision) []byte {
+	g := newGuest(SlotAdmission, "1")
+	g.answers[abi.OpDecide] = d.Append(nil)
+	return g.bytes(t)
+}
+
+func TestDecide(t *testing.T) {
+	cases := []struct{ said, want abi.Decision }{
+		{abi.Decision{}, abi.Decision{}},
+		{abi.Decision{Verdict: abi.Allow, Priority: 3, Msg: "x"}, abi.Decision{}},
+		{abi.Decision{Verdict: abi.Queue, Priority: -3, Kind: abi.Overloaded}, abi.Decision{Verdict: abi.Queue, Priority: -3}},
+		{abi.Decision{Verdict: abi.Deny, Kind: abi.Overloaded, RetryAfterMS: 5, Msg: "later\r\n"},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.Overloaded, RetryAfterMS: 5, Msg: "later "}},
+		{abi.Decision{Verdict: abi.Deny, Kind: abi.Internal, RetryAfterMS: 1 << 31},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, RetryAfterMS: 86_400_000, Msg: "the request was refused by the admission policy"}},
+	}
+	for _, c := range cases {
+		h, _ := openTest(t, Options{})
+		if d, err := h.Decide(abi.AdmissionInput{}); err != nil || d != (abi.Decision{}) || h.Deciding() {
+			t.Errorf("without a policy: %+v, %v", d, err)
+		}
+		activate(t, h, admissionGuest(t, c.said))
+		if d, err := h.Decide(abi.AdmissionInput{Account: "a"}); err != nil || d != c.want || !h.Deciding() {
+			t.Errorf("%+v became %+v, %v; want %+v", c.said, d, err, c.want)
+		}
+		if _, err := h.Rollback(SlotAdmission); err != nil || h.Deciding() {
+			t.Errorf("rollback to no policy: %v, deciding %v", err, h.Deciding())
+		}
+		if _, err := h.Rollback(SlotAdmission); !errors.Is(err, ErrNoPrevious) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestPolicyFails: a policy that fails refuses, or admits if the operator
+// wants that, and its breaker never opens the door by itself.
+func TestPolicyFails(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		h, _ := openTest(t, Options{AdmissionFailOpen: open})
+		info := activate(t, h, newGuest(SlotAdmission, "1").bytes(t)) // no output: a fault
+		for range 3 * breakerFaults {
+			_, err := h.Decide(abi.AdmissionInput{Account: "a"})
+			var e *abi.Error
+			if open && err != nil || !open && (!errors.As(err, &e) || e.Kind != abi.Overloaded || e.RetryAfter != time.Second) {
+				t.Fatalf("open %v: %v", open, err)
+			}
+		}
+		eventually(func() bool { info, _ = h.info(info.Digest); return info.Error != "" })
+		if h.Deciding() == open {
+			t.Errorf("open %v: deciding %v, %+v", open, h.Deciding(), info)
+		}
+	}
+}

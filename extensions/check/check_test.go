@@ -1,0 +1,166 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/extensions/vector"
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk"
+)
+
+// TestGoodModules: nothing is found in modules without a defect, and a report
+// repeats.
+func TestGoodModules(t *testing.T) {
+	for name, s := range map[string]Subject{
+		"translator": translator(&clerk{}),
+		"billing":    billing(toll{}),
+		"admission": subject("admission", `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
+			func() *guest { return &guest{h: sdk.AdmissionHandler(gate{})} }),
+	} {
+		first := Study(s, quick())
+		if !first.Passed || !strings.Contains(written(first), "Nothing must be fixed") {
+			t.Errorf("%s:\n%s", name, written(first))
+		}
+		if len(first.Ticks) == 0 || first.Memory.Calls != 400 {
+			t.Errorf("%s: %d counts of ticks, memory over %d calls", name, len(first.Ticks), first.Memory.Calls)
+		}
+		a, _ := json.Marshal(first)
+		b, _ := json.Marshal(Study(s, quick()))
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: two studies differ:\n%s\n%s", name, a, b)
+		}
+	}
+}
+
+// TestPlantedDefects: each is found, in its stage and with the words that
+// lead to it.
+func TestPlantedDefects(t *testing.T) {
+	leaking := translator(&clerk{})
+	leaking.Open = func([]byte) (Guest, error) {
+		return &guest{h: sdk.TranslatorHandler(&clerk{}), leaks: true}, nil
+	}
+	greedy := translator(&clerk{})
+	greedy.Budget = func(abi.Op, int) int64 { return 10 }
+	poisoned := translator(&clerk{})
+	poisoned.Open = func([]byte) (Guest, error) {
+		bad := false // once it has seen a body that is no UTF-8
+		return &guest{h: func(op abi.Op, in, dst []byte) []byte {
+			bad = bad || bytes.Contains(in, []byte("\xff\xfe\xc3"))
+			if bad {
+				return abi.BeginOutput(dst, abi.StatusDecline, 0)
+			}
+			return sdk.TranslatorHandler(&clerk{})(op, in, dst)
+		}}, nil
+	}
+	closed := translator(&clerk{})
+	closed.Open = func([]byte) (Guest, error) { return nil, errors.New("init: no such currency") }
+	bare := translator(&clerk{})
+	bare.Vectors = nil
+	wrong := translator(&clerk{})
+	wrong.Vectors = bytes.Replace(wrong.Vectors, []byte(`"kept": "m"}}`), []byte(`"kept": "n"}}`), 1)
+	garbled := translator(&clerk{})
+	garbled.Vectors = []byte(`[{"op": "fly"}]`)
+
+	cases := []struct {
+		defect  string
+		subject Subject
+		stage   string
+		says    string
+	}{
+		{"groups show", translator(&clerk{groups: true}), "vectors", "every event alone: stream differs"},
+		{"a group ends within an event", translator(&clerk{torn: true}), "vectors", "ends within an event"},
+		{"it counts calls", translator(&clerk{counts: new(int)}), "determinism", "gives other bytes"},
+		{"it traps on a bad body", translator(&clerk{fragile: true}), "hostile input", "a body of no UTF-8: trap: no UTF-8"},
+		{"messages are not escaped", translator(&clerk{raw: true}), "hostile input", "odd message"},
+		{"unknown events are written", translator(&clerk{curious: true}), "hostile input", "unknown kind 200"},
+		{"no reason is given", translator(&clerk{mute: true}), "hostile input", "without saying why"},
+		{"it refuses for lack of money", translator(&clerk{authority: true}), "hostile input", "must be invalid_request"},
+		{"a bad body spoils what follows", poisoned, "hostile input", "after all that"},
+		{"memory grows", leaking, "memory", "still grows"},
+		{"no instance opens", closed, "load", "no such currency"},
+		{"no vectors", bare, "vectors", "no golden vectors"},
+		{"a wrong vector", wrong, "vectors", "kept is"},
+		{"a broken vector", garbled, "vectors", "no name"},
+		{"the quote is upside down", billing(toll{"quote"}), "money", "minimum"},
+		{"a triple charge", billing(toll{"triple"}), "money", "above the quote"},
+		{"a negative charge", billing(toll{"negative"}), "money", "negative"},
+		{"a wrong sum", billing(toll{"sum"}), "money", "the lines add up to"},
+		{"a charge of nothing", billing(toll{"free"}), "money", `must say "free"`},
+		{"it declines everything", billing(toll{"declines"}), "money", "every request is declined"},
+		{"numbers that do not fit", billing(toll{"wraps"}), "hostile input", "negative"},
+	}
+	for _, c := range cases {
+		o := quick()
+		o.only = []string{"vectors", c.stage}
+		r := Study(c.subject, o)
+		if r.Passed || !strings.Contains(findings(r, c.stage), c.says) {
+			t.Errorf("%s: want %q in stage %s:\n%s", c.defect, c.says, c.stage, written(r))
+		}
+	}
+	if r := Study(greedy, quick()); !strings.Contains(written(r), "a larger one will fail") {
+		t.Errorf("a call that takes all its ticks is not mentioned:\n%s", written(r))
+	}
+}
+
+// TestFreeIsFree: a manifest that says so may charge nothing.
+func TestFreeIsFree(t *testing.T) {
+	s := billing(toll{"free"})
+	s.Free = true
+	if r := Study(s, quick()); !r.Passed {
+		t.Error(written(r))
+	}
+}
+
+// TestFaultOfUsualCall is a module that dies on every answer.
+func TestFaultOfUsualCall(t *testing.T) {
+	s := translator(&clerk{})
+	s.Open = func([]byte) (Guest, error) {
+		return &guest{h: func(op abi.Op, in, dst []byte) []byte {
+			if op == abi.OpResponse {
+				panic("no answers")
+			}
+			return sdk.TranslatorHandler(&clerk{})(op, in, dst)
+		}}, nil
+	}
+	o := quick()
+	o.only = []string{"ticks", "memory"}
+	r := Study(s, o)
+	if got := findings(r, "ticks"); !strings.Contains(got, "answer: trap: no answers") || slices.Contains(failed(r), "memory") {
+		t.Errorf("failed %v:\n%s", failed(r), written(r))
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	file := vector.File{Vectors: mustParse(t, `[{"name": "new", "op": "request", "body": "no", "want": {"refusal": {"msg": "old"}}}]`)}
+	o := quick()
+	o.only = []string{"vectors"}
+	o.Files = []vector.File{file}
+	s := translator(&clerk{})
+	if r := Study(s, o); r.Passed {
+		t.Error("a wrong vector of a file passes")
+	}
+	o.Update = true
+	r := Study(s, o)
+	if !r.Passed || !strings.Contains(written(r), `"new": its want was written`) {
+		t.Error(written(r))
+	}
+	if got := vector.Format(file.Vectors); !bytes.Contains(got, []byte("the body is no chat request")) {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestNativeIsInformation: what the shipped build does otherwise is told and
+// fails nothing.
+func TestNativeIsInformation(t *testing.T) {
+	s := billing(toll{})
+	s.Native = func(op abi.Op, in []byte) ([]byte, error) { return sdk.BillingHandler(toll{"quote"})(op, in, nil), nil }
+	r := Study(s, quick())
+	if !r.Passed || !strings.Contains(written(r), "passes 0 of the 1 vectors") || !strings.Contains(written(r), "quote.upper is") {
+		t.Error(written(r))
+	}
+}

@@ -1,0 +1,95 @@
+package check
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"corenode/extensions"
+	"corenode/extensions/vector"
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+// File studies a module file. What the module logs goes to log, nil is nowhere.
+func File(wasm []byte, o Options, log *slog.Logger) *Report {
+	m, err := extensions.OpenOffline(wasm, log)
+	if err != nil {
+		return refused(wasm, err)
+	}
+	defer m.Close()
+	return Study(subjectOf(m, len(wasm)), o)
+}
+
+// refused is the report of a module that does not load.
+func refused(wasm []byte, err error) *Report {
+	r := &Report{Module: "a module that does not load", Size: len(wasm), Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(wasm))}
+	r.begin("load", func(s *Stage) {
+		for _, one := range flat(err) {
+			if e, ok := errors.AsType[*extensions.LoadError](one); ok {
+				s.fix(e.Fix, "%s: %s", e.Stage, e.Reason)
+				continue
+			}
+			s.fix("", "%v", one)
+		}
+	})
+	return r.finish()
+}
+
+// flat takes joined errors apart.
+func flat(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+func subjectOf(m *extensions.Offline, size int) Subject {
+	s := Subject{
+		Name: m.Manifest.Name + "@" + m.Manifest.Version, Kind: m.Manifest.Kind, Protocol: m.Manifest.Protocol,
+		Digest: m.Digest, Size: size, History: m.Manifest.History, Free: m.Manifest.Free, Vectors: m.Vectors,
+		Notes: m.Notes, Budget: m.Budget, Native: nativeOf(m.Manifest),
+	}
+	s.Open = func(config []byte) (Guest, error) {
+		i, err := m.Instance(config)
+		if err != nil {
+			return nil, err
+		}
+		return instance{i}, nil
+	}
+	if m.Manifest.Runtime == "go" {
+		s.Notes = append(s.Notes, "a Go guest takes megabytes and milliseconds for each instance; C, Rust or Zig take kilobytes")
+	}
+	return s
+}
+
+// instance is a Guest of package extensions.
+type instance struct{ *extensions.OfflineInstance }
+
+// Call returns a frame of its own.
+func (i instance) Call(op abi.Op, in []byte) (frame []byte, ticks int64, err error) {
+	return i.OfflineInstance.Call(op, in, nil)
+}
+
+// nativeOf is the shipped native build for the slot of a manifest.
+func nativeOf(m extensions.Manifest) vector.Call {
+	for _, b := range builtin.Modules() {
+		if b.Kind == m.Kind && b.Protocol == m.Protocol && b.Native != nil {
+			return callOf(b.Native)
+		}
+	}
+	return nil
+}
+
+// callOf runs a native handler, whose panic is its fault.
+func callOf(h func(op abi.Op, in, dst []byte) []byte) vector.Call {
+	return func(op abi.Op, in []byte) (frame []byte, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				frame, err = nil, fmt.Errorf("panic: %v", r)
+			}
+		}()
+		return h(op, in, nil), nil
+	}
+}

@@ -1,0 +1,144 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+
+	"corenode/extensions/vector"
+	"corenode/wasm/abi"
+)
+
+// golden runs every vector on a fresh instance of its configuration, or with
+// Update makes what the module gives their wants.
+func (st *study) golden(s *Stage) {
+	embedded, err := []vector.Vector(nil), error(nil)
+	if len(st.Vectors) > 0 {
+		embedded, err = vector.Parse(st.Vectors)
+	}
+	if err != nil {
+		s.fix("pack the module again", "the vectors in the module: %v", err)
+	}
+	for i := range embedded {
+		st.vectors = append(st.vectors, &embedded[i])
+	}
+	first := len(st.vectors) // of those that may be updated
+	for _, f := range st.o.Files {
+		for i := range f.Vectors {
+			st.vectors = append(st.vectors, &f.Vectors[i])
+		}
+	}
+	passed, calls := 0, 0
+	for i, v := range st.vectors {
+		made, changed, err := st.runVector(v, st.o.Update && i >= first)
+		calls += len(made)
+		if changed {
+			s.note("%q: its want was written; read it before you keep it", v.Name)
+		}
+		if err != nil {
+			s.fix("mend the module, or the vector if it is wrong", "%q: %v", v.Name, err)
+			continue
+		}
+		passed++
+		total := VectorTicks{Name: v.Name, Calls: len(made)}
+		for _, e := range made {
+			total.Ticks += e.ticks
+		}
+		st.report.Vectors = append(st.report.Vectors, total)
+		st.recorded = append(st.recorded, made...)
+	}
+	if len(st.vectors) == 0 {
+		s.fix("write vectors and pack them into the module", "no golden vectors: nothing shows that the module answers right")
+	}
+	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(st.vectors), calls)
+}
+
+// runVector runs one vector and returns the calls that it made.
+func (st *study) runVector(v *vector.Vector, update bool) (made []exchange, changed bool, err error) {
+	l := st.lab(v.ConfigBytes())
+	defer l.close()
+	call := func(op abi.Op, in []byte) ([]byte, error) {
+		frame, ticks, err := l.call(op, in)
+		if err == nil {
+			made = append(made, exchange{what: v.Name, config: v.ConfigBytes(), op: op, in: bytes.Clone(in), frame: frame, ticks: ticks})
+		}
+		return frame, err
+	}
+	if update {
+		changed, err = v.Update(call, st.History)
+		return made, changed, err
+	}
+	return made, false, v.Run(call, st.History)
+}
+
+// freshMax bounds the instances that determinism opens: a large module takes
+// milliseconds for each.
+const freshMax = 256
+
+// determinism repeats calls on fresh instances and, in the opposite order, on
+// one that has seen all the others.
+func (st *study) determinism(s *Stage) {
+	all := st.distinct()
+	const how = "a call must depend on its input only: keep nothing between calls, and clear what is reused"
+	labs := make(map[string]*lab) // by configuration
+	for i := len(all) - 1; i >= 0; i-- {
+		e := all[i]
+		used := labs[string(e.config)]
+		if used == nil {
+			used = st.lab(e.config)
+			labs[string(e.config)] = used
+			defer used.close()
+		}
+		st.repeat(s, how, "a used", used, e)
+		fresh := st.lab(e.config)
+		st.repeat(s, how, "a fresh", fresh, e)
+		fresh.close()
+	}
+	s.Summary = fmt.Sprintf("%d calls repeat on fresh and on used instances", len(all))
+	if !s.Passed {
+		s.Summary = "an answer depends on what was called before"
+	}
+}
+
+func (st *study) repeat(s *Stage, how, which string, l *lab, e exchange) {
+	frame, _, err := l.call(e.op, e.in)
+	switch {
+	case err != nil:
+		s.fix(how, "%q, op %v, on %s instance: %v", e.what, e.op, which, err)
+	case !bytes.Equal(frame, e.frame):
+		s.fix(how, "%q, op %v, gives other bytes on %s instance: %s", e.what, e.op, which, firstDifference(frame, e.frame))
+	}
+}
+
+// distinct picks at most freshMax different calls of the vectors, and the
+// usual calls that went well.
+func (st *study) distinct() []exchange {
+	seen := make(map[string]bool)
+	var all []exchange
+	for _, e := range append(st.recorded, st.usual()...) {
+		key := string(e.config) + "\x00" + string(rune(e.op)) + string(e.in)
+		if !seen[key] {
+			seen[key] = true
+			all = append(all, e)
+		}
+	}
+	if len(all) <= freshMax {
+		return all
+	}
+	picked := make([]exchange, freshMax)
+	for i := range picked {
+		picked[i] = all[i*len(all)/freshMax]
+	}
+	return picked
+}
+
+// usual makes the usual calls, in order, on one instance.
+func (st *study) usual() (all []exchange) {
+	l := st.lab(st.o.Config)
+	defer l.close()
+	for _, c := range st.samples {
+		if frame, ticks, err := l.call(c.op, c.in); err == nil {
+			all = append(all, exchange{what: c.name, config: st.o.Config, op: c.op, in: c.in, frame: frame, ticks: ticks})
+		}
+	}
+	return all
+}

@@ -1,0 +1,316 @@
+package check
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"corenode/wasm/abi"
+)
+
+// attack is input that no well-behaved client sends.
+type attack struct {
+	what string
+	op   abi.Op
+	in   []byte
+	// record: the host writes the record, so a broken one may be answered with
+	// anything that is no fault.
+	record bool
+}
+
+// hostile throws bad input at one instance: it may refuse or decline, and
+// must not trap, spend its ticks, or write what nobody can read. Afterwards the
+// instance must answer as before.
+func (st *study) hostile(s *Stage) {
+	l := st.lab(st.o.Config)
+	defer l.close()
+	attacks := st.attacks()
+	var faults, garbage, sums alike
+	for _, a := range attacks {
+		frame, _, err := l.call(a.op, a.in)
+		switch {
+		case err != nil:
+			faults.add(err.Error(), a.what)
+		case !a.record:
+			garbage.add(malformed(a.op, a.in, frame), a.what)
+			sums.add(chargeRule(a, frame), a.what)
+		}
+	}
+	faults.tell(s, "refuse or decline what cannot be handled")
+	garbage.tell(s, "check and escape what clients send before it is written")
+	sums.tell(s, "decline numbers that do not fit")
+	st.unknownFrames(s, l)
+	for _, e := range st.recorded {
+		if string(e.config) != string(st.o.Config) {
+			continue
+		}
+		if frame, _, err := l.call(e.op, e.in); err != nil || !bytes.Equal(frame, e.frame) {
+			s.fix("keep nothing of a call that was refused", "after all that, %q gives something else: %s, %v", e.what, firstDifference(frame, e.frame), err)
+			break
+		}
+	}
+	s.Summary = fmt.Sprintf("%d inputs that no client should send, %d faults", len(attacks), faults.count)
+}
+
+// alike gathers inputs that have the same problem.
+type alike struct {
+	count    int
+	problems []string // in the order in which they appeared
+	inputs   map[string][]string
+}
+
+// add notes a problem; "" is none.
+func (a *alike) add(problem, input string) {
+	if problem == "" {
+		return
+	}
+	if a.inputs == nil {
+		a.inputs = make(map[string][]string)
+	}
+	if a.inputs[problem] == nil {
+		a.problems = append(a.problems, problem)
+	}
+	a.inputs[problem] = append(a.inputs[problem], input)
+	a.count++
+}
+
+// tell makes one finding of each problem.
+func (a *alike) tell(s *Stage, how string) {
+	for _, problem := range a.problems {
+		inputs := a.inputs[problem]
+		more := ""
+		if len(inputs) > 1 {
+			more = fmt.Sprintf(", and %d others such as %s", len(inputs)-1, inputs[len(inputs)-1])
+		}
+		s.fix(how, "%s: %s%s", inputs[0], problem, more)
+	}
+}
+
+// chargeRule holds a charge of nonsense to the sums of every charge.
+func chargeRule(a attack, frame []byte) string {
+	out, err := abi.ParseOutput(frame)
+	if err != nil || out.Status != abi.StatusOK || a.op != abi.OpCharge {
+		return ""
+	}
+	c, err := abi.ParseCharge(out.Payload)
+	if err != nil {
+		return "the charge is no such record"
+	}
+	return chargeProblem(c)
+}
+
+// attacks are made for the module's kind, from its usual calls.
+func (st *study) attacks() (all []attack) {
+	switch st.Kind {
+	case "translator":
+		all = append(append(bodies(st.Protocol), events()...), failures()...)
+	case "billing":
+		all = amounts()
+	default:
+		all = admissions()
+	}
+	for _, op := range []abi.Op{0, 5, 15, 18, 33, 99, math.MaxInt32, math.MaxUint32} {
+		all = append(all, attack{what: fmt.Sprintf("the unknown op %d", op), op: op, in: []byte("x"), record: true})
+	}
+	for _, c := range st.samples {
+		if len(c.in) <= smallBytes {
+			all = append(all, broken(c)...)
+		}
+	}
+	return all
+}
+
+// broken are records cut short, and records with flipped bytes.
+func broken(c sample) (all []attack) {
+	for n := 0; n < len(c.in); n += 1 + n/8 {
+		all = append(all, attack{fmt.Sprintf("%s, cut to %d bytes", c.name, n), c.op, c.in[:n], true})
+	}
+	for at := 0; at < len(c.in); at += 1 + at/8 {
+		flipped := bytes.Clone(c.in)
+		flipped[at] ^= 0xff
+		all = append(all, attack{fmt.Sprintf("%s, byte %d flipped", c.name, at), c.op, flipped, true})
+	}
+	return all
+}
+
+// Sizes of hostile input.
+const (
+	deepNesting = 100_000
+	longText    = 1 << 20
+)
+
+// bodies are request bodies, each where a client can put it.
+func bodies(protocol string) (all []attack) {
+	list := "messages"
+	if protocol == "responses" {
+		list = "input"
+	}
+	content := func(value string) string {
+		return `{"model":"core-1.1","` + list + `":[{"role":"user","content":` + value + `}]}`
+	}
+	usual := string(body(protocol, 1<<10))
+	bad := map[string]string{
+		"nothing":                     "",
+		"spaces":                      "   \n\t ",
+		"null":                        "null",
+		"a number":                    "7",
+		"an array":                    "[]",
+		"an empty object":             "{}",
+		"a mark of byte order":        "\xef\xbb\xbf" + usual,
+		"two bodies":                  usual + usual,
+		"a zero byte after it":        usual + "\x00",
+		"deep arrays":                 strings.Repeat("[", deepNesting),
+		"deep objects":                strings.Repeat(`{"a":`, deepNesting),
+		"deep content":                content(strings.Repeat("[", deepNesting) + strings.Repeat("]", deepNesting)),
+		"deep content that stops":     content(strings.Repeat(`[{"text":`, deepNesting)),
+		"a long text":                 content(`"` + strings.Repeat("a", longText) + `"`),
+		"a long text of escapes":      content(`"` + strings.Repeat(`\u0000\"`, longText/8) + `"`),
+		"a long key":                  `{"` + strings.Repeat("k", longText) + `":1}`,
+		"a long model":                `{"model":"` + strings.Repeat("m", longText) + `","` + list + `":[]}`,
+		"many messages":               `{"model":"core-1.1","` + list + `":[` + strings.Repeat(`{"role":"user","content":""},`, 30_000) + `{}]}`,
+		"many keys":                   `{` + strings.Repeat(`"a":1,`, 100_000) + `"b":2}`,
+		"a huge number":               `{"model":"core-1.1","` + list + `":[],"temperature":1e999999999}`,
+		"a number of many digits":     `{"model":"core-1.1","` + list + `":[],"max_tokens":` + strings.Repeat("9", 100_000) + `}`,
+		"the largest number":          `{"model":"core-1.1","` + list + `":[],"max_tokens":9223372036854775808,"max_output_tokens":-9223372036854775809}`,
+		"no UTF-8":                    content("\"\xff\xfe\xc3\x28\xed\xa0\x80\""),
+		"no UTF-8 in a key":           "{\"\xff\":1}",
+		"half a surrogate pair":       content(`"\ud800 \udc00 \ud800\u0041"`),
+		"control characters":          content("\"\x00\x01\x1f\n\""),
+		"an escape that is none":      content(`"\x41 \u12"`),
+		"separators of lines":         content("\"\u2028\u2029 \\u2028\""),
+		"a text that ends a stream":   content(`"\n\ndata: [DONE]\n\nevent: error\n\n"`),
+		"the same key twice":          `{"model":"a","model":"b","` + list + `":[],"` + list + `":7}`,
+		"values of wrong types":       `{"model":7,"` + list + `":{},"stream":"yes","tools":3,"stop":{},"stream_options":[],"reasoning":1,"store":[]}`,
+		"messages that are none":      `{"model":"core-1.1","` + list + `":[null,1,"a",[],{"role":[]},{"role":"user","content":[null,{"type":7}]}]}`,
+		"a tool that is none":         `{"model":"core-1.1","` + list + `":[],"tools":[null,{},{"type":"function","function":null},{"type":7}],"tool_choice":{"type":[]}}`,
+		"an object that is not ended": usual[:len(usual)-1],
+	}
+	for _, what := range sorted(bad) {
+		all = append(all, attack{what: "a body of " + what, op: abi.OpRequest, in: request([]byte(bad[what]))})
+	}
+	return all
+}
+
+// sorted gives a report the same order every time.
+func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// events are streams and answers that the engine does not make in this order.
+func events() (all []attack) {
+	usual := conversation(4)
+	last := usual[len(usual)-1]
+	long := abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: strings.Repeat("a\"\n", longText/3)}
+	odd := abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: "\u2028\u0000\x7f\U0001F600 data: [DONE]\n\n"}
+	high := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: math.MaxUint16, ID: strings.Repeat("i", 60_000), Name: "n\"\n"}
+	stop := abi.Event{Kind: abi.EventBlockStop, Block: abi.BlockToolUse, Index: math.MaxUint16}
+	huge := abi.Event{Kind: abi.EventEnd, Stop: abi.StopStopSequence, StopSequence: strings.Repeat("\"", 1000),
+		Usage: abi.Usage{InputUncached: math.MaxInt64, CacheRead: math.MaxInt64, CacheWrite: math.MaxInt64, Output: math.MaxInt64, Reasoning: math.MaxInt64}}
+	unusual := map[string][]abi.Event{
+		"no events":             {},
+		"only an end":           {last},
+		"a start and an end":    {usual[0], last},
+		"a long text":           {usual[0], {Kind: abi.EventBlockStart, Block: abi.BlockText}, long, {Kind: abi.EventBlockStop, Block: abi.BlockText}, last},
+		"odd characters":        {usual[0], {Kind: abi.EventBlockStart, Block: abi.BlockText}, odd, {Kind: abi.EventBlockStop, Block: abi.BlockText}, last},
+		"a tool with a long id": {usual[0], high, stop, last},
+		"numbers that overflow": {usual[0], huge},
+	}
+	for _, what := range sorted(unusual) {
+		order := unusual[what]
+		all = append(all,
+			attack{what: "a stream of " + what, op: abi.OpEvents, in: abi.EventsInput{Facts: streaming, History: whole(order), Events: frames(order)}.Append(nil)},
+			attack{what: "an answer of " + what, op: abi.OpResponse, in: abi.ResponseInput{Facts: answering, Events: whole(order)}.Append(nil)})
+	}
+	disorder := map[string][]abi.Event{
+		"two ends":            append(usual[:len(usual):len(usual)], last, last),
+		"two starts":          append([]abi.Event{usual[0]}, usual...),
+		"stops only":          {stop, stop, stop},
+		"texts only":          {odd, odd},
+		"everything reversed": reversed(usual),
+	}
+	for _, what := range sorted(disorder) {
+		f := frames(disorder[what])
+		all = append(all,
+			attack{"a stream of " + what, abi.OpEvents, abi.EventsInput{Facts: streaming, Events: f}.Append(nil), true},
+			attack{"an answer of " + what, abi.OpResponse, abi.ResponseInput{Facts: answering, Events: f}.Append(nil), true})
+	}
+	noise := bytes.Repeat([]byte{0xff, 'x', 0}, 1300)
+	in := abi.EventsInput{Facts: streaming, State: noise, Kept: noise, History: abi.Frames(noise), Events: frames(usual)}
+	return append(all, attack{"state and history of noise", abi.OpEvents, in.Append(nil), true})
+}
+
+func reversed(events []abi.Event) []abi.Event {
+	out := make([]abi.Event, len(events))
+	for i, e := range events {
+		out[len(out)-1-i] = e
+	}
+	return out
+}
+
+// failures are errors whose message came from outside.
+func failures() (all []attack) {
+	for _, k := range append(abi.Kinds(), 999) {
+		for _, f := range []abi.Facts{{}, answering, streaming} {
+			in := abi.ErrorInput{Facts: f, Status: 599, Kind: k, Param: "a\"b\\c\n\x00", Msg: "\xff\xfe \"quoted\" \\ \n\ndata: [DONE]\n\n\u2028" + strings.Repeat("m", 10_000)}
+			all = append(all, attack{what: fmt.Sprintf("an error of kind %d with an odd message, stream %v", k, f.Stream), op: abi.OpError, in: in.Append(nil)})
+		}
+	}
+	return all
+}
+
+// amounts are charges and quotes of numbers at the edge.
+func amounts() (all []attack) {
+	edges := []int64{0, -1, 1, math.MaxInt32, 1 << 40, math.MaxInt64, math.MinInt64}
+	for _, price := range edges {
+		for _, n := range edges {
+			p := abi.Prices{Input: abi.Nano(price), Cached: abi.Nano(price), Output: abi.Nano(price)}
+			q := abi.QuoteInput{Prices: p, Input: n, OutputMax: n, At: n, Model: "m\xff", Account: strings.Repeat("a", 1000)}
+			c := abi.ChargeInput{Prices: p, Usage: abi.Usage{InputUncached: n, CacheRead: n, CacheWrite: n, Output: n, Reasoning: n}, At: n, Model: "m\xff"}
+			what := fmt.Sprintf("price %d and %d tokens", price, n)
+			all = append(all, attack{what: "a quote of " + what, op: abi.OpQuote, in: q.Append(nil)},
+				attack{what: "a charge of " + what, op: abi.OpCharge, in: c.Append(nil)})
+		}
+	}
+	return all
+}
+
+func admissions() (all []attack) {
+	for _, n := range []int64{0, -1, 1, math.MaxInt64, math.MinInt64} {
+		in := abi.AdmissionInput{
+			At: n, PromptTokens: n, OutputMax: n, Account: strings.Repeat("a", longText), Key: "\xff", Model: "\x00",
+			Counters: abi.Counters{AccountRequests: n, AccountRequestsMax: n, TokensRemaining: n, TokensPerMinute: n,
+				Available: abi.Nano(n), NodeRequests: n, NodeRequestsMax: n},
+		}
+		all = append(all, attack{what: fmt.Sprintf("a decision with every number %d", n), op: abi.OpDecide, in: in.Append(nil)})
+	}
+	return all
+}
+
+// unknownFrames holds a translator to skip events of kinds that it does not
+// know: a later host may send them.
+func (st *study) unknownFrames(s *Stage, l *lab) {
+	if st.Kind != "translator" {
+		return
+	}
+	usual := conversation(4)
+	strange := binary.LittleEndian.AppendUint32([]byte{200, 7, 9, 0}, 5)
+	strange = append(strange, "later"...)
+	for cut := 1; cut < len(usual); cut += 4 {
+		in := abi.EventsInput{Facts: streaming, Events: frames(usual)}
+		if st.History {
+			in.History = whole(usual)
+		}
+		plain, _, err := l.call(abi.OpEvents, in.Append(nil))
+		if err != nil {
+			return // told by another stage
+		}
+		in.Events = append(append(frames(usual[:cut]), strange...), frames(usual[cut:])...)
+		frame, _, err := l.call(abi.OpEvents, in.Append(nil))
+		if err != nil || !bytes.Equal(frame, plain) {
+			s.fix("skip events of kinds that are not known", "an event of the unknown kind 200 changes what is written: %s, %v", firstDifference(frame, plain), err)
+			return
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package check
+
+import (
+	"fmt"
+
+	"corenode/wasm/abi"
+)
+
+// tightPercent of the granted ticks is where a usual call gets a note: others
+// are larger than usual.
+const tightPercent = 50
+
+// ticks measures the usual calls, each on a fresh instance, against what the
+// host grants them.
+func (st *study) ticks(s *Stage) {
+	st.report.Ticks = []Ticks{}
+	refused, why := 0, ""
+	for _, c := range st.samples {
+		l := st.lab(st.o.Config)
+		frame, used, err := l.call(c.op, c.in)
+		l.close()
+		budget := st.Budget(c.op, len(c.in))
+		if err != nil {
+			s.fix("a usual call must be answered, declined or refused", "%s: %v", c.name, err)
+			continue
+		}
+		if problem := malformed(c.op, c.in, frame); problem != "" {
+			s.fix("write what the protocol's clients read", "%s: %s", c.name, problem)
+		}
+		if text := refusal(c, frame); text != "" {
+			refused, why = refused+1, text
+		}
+		st.report.Ticks = append(st.report.Ticks, Ticks{c.name, c.op.String(), len(c.in), used, budget})
+		if used*100 > budget*tightPercent {
+			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. ticks.call and ticks.per_kb in the manifest ask for more", c.name, used, budget)
+		}
+	}
+	s.Summary = fmt.Sprintf("%d usual calls, the dearest takes %s of its ticks", len(st.report.Ticks), st.dearest().share())
+	if refused > 0 {
+		s.note("%d usual requests of its protocol are refused, so their ticks say little: %s", refused, why)
+	} else if perKB, ok := st.perKB(); ok {
+		s.Summary += fmt.Sprintf("; a request takes %d ticks per KB", perKB)
+	}
+}
+
+// dearest is the call that takes the largest part of its ticks.
+func (st *study) dearest() (d Ticks) {
+	d.Budget = 1
+	for _, t := range st.report.Ticks {
+		if float64(t.Ticks)/float64(t.Budget) >= float64(d.Ticks)/float64(d.Budget) {
+			d = t
+		}
+	}
+	return d
+}
+
+// refusal is why a module does not take a usual request; "" when it does.
+func refusal(c sample, frame []byte) string {
+	out, err := abi.ParseOutput(frame)
+	if c.op != abi.OpRequest || c.mistake || err != nil || out.Status == abi.StatusOK {
+		return ""
+	}
+	if r, err := abi.ParseRefusal(out.Payload); err == nil && out.Status == abi.StatusError {
+		return r.Param + ": " + r.Msg
+	}
+	return "declined"
+}
+
+// perKB is the slope between the smallest and the largest usual request.
+func (st *study) perKB() (int64, bool) {
+	var first, last *Ticks
+	for i := range st.report.Ticks {
+		t := &st.report.Ticks[i]
+		if t.Op != abi.OpRequest.String() || t.InputBytes < 500 {
+			continue
+		}
+		if first == nil {
+			first = t
+		}
+		last = t
+	}
+	if first == nil || last.InputBytes <= first.InputBytes {
+		return 0, false
+	}
+	return (last.Ticks - first.Ticks) * 1024 / int64(last.InputBytes-first.InputBytes), true
+}
+
+// Memory may grow while a guest's heap settles: the calls go on until it has
+// not grown for half of Options.Calls, for at most patience times as many.
+const (
+	patience = 10
+	// replacedAt is how many times its first memory an instance may have before
+	// a node replaces it.
+	replacedAt = 4
+)
+
+// memory repeats the usual small calls on one instance until its memory stays.
+func (st *study) memory(s *Stage) {
+	g, err := st.Open(st.o.Config)
+	if err != nil {
+		s.fix("every instance must open", "%v", err)
+		return
+	}
+	defer g.Close()
+	m := &st.report.Memory
+	m.Last = g.MemoryBytes()
+	calls := st.small()
+	settled := func() bool { return m.Calls >= st.o.Calls && m.Calls-m.GrewAt >= st.o.Calls/2 }
+	for len(calls) > 0 && !settled() && m.Calls < patience*st.o.Calls {
+		c := calls[m.Calls%len(calls)]
+		m.Calls++
+		if _, _, err := g.Call(c.op, c.in); err != nil {
+			s.fix("an instance must serve any number of calls", "%s, as call %d of one instance: %v", c.name, m.Calls, err)
+			return
+		}
+		if now := g.MemoryBytes(); now > m.Last {
+			m.Last, m.GrewAt = now, m.Calls
+		}
+	}
+	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d calls", m.First>>10, m.Last>>10, m.Calls)
+	if m.GrewAt > 0 {
+		s.Summary += fmt.Sprintf(", the last growth at call %d", m.GrewAt)
+	}
+	if !settled() && len(calls) > 0 {
+		s.fix("give back or reuse what a call takes: a node replaces an instance that grows, which costs time",
+			"memory still grows after %d calls, from %d to %d bytes", m.Calls, m.First, m.Last)
+	} else if m.Last > replacedAt*m.First {
+		s.fix("link it with more initial memory, or take less", "memory grows from %d to %d bytes in small calls; a node replaces an instance once it has %d times its first memory",
+			m.First, m.Last, replacedAt)
+	}
+}
+
+// smallBytes bounds the calls that are repeated thousands of times.
+const smallBytes = 12 << 10
+
+func (st *study) small() (some []sample) {
+	for _, c := range st.samples {
+		if len(c.in) <= smallBytes && !st.faults(c) {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// faults says whether a usual call fails by itself, which stage ticks tells.
+func (st *study) faults(c sample) bool {
+	l := st.lab(st.o.Config)
+	defer l.close()
+	_, _, err := l.call(c.op, c.in)
+	return err != nil
+}

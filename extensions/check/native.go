@@ -1,0 +1,30 @@
+package check
+
+import "fmt"
+
+// nativeShown bounds the differences that are shown: to differ is what most
+// modules are for.
+const nativeShown = 3
+
+// native compares the module with the shipped native build of its slot, as
+// information: nothing here must be fixed.
+func (st *study) native(s *Stage) {
+	if st.Native == nil {
+		s.Skipped = true
+		return
+	}
+	same := 0
+	for _, v := range st.vectors {
+		err := v.Run(st.Native, st.History)
+		if err == nil {
+			same++
+			continue
+		}
+		if len(s.Findings) == nativeShown {
+			s.More++
+			continue
+		}
+		s.note("%q, run on the native build: %v", v.Name, err)
+	}
+	s.Summary = fmt.Sprintf("for information: the shipped native build passes %d of the %d vectors", same, len(st.vectors))
+}

@@ -1,0 +1,129 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"corenode/wasm/abi"
+)
+
+// malformed says what is wrong with an output as its reader will see it; ""
+// when nothing is. Package extensions has checked the frame and the record.
+func malformed(op abi.Op, in, frame []byte) string {
+	out, err := abi.ParseOutput(frame)
+	if err != nil {
+		return fmt.Sprintf("the output of %d bytes is no output frame", len(frame))
+	}
+	if out.Status != abi.StatusOK {
+		return refusalProblem(op, out)
+	}
+	switch op {
+	case abi.OpRequest:
+		t, err := abi.ParseTranslated(out.Payload)
+		if err != nil {
+			return "the translated request is no such record"
+		}
+		return jsonProblem(t.Body)
+	case abi.OpEvents:
+		w, err := abi.ParseWritten(out.Payload)
+		if err != nil {
+			return "what was written is no such record"
+		}
+		return streamProblem(w.Bytes)
+	case abi.OpResponse:
+		return jsonProblem(out.Payload)
+	case abi.OpError:
+		if e, err := abi.ParseErrorInput(in); err == nil && e.Facts.Stream {
+			return streamProblem(out.Payload)
+		}
+		return jsonProblem(out.Payload)
+	case abi.OpDecide:
+		if _, err := abi.ParseDecision(out.Payload); err != nil {
+			return "the decision is no such record"
+		}
+	}
+	return ""
+}
+
+func refusalProblem(op abi.Op, out abi.Output) string {
+	switch {
+	case out.Status == abi.StatusDecline && len(out.Payload) > 0:
+		return "it declines with a payload"
+	case out.Status == abi.StatusDecline:
+		return ""
+	case op != abi.OpRequest:
+		return "it refuses, which only a request may be"
+	case out.Kind != abi.InvalidRequest:
+		return fmt.Sprintf("it refuses with kind %v, which must be invalid_request", out.Kind)
+	}
+	r, err := abi.ParseRefusal(out.Payload)
+	switch {
+	case err != nil:
+		return "the refusal is no such record"
+	case r.Msg == "":
+		return "it refuses without saying why"
+	case len(r.Msg) > abi.RefusalBytesMax || len(r.Param) > abi.RefusalBytesMax:
+		return fmt.Sprintf("its refusal is longer than %d bytes", abi.RefusalBytesMax)
+	case !utf8.ValidString(r.Msg) || !utf8.ValidString(r.Param):
+		return "its refusal is no UTF-8"
+	}
+	return ""
+}
+
+// jsonProblem says why a body is not one JSON object.
+func jsonProblem(body []byte) string {
+	switch {
+	case !utf8.Valid(body):
+		return "the body is no UTF-8: " + excerpt(body)
+	case !json.Valid(body) || bytes.TrimSpace(body)[0] != '{':
+		return "the body is no JSON object: " + excerpt(body)
+	}
+	return ""
+}
+
+// streamProblem says why bytes are no whole events of a stream whose data are
+// JSON objects, but for the mark that ends a chat stream.
+func streamProblem(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if !bytes.HasSuffix(b, []byte("\n\n")) {
+		return "the stream's bytes end within an event: " + excerpt(b[max(0, len(b)-80):])
+	}
+	for line := range bytes.Lines(b) {
+		line = bytes.TrimRight(line, "\r\n")
+		data, is := bytes.CutPrefix(line, []byte("data:"))
+		data = bytes.TrimPrefix(data, []byte(" "))
+		switch {
+		case is && string(data) != "[DONE]" && jsonProblem(data) != "":
+			return "a line of data: " + jsonProblem(data)
+		case !is && len(line) > 0 && line[0] != ':' && !bytes.HasPrefix(line, []byte("event:")) &&
+			!bytes.HasPrefix(line, []byte("id:")) && !bytes.HasPrefix(line, []byte("retry:")):
+			return "a line of the stream is no field: " + excerpt(line)
+		}
+	}
+	return ""
+}
+
+// excerptMax is what a message shows of bytes.
+const excerptMax = 100
+
+func excerpt(b []byte) string {
+	if len(b) > excerptMax {
+		return strconv.Quote(string(b[:excerptMax])) + "..."
+	}
+	return strconv.Quote(string(b))
+}
+
+// firstDifference shows where two outputs part.
+func firstDifference(got, want []byte) string {
+	at := 0
+	for at < len(got) && at < len(want) && got[at] == want[at] {
+		at++
+	}
+	from := max(0, at-20)
+	return fmt.Sprintf("at byte %d, %s instead of %s", at, excerpt(got[min(from, len(got)):]), excerpt(want[min(from, len(want)):]))
+}

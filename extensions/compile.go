@@ -1,0 +1,180 @@
+package extensions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// code is a compiled module in a runtime of its own, so that closing it gives
+// everything back and nothing is shared with other modules.
+type code struct {
+	runtime  wazero.Runtime
+	cache    wazero.CompilationCache // nil without a folder
+	compiled wazero.CompiledModule
+}
+
+func (c *code) close() {
+	ctx := context.Background()
+	_ = c.runtime.Close(ctx) // instances of it first
+	if c.compiled != nil {
+		_ = c.compiled.Close(ctx)
+	}
+	if c.cache != nil {
+		_ = c.cache.Close(ctx)
+	}
+}
+
+// compile makes code of a metered module. What the compiler gave before is
+// taken from the folder dir of compiled modules, if it is intact there; "" is none.
+// There is no interruption by context: the engine pays for that on every loop
+// round, and the meter does it better.
+func compile(metered []byte, dir string) (*code, error) {
+	ctx := experimental.WithCompilationWorkers(context.Background(), 1)
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+	c := &code{}
+	if dir != "" {
+		dir = filepath.Join(dir, cacheKey(metered))
+		dropIfCorrupt(dir)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		cache, err := wazero.NewCompilationCacheWithDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		c.cache = cache
+		config = config.WithCompilationCache(cache)
+	}
+	c.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	var err error
+	if c.compiled, err = c.runtime.CompileModule(ctx, metered); err != nil {
+		c.close()
+		return nil, err
+	}
+	if dir != "" {
+		writeSum(dir)
+	}
+	return c, nil
+}
+
+// cacheKey names the folder of one module's compiled code. The metered bytes
+// tell apart whatever the meter does differently; below the folder the engine
+// adds its version, and the features of the processor to the file's name.
+func cacheKey(metered []byte) string {
+	sum := sha256.Sum256(metered)
+	return hex.EncodeToString(sum[:])
+}
+
+// sumFile holds the hash of all other files of a cache folder. The engine
+// checks only part of what it reads back, and runs it.
+const sumFile = "SUM"
+
+// dropIfCorrupt removes a cache folder whose files are not what was written:
+// the module is compiled again.
+func dropIfCorrupt(dir string) {
+	want, err := os.ReadFile(filepath.Join(dir, sumFile))
+	sum, sumErr := sumOf(dir)
+	if err != nil || sumErr != nil || string(want) != sum {
+		_ = os.RemoveAll(dir) // if it stays, compiling reports the folder
+	}
+}
+
+// writeSum makes the folder's files count. Without the sum they are dropped
+// next time, so an error costs one compilation.
+func writeSum(dir string) {
+	if sum, err := sumOf(dir); err == nil {
+		_ = writeFile(filepath.Join(dir, sumFile), []byte(sum))
+	}
+}
+
+// sumOf hashes the names and bytes of all files below dir but the sum.
+func sumOf(dir string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == sumFile {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		one := sha256.Sum256(b)
+		h.Write([]byte(name + "\x00"))
+		h.Write(one[:])
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// cacheFoldersMax bounds the compile cache: modules beyond it are compiled
+// again when they are next loaded.
+const cacheFoldersMax = 64
+
+// trimCache removes the folders that were written longest ago.
+func trimCache(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) <= cacheFoldersMax {
+		return
+	}
+	age := func(e os.DirEntry) int64 {
+		if info, err := e.Info(); err == nil {
+			return info.ModTime().UnixNano()
+		}
+		return 0
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return int(min(1, max(-1, age(a)-age(b)))) })
+	for _, e := range entries[:len(entries)-cacheFoldersMax] {
+		if len(e.Name()) == 2*sha256.Size && e.IsDir() {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// writeFile replaces a file as a whole: after a crash it is the old or the new
+// one, never a part.
+func writeFile(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err = f.Write(content); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !strings.Contains(err.Error(), "not supported") {
+		return err
+	}
+	return nil
+}

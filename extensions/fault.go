@@ -1,0 +1,60 @@
+package extensions
+
+import "fmt"
+
+// cause is why a call failed. All but declined and overloaded are faults of
+// the module: its instance is discarded and its breaker hears of it.
+type cause uint8
+
+const (
+	causeTrap        cause = iota // the guest trapped, or its program exited
+	causeTicks                    // it used up its ticks
+	causeDepth                    // it called itself too deep
+	causeMemory                   // it wanted more memory than it may have
+	causeProtocol                 // its answer breaks the ABI: bad pointer, malformed or oversized output
+	causeRule                     // its answer breaks a rule of the host: a charge that does not add up
+	causeInstantiate              // no instance could be made
+	causeOverloaded               // every instance was busy for too long
+	causeEnd
+)
+
+var causeNames = [causeEnd]string{"trap", "ticks", "depth", "memory", "protocol", "rule", "instantiate", "overloaded"}
+
+func (c cause) String() string { return causeNames[c] }
+
+// fault is a call that gave no usable answer.
+type fault struct {
+	cause  cause
+	detail string // for the log
+}
+
+func (f *fault) Error() string { return f.cause.String() + ": " + f.detail }
+
+func faultf(c cause, format string, args ...any) *fault {
+	return &fault{cause: c, detail: fmt.Sprintf(format, args...)}
+}
+
+// LoadError is why a module was refused.
+type LoadError struct {
+	Stage  string // size, parse, manifest, signature, imports, exports, meter, compile, instantiate, abi, init, vectors
+	Reason string // what is wrong
+	Fix    string // what to do about it
+	Err    error  // cause, may be nil
+}
+
+// Error says where, what and how to mend it.
+func (e *LoadError) Error() string {
+	s := "module refused (" + e.Stage + "): " + e.Reason
+	if e.Fix != "" {
+		s += "; " + e.Fix
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *LoadError) Unwrap() error { return e.Err }
+
+func refused(stage, fix, format string, args ...any) *LoadError {
+	err := fmt.Errorf(format, args...)
+	return &LoadError{Stage: stage, Reason: err.Error(), Fix: fix, Err: err}
+}

@@ -1,0 +1,286 @@
+package extensions
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+var (
+	// ErrUnknownModule means that no module goes by a reference.
+	ErrUnknownModule = errors.New("no such module")
+	// ErrAmbiguous means that a reference fits more than one module.
+	ErrAmbiguous = errors.New("the reference fits more than one module")
+	// ErrInUse means that a module serves, or is tried out, and cannot be removed.
+	ErrInUse = errors.New("the module is in use")
+	// ErrShipped means that a module is part of the program.
+	ErrShipped = errors.New("the module is part of the program")
+	// ErrNotSigned means that a module has no signature of a trusted key.
+	ErrNotSigned = errors.New("no signature of a trusted key")
+	// ErrNoPrevious means that a slot has nothing to go back to.
+	ErrNoPrevious = errors.New("there is no earlier generation to go back to")
+	// ErrSlot means that a slot does not exist.
+	ErrSlot = errors.New("no such slot, want chat, responses, billing or admission")
+	// ErrClosed means that the host is closed.
+	ErrClosed = errors.New("the module host is closed")
+
+	errDeclined = errors.New("the module declines")
+)
+
+// declined is what a policy's decline counts as: the builtin must answer.
+var declined = &fault{cause: causeProtocol, detail: "the module declines"}
+
+// Options say how a Host works.
+type Options struct {
+	// Dir holds the modules that operators loaded, and which of them serve. It
+	// is made if need be, for its owner only. Empty: nothing outlives the process.
+	Dir string
+	// CacheDir holds compiled modules. Default Dir/cache.
+	CacheDir string
+	// TrustedKeys are the keys whose signatures count.
+	TrustedKeys []ed25519.PublicKey
+	// AllowUnsigned accepts modules without a signature. A wrong one is never accepted.
+	AllowUnsigned bool
+	// Prices are what the tokens of each model id cost.
+	Prices map[string]abi.Prices
+	// AdmissionFailOpen admits a request when the admission policy fails on it;
+	// otherwise the request is refused as Overloaded.
+	AdmissionFailOpen bool
+	// Named says whether a charge names the module with this digest: its file
+	// is kept then, for replays. nil: none does.
+	Named func(digest string) bool
+	// Log takes what happens to modules. nil: slog.Default.
+	Log *slog.Logger
+	// Now is the clock of everything but durations. nil: time.Now.
+	Now func() time.Time
+	// PoolMax is the most instances of one generation. Default 2*GOMAXPROCS.
+	PoolMax int
+}
+
+// Host runs the modules of a node.
+type Host struct {
+	options Options
+	log     *slog.Logger
+	now     func() time.Time
+	slots   [len(Slots)]*slot
+	ready   chan struct{}
+
+	building sync.Mutex // one module is built at a time; taken before mu
+
+	mu         sync.Mutex // guards what follows, and every change of an assignment; never held for long
+	modules    map[string]*module
+	state      state
+	numbers    int // of the last generation
+	closed     bool
+	background sync.WaitGroup
+}
+
+// shippedModule is one module that is part of the program.
+type shippedModule struct {
+	slot     Slot
+	name     string
+	history  bool
+	native   handler
+	digest   string                 // of the Wasm file; "" = there is none
+	nativeAs string                 // what stands for a digest where the native build answered
+	wasm     func() ([]byte, error) // the file
+}
+
+// nativePrefix begins what stands for the digest of a native build.
+const nativePrefix = "builtin:"
+
+// shippedModules are those of package builtin.
+func shippedModules() (all []shippedModule) {
+	for _, m := range builtin.Modules() {
+		s := shippedModule{slot: Slot(m.Kind), name: m.Name, history: m.History, native: m.Native,
+			digest: m.Digest, nativeAs: nativePrefix + m.Name, wasm: m.Wasm}
+		if m.Kind == kindTranslator {
+			s.slot = Slot(m.Protocol)
+		}
+		if m.Name == builtin.TariffName {
+			s.nativeAs = builtin.TariffDigest
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Open makes a host. The native build of every shipped module serves at once;
+// the Wasm builds, and what was active before, are loaded in the background
+// through the ordinary load path, one at a time, and take over when they are
+// ready.
+func Open(o Options) (*Host, error) { return open(o, shippedModules()) }
+
+func open(o Options, shipped []shippedModule) (*Host, error) {
+	if o.Dir != "" && o.CacheDir == "" {
+		o.CacheDir = filepath.Join(o.Dir, "cache")
+	}
+	if o.PoolMax <= 0 {
+		o.PoolMax = 2 * runtime.GOMAXPROCS(0)
+	}
+	h := &Host{options: o, log: o.Log, now: o.Now, ready: make(chan struct{}), modules: map[string]*module{}}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	for _, dir := range []string{o.Dir, o.CacheDir} {
+		if err := privateDir(dir); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range Slots {
+		h.slots[i] = &slot{name: name}
+		h.slots[i].now.Store(&assignment{})
+	}
+	for _, s := range shipped {
+		h.addNative(s)
+	}
+	for _, sl := range h.slots[:SlotAdmission.index()] {
+		if sl.builtin == nil {
+			h.addNative(shippedModule{slot: sl.name, name: string(sl.name), nativeAs: nativePrefix + string(sl.name), native: declineAll})
+		}
+	}
+	if err := h.readDir(); err != nil {
+		return nil, err
+	}
+	h.background.Go(func() {
+		defer close(h.ready)
+		h.restore(shipped)
+	})
+	return h, nil
+}
+
+// declineAll stands in a slot for which nothing ships.
+func declineAll(_ abi.Op, _, dst []byte) []byte {
+	return abi.BeginOutput(dst, abi.StatusDecline, 0)
+}
+
+// privateDir makes a folder that only its owner may read: compiled code in it
+// is run, and modules in it are money.
+func privateDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+// addNative makes the native build of a module the generation that serves.
+func (h *Host) addNative(s shippedModule) {
+	kind, protocol := string(s.slot), ""
+	if s.slot == SlotChat || s.slot == SlotResponses {
+		kind, protocol = kindTranslator, string(s.slot)
+	}
+	g := &generation{digest: s.nativeAs, native: s.native, shipped: true, loaded: h.now(),
+		manifest: Manifest{Name: s.name, Kind: kind, Protocol: protocol, Version: "native", ABI: "1.0", Runtime: "native", History: s.history}}
+	g.refs.Store(1)
+	sl := h.slot(s.slot)
+	sl.builtin = g
+	sl.now.Store(&assignment{active: g})
+	h.modules[g.digest] = &module{digest: g.digest, manifest: g.manifest, known: true, shipped: true, generation: g}
+}
+
+// Ready is closed when everything that is to be loaded at the start has been,
+// or has failed to.
+func (h *Host) Ready() <-chan struct{} { return h.ready }
+
+// slot finds a slot; a name that is none is a mistake of the program.
+func (h *Host) slot(s Slot) *slot {
+	i := s.index()
+	if i < 0 {
+		panic("extensions: slot " + string(s))
+	}
+	return h.slots[i]
+}
+
+// Close ends all loading, gives every slot back to its native build and closes
+// each generation when its last user has gone.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	var shadows []*shadow
+	for _, sl := range h.slots {
+		if s := sl.now.Load().shadow; s != nil {
+			shadows = append(shadows, s)
+		}
+		sl.now.Store(&assignment{active: sl.builtin})
+	}
+	h.mu.Unlock()
+	for _, s := range shadows {
+		s.stop()
+	}
+	h.background.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.modules {
+		if m.generation != nil && m.generation.native == nil {
+			m.generation.retire()
+			m.generation = nil
+		}
+	}
+	return nil
+}
+
+// spawn runs f in the background, unless the host is being closed. mu is held.
+func (h *Host) spawn(f func()) {
+	if !h.closed {
+		h.background.Go(f)
+	}
+}
+
+// call runs one op on a generation of a slot, which the caller has acquired:
+// the one way to every module, native or Wasm. The output aliases s.out.
+func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, s *scratch) (abi.Output, *fault) {
+	out, f := g.do(op, account, s.in, s.out[:0])
+	s.out = out
+	if f != nil {
+		h.failed(g, f)
+		return abi.Output{}, f
+	}
+	o, _ := abi.ParseOutput(out) // checkOutput has decoded it
+	if o.Status == abi.StatusDecline {
+		g.tally.declined.Add(1)
+	}
+	if sh := sl.now.Load().shadow; sh != nil && sh.generation != g &&
+		int(sl.samples.Add(1)%100) < sh.percent {
+		sh.offer(op, account, s.in, out)
+	}
+	return o, nil
+}
+
+// failed hears of every fault: it is counted and logged, and too many of them
+// take the generation out of service.
+func (h *Host) failed(g *generation, f *fault) {
+	g.tally.faults[f.cause].Add(1)
+	if f.cause == causeOverloaded {
+		return
+	}
+	if g.lines.allow(h.now()) {
+		h.log.Warn("a module failed on a call", "module", g.title(), "cause", f.cause.String(), "detail", f.detail)
+	}
+	if g.native != nil {
+		return
+	}
+	if reason := g.breaker.fault(h.now(), g.calls()); reason != "" {
+		reason += ", the last: " + f.Error()
+		h.mu.Lock()
+		h.spawn(func() { h.demote(g, reason) })
+		h.mu.Unlock()
+	}
+}

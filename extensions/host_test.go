@@ -1,0 +1,34 @@
+package extensions
+
+import (
+	"testing"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+// TestShippedTakeOver opens the host as the node does.
+func TestShippedTakeOver(t *testing.T) {
+	h, l := openWith(t, Options{Dir: t.TempDir()}, shippedModules())
+	found := false
+	for _, i := range h.Modules() {
+		t.Logf("%s %s %s %s serving=%v %dms %d instances %d bytes %s %s", i.Slot, i.Name, i.State, i.Digest, i.Serving, i.CompileMS, i.Instances, i.MemoryBytes, i.Error, i.Note)
+		found = found || i.Slot == SlotBilling && i.State == StateActive
+	}
+	if !found {
+		t.Fatalf("the tariff does not serve as Wasm:\n%s", l)
+	}
+	q, err := h.Quote(abi.QuoteInput{Model: "core", Account: "a", Input: 1000, OutputMax: 100})
+	if err != nil || q.Upper != 480_000 || q.Minimum != 242_400 {
+		t.Fatalf("quote %+v, %v", q, err)
+	}
+	defer q.Close()
+	c, err := q.Charge(abi.Usage{InputUncached: 600, CacheRead: 400, Output: 50})
+	if err != nil || c.Amount != 273_600 || c.Provisional || c.ModuleDigest == builtin.TariffDigest || len(c.Lines) != 3 {
+		t.Fatalf("charge %+v, %v", c, err)
+	}
+	again, err := h.Replay(c.ModuleDigest, c.Input)
+	if err != nil || again.Amount != c.Amount || again.InputHash != c.InputHash {
+		t.Errorf("replay %+v, %v", again, err)
+	}
+}

@@ -1,0 +1,308 @@
+package extensions
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"corenode/extensions/meter/wasmtest"
+	"corenode/wasm/abi"
+)
+
+// TestRefused has one module for each reason to refuse one, and what the
+// operator reads.
+func TestRefused(t *testing.T) {
+	i32 := wasmtest.I32
+	spin := func() *wasmtest.Code { return wasmtest.Asm().Loop(wasmtest.Void).Br(0).End() }
+	cases := []struct {
+		name, stage, says string
+		make              func() []byte
+	}{
+		{"too large", "size", "at most 8388608", func() []byte { return make([]byte, moduleBytesMax+1) }},
+		{"no module", "parse", "", func() []byte { return []byte("#!/bin/sh") }},
+		{"cut off", "parse", "", func() []byte { b := chatGuest(t, "1"); return b[:len(b)/2] }},
+		{"no manifest", "manifest", "0 custom sections", func() []byte { return wasmtest.Preamble() }},
+		{"unknown key", "manifest", "unknown field", func() []byte {
+			m := &wasmtest.Module{}
+			m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0","network":true}`))
+			return m.Bytes()
+		}},
+		{"wrong ABI in the manifest", "manifest", "this node speaks 1.0", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.manifest.ABI = "2.0"
+			return g.bytes(t)
+		}},
+		{"wrong ABI", "abi", "it speaks ABI 2.0, this node 1.0", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.version = 2 << 16
+			return g.bytes(t)
+		}},
+		{"newer ABI", "abi", "it speaks ABI 1.1", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.version = 1<<16 | 1
+			return g.bytes(t)
+		}},
+		{"forbidden import", "imports", "env.system", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.module.Import("env", "system", []byte{i32}, []byte{i32})
+			return g.bytes(t)
+		}},
+		{"WASI without Go", "imports", "wasi_snapshot_preview1.fd_write", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.module.Import(wasiModule, "fd_write", []byte{i32, i32, i32, i32}, []byte{i32})
+			return g.bytes(t)
+		}},
+		{"WASI with another signature", "imports", "another signature", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.manifest.Runtime = runtimeGo
+			g.module.Import(wasiModule, "fd_write", []byte{i32}, []byte{i32})
+			return g.bytes(t)
+		}},
+		{"unknown host function", "imports", "corenode.read_file", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.module.Import(importModule, "read_file", nil, nil)
+			return g.bytes(t)
+		}},
+		{"log with another signature", "imports", "another signature", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.module.Import(importModule, "log", []byte{i32}, nil)
+			return g.bytes(t)
+		}},
+		{"float in billing", "floats", "kind billing must not use floats", func() []byte {
+			g := newGuest(SlotBilling, "1")
+			g.module.Func("", nil, []byte{wasmtest.F64}, nil, wasmtest.Asm().Op(0x44, 0, 0, 0, 0, 0, 0, 0, 0))
+			return g.bytes(t)
+		}},
+		{"float in admission", "floats", "kind admission", func() []byte {
+			g := newGuest(SlotAdmission, "1")
+			g.module.Global(wasmtest.F32, true, wasmtest.Asm().Op(0x43, 0, 0, 0, 0))
+			return g.bytes(t)
+		}},
+		{"missing export", "exports", "no function buf", func() []byte {
+			m := &wasmtest.Module{}
+			m.Func("abi", nil, []byte{i32}, nil, wasmtest.I32Const(1<<16))
+			m.Memory(1, 1)
+			m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}`))
+			return m.Bytes()
+		}},
+		{"too much memory at once", "memory", "and may have 65536", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.manifest.MemoryMaxBytes = 1
+			return g.bytes(t)
+		}},
+		{"never-ending start function", "instantiate", "", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.module.Start(g.module.Func("", nil, nil, nil, spin()))
+			return g.bytes(t)
+		}},
+		{"never-ending _initialize", "instantiate", "ticks", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.start = spin()
+			return g.bytes(t)
+		}},
+		{"trap in init", "init", "unreachable", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.config = func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) }
+			return g.bytes(t)
+		}},
+		{"refused configuration", "init", "no such currency", func() []byte {
+			g := newGuest(SlotChat, "1")
+			g.config = func(c *wasmtest.Code) {
+				c.I64(g.place(statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Msg: "no such\x00 currency"}.Append(nil))))
+			}
+			return g.bytes(t)
+		}},
+		{"vectors that fail", "vectors", `1 of 1 golden vectors fail, the first: vector "asks"`, func() []byte {
+			g := newGuest(SlotBilling, "1")
+			g.answers[abi.OpQuote] = abi.Quote{Upper: 1}.Append(nil)
+			g.vectors = `[{"name":"asks","op":"quote","quote":{"input":1,"output_max":1},"want":{"quote":{"upper":2,"minimum":0}}}]`
+			return g.bytes(t)
+		}},
+		{"vectors that are none", "vectors", "", func() []byte {
+			g := newGuest(SlotBilling, "1")
+			g.vectors = `{}`
+			return g.bytes(t)
+		}},
+	}
+	h, _ := openTest(t, Options{Dir: t.TempDir()})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := h.Load(c.make(), nil, nil)
+			var refused *LoadError
+			if !errors.As(err, &refused) || refused.Stage != c.stage || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("Load = %v; want stage %s and %q", err, c.stage, c.says)
+			}
+			t.Log(err)
+		})
+	}
+	for _, i := range h.Modules() {
+		if i.State != StateBuiltin {
+			t.Errorf("a refused module is kept: %+v", i)
+		}
+	}
+}
+
+// traffic sends requests over the responses slot and the native tariff until
+// stop is called, which says how many there were; any failure fails the test.
+func traffic(t *testing.T, h *Host) (stop func() int64) {
+	var done atomic.Bool
+	var n atomic.Int64
+	var w, begun sync.WaitGroup
+	for range 2 {
+		begun.Add(1)
+		w.Go(func() {
+			first := sync.OnceFunc(begun.Done)
+			for !done.Load() {
+				tr := h.Translate(SlotResponses, "bystander", abi.Facts{})
+				body, err := tr.Request([]byte("{}"))
+				if err != nil || string(body) != `{"by":"good"}` {
+					t.Errorf("a bystander's request: %s, %v", body, err)
+				}
+				out, err := tr.Events(nil, []abi.Event{{Kind: abi.EventStart}})
+				if err != nil || string(out) != "data: good\n\n" {
+					t.Errorf("a bystander's events: %s, %v", out, err)
+				}
+				tr.Close()
+				n.Add(1)
+				first()
+			}
+		})
+	}
+	begun.Wait()
+	return func() int64 {
+		done.Store(true)
+		w.Wait()
+		return n.Load()
+	}
+}
+
+func goodResponses(t *testing.T) []byte {
+	g := newGuest(SlotResponses, "good")
+	g.answers = chatAnswers("good")
+	return g.bytes(t)
+}
+
+// TestContained runs translators that misbehave in every op, while another
+// slot has traffic: the request goes to the builtin, an answer is an error, an
+// error is written by the builtin, and the cause is counted.
+func TestContained(t *testing.T) {
+	i32 := wasmtest.I32
+	cases := []struct {
+		name, cause string
+		shape       func(g *guest)
+	}{
+		{"trap", "trap", func(g *guest) { g.call = wasmtest.Asm().Op(wasmtest.Unreachable) }},
+		{"division by zero", "trap", func(g *guest) { g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS, wasmtest.I64ExtendU) }},
+		{"infinite loop", "ticks", func(g *guest) { g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0) }},
+		{"endless recursion", "depth", func(g *guest) {
+			f := g.module.Func("", []byte{i32}, []byte{i32}, nil, wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))
+			g.call = wasmtest.Asm().I32(1).Call(f).Op(wasmtest.I64ExtendU)
+		}},
+		{"memory bomb", "memory", func(g *guest) {
+			g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(100).Imm(0x40, 0).I32(-1).Op(wasmtest.I32Ne).BrIf(0).End().Op(wasmtest.Unreachable)
+		}},
+		{"no output", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0) }},
+		{"output outside the memory", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) }},
+		{"output over the end", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64((guestPages*pageBytes-8)<<32 | 100) }},
+		{"output shorter than its header", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(guestData<<32 | 3) }},
+		{"huge output", "protocol", func(g *guest) {
+			g.call = wasmtest.Asm().I32(4000).Imm(0x40, 0).Op(wasmtest.Drop).I64(8<<32 | 200<<20)
+		}},
+		{"length that is not the frame's", "protocol", func(g *guest) {
+			g.call = wasmtest.Asm().I64(g.place(append(okFrame(nil), 1, 2, 3)))
+		}},
+		{"unknown status", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(g.place(statusFrame(77, 0, nil))) }},
+		{"payload that does not decode", "protocol", func(g *guest) {
+			g.call = wasmtest.Asm().I64(g.place(okFrame([]byte{255, 255, 255, 255})))
+		}},
+		{"state too big", "protocol", func(g *guest) {
+			g.answers = chatAnswers("big")
+			g.answers[abi.OpEvents] = abi.Written{State: make([]byte, abi.StateBytesMax+1)}.Append(nil)
+			for _, op := range []abi.Op{abi.OpRequest, abi.OpResponse, abi.OpError} {
+				delete(g.answers, op)
+			}
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h, l := openTest(t, Options{})
+			activate(t, h, goodResponses(t))
+			stop := traffic(t, h)
+			g := newGuest(SlotChat, "bad")
+			c.shape(g)
+			bad := activate(t, h, g.bytes(t))
+
+			tr := h.Translate(SlotChat, "a", abi.Facts{})
+			if body, err := tr.Request([]byte("{}")); err != nil || string(body) != `{"by":"native"}` {
+				t.Errorf("request: %s, %v", body, err)
+			}
+			tr.Close()
+			tr = h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+			if out, err := tr.Events([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
+				t.Errorf("events: %s, %v", out, err)
+			}
+			if c.name != "payload that does not decode" { // any bytes are a body
+				if out, err := tr.Response([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
+					t.Errorf("response: %s, %v", out, err)
+				}
+				if out := tr.Error([]byte("before "), &abi.Error{Kind: abi.Internal}, 500); string(out) != "before error native" {
+					t.Errorf("error: %s", out)
+				}
+			}
+			tr.Close()
+			if n := stop(); n == 0 {
+				t.Error("the bystander made no request")
+			}
+			info, err := h.info(bad.Digest)
+			if err != nil || !strings.Contains(l.String(), "cause="+c.cause) {
+				t.Errorf("%+v, %v, want cause %s; log:\n%s", info, err, c.cause, l)
+			}
+		})
+	}
+}
+
+// TestEcho gives the same module to two accounts: it answers with what the
+// caller before it sent, from its memory, from a global and from memory it has
+// grown. Another account must see none of it; the same account may.
+func TestEcho(t *testing.T) {
+	const keep, out = 2 * pageBytes, 3 * pageBytes
+	echo := func(grow bool) []byte {
+		g := newGuest(SlotChat, "echo")
+		header := statusFrame(abi.StatusOK, 0, make([]byte, 128))[:abi.OutputHeader]
+		g.module.Data(out, header)
+		own := g.module.Global(wasmtest.I64, true, wasmtest.Asm().I64(0))
+		copyMemory := func(c *wasmtest.Code, to, from, n int32) { c.I32(to).I32(from).I32(n).Misc(10, 0, 0) }
+		c := wasmtest.Asm()
+		copyMemory(c, out+8, keep, 120)
+		c.I32(out+8+120).GlobalGet(own).Mem(wasmtest.I64Store, 0)
+		copyMemory(c, keep, guestInput, 120)
+		c.I32(guestInput+21).Mem(wasmtest.I64Load, 0).GlobalSet(own)
+		if grow {
+			c.I32(1).Imm(0x40, 0).Op(wasmtest.Drop)
+		}
+		g.call = c.I64(out<<32 | (8 + 128))
+		return g.bytes(t)
+	}
+	for _, grow := range []bool{false, true} {
+		h, _ := openTest(t, Options{PoolMax: 1})
+		activate(t, h, echo(grow))
+		say := func(account, text string) []byte {
+			tr := h.Translate(SlotChat, account, abi.Facts{ID: text})
+			defer tr.Close()
+			return tr.Error(nil, &abi.Error{Kind: abi.Internal, Msg: text}, 500)
+		}
+		secret := strings.Repeat("secret", 10)
+		if got := say("alice", secret); len(got) != 128 {
+			t.Fatalf("the first answer is %q", got)
+		}
+		if got := say("alice", secret); !bytes.Contains(got, []byte("secret")) {
+			t.Errorf("the module does not echo at all (grow %v): %q", grow, got)
+		}
+		if got := say("mallory", "nothing"); bytes.Contains(got, []byte("secre")) || len(bytes.Trim(got, "\x00")) != 0 {
+			t.Errorf("another account sees (grow %v) %q", grow, got)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package extensions
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// States of a module.
+const (
+	StateBuiltin  = "builtin"  // a native build
+	StateStored   = "stored"   // on disk or in the program, not in memory
+	StateLoading  = "loading"  // being built
+	StateLoaded   = "loaded"   // in memory, without a role
+	StateShadow   = "shadow"   // repeats calls
+	StateCanary   = "canary"   // serves a share of the accounts
+	StateActive   = "active"   // serves
+	StatePrevious = "previous" // kept for a rollback
+	StateFailed   = "failed"   // Error says why
+)
+
+// Info is what an operator sees of a module.
+type Info struct {
+	Slot     Slot   `json:"slot"`
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Kind     string `json:"kind"`
+	Digest   string `json:"digest"`
+	Runtime  string `json:"runtime"`
+	State    string `json:"state"`
+	Serving  bool   `json:"serving"` // requests get to it now
+	Error    string `json:"error,omitempty"`
+	Note     string `json:"note,omitempty"` // what to know though it was accepted
+	SignedBy string `json:"signed_by,omitempty"`
+	Signed   bool   `json:"signed"`
+	Shipped  bool   `json:"shipped"`
+
+	Generation int       `json:"generation"`
+	Percent    int       `json:"percent,omitempty"` // of a canary or shadow
+	Loaded     time.Time `json:"loaded,omitzero"`
+	CompileMS  int64     `json:"compile_ms"` // the whole load path
+	Size       int       `json:"size"`       // of the file, bytes
+
+	Calls    uint64            `json:"calls"`
+	Faults   map[string]uint64 `json:"faults,omitempty"` // by cause
+	Declined uint64            `json:"declined"`
+	// Fallbacks are the calls that the native build answered in its place.
+	Fallbacks        uint64        `json:"fallbacks"`
+	Ticks            uint64        `json:"ticks"`
+	CPU              time.Duration `json:"cpu_ns"` // estimated from a sample of the calls
+	BytesIn          uint64        `json:"bytes_in"`
+	BytesOut         uint64        `json:"bytes_out"`
+	ShadowRuns       uint64        `json:"shadow_runs"`
+	ShadowMismatches uint64        `json:"shadow_mismatches"`
+	ShadowDropped    uint64        `json:"shadow_dropped"`
+	Metrics          map[int]int64 `json:"metrics,omitempty"` // what it counts itself, by id
+
+	Instances     int   `json:"instances"`
+	InstancesBusy int   `json:"instances_busy"`
+	MemoryBytes   int64 `json:"memory_bytes"` // of all instances
+}
+
+// Modules lists every module: by slot, the native build first.
+func (h *Host) Modules() []Info {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []Info
+	for _, m := range h.modules {
+		if !m.removed {
+			all = append(all, h.infoOf(m))
+		}
+	}
+	slices.SortFunc(all, func(a, b Info) int {
+		return cmp.Or(cmp.Compare(a.Slot.index(), b.Slot.index()), cmp.Compare(rank(a), rank(b)),
+			cmp.Compare(a.Generation, b.Generation), strings.Compare(a.Digest, b.Digest))
+	})
+	return all
+}
+
+func rank(i Info) int {
+	if i.State == StateBuiltin {
+		return 0
+	}
+	return 1
+}
+
+func (h *Host) info(digest string) (Info, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.modules[digest]
+	if m == nil {
+		return Info{}, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+	}
+	return h.infoOf(m), nil
+}
+
+// infoOf describes a module. mu is held.
+func (h *Host) infoOf(m *module) Info {
+	f := &m.manifest
+	i := Info{Slot: f.slot(), Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: m.digest, Runtime: f.Runtime,
+		Error: m.failed, Shipped: m.shipped, Size: m.size, State: StateStored}
+	switch {
+	case m.loading:
+		i.State = StateLoading
+	case m.failed != "":
+		i.State = StateFailed
+	}
+	g := m.generation
+	if g == nil {
+		return i
+	}
+	i.describe(g)
+	i.place(h.slot(i.Slot).now.Load(), g)
+	return i
+}
+
+// place says what role a generation has.
+func (i *Info) place(a *assignment, g *generation) {
+	switch {
+	case a.active == g:
+		i.State, i.Serving = StateActive, true
+	case a.canary == g:
+		i.State, i.Serving, i.Percent = StateCanary, true, a.canaryPercent
+	case a.shadow != nil && a.shadow.generation == g:
+		i.State, i.Percent = StateShadow, a.shadow.percent
+	case a.previous == g:
+		i.State = StatePrevious
+	default:
+		i.State = StateLoaded
+	}
+	if g.native != nil {
+		i.State = StateBuiltin
+	}
+}
+
+// describe fills in what a generation in memory knows.
+func (i *Info) describe(g *generation) {
+	i.Generation, i.Loaded, i.CompileMS = g.number, g.loaded, g.compile.Milliseconds()
+	i.SignedBy, i.Signed, i.Note, i.Size = g.signedBy, g.signedBy != "", g.note, g.size
+	c := g.nativeDone.load()
+	if g.pool != nil {
+		u := g.pool.use()
+		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.counters, u.instances, u.busy, u.memory
+	}
+	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.calls, c.ticks, c.cpu, c.bytesIn, c.bytesOut
+	t := &g.tally
+	i.Declined, i.Fallbacks = t.declined.Load(), t.fallbacks.Load()
+	i.ShadowRuns, i.ShadowMismatches, i.ShadowDropped = t.shadowRuns.Load(), t.shadowMismatches.Load(), t.shadowDropped.Load()
+	for n := range t.faults {
+		if k := t.faults[n].Load(); k > 0 {
+			if i.Faults == nil {
+				i.Faults = map[string]uint64{}
+			}
+			i.Faults[cause(n).String()] = k
+		}
+	}
+	for n := range t.metrics {
+		if k := t.metrics[n].Load(); k != 0 {
+			if i.Metrics == nil {
+				i.Metrics = map[int]int64{}
+			}
+			i.Metrics[n] = k
+		}
+	}
+}

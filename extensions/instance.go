@@ -1,0 +1,202 @@
+package extensions
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"corenode/extensions/meter"
+	"corenode/wasm/abi"
+)
+
+// instance is one memory of a module with its functions. It belongs to whoever
+// took it out of the pool, for one call at a time; a fault ends it.
+type instance struct {
+	ctx       context.Context
+	module    api.Module
+	memory    api.Memory
+	linear    *linear
+	buf, call api.Function
+	left      api.MutableGlobal   // ticks until the next safepoint; see package meter
+	budget    api.MutableGlobal   // ticks beyond those
+	cause     api.Global          // why the meter stopped it
+	globals   []api.MutableGlobal // all of the guest's own mutable state outside the memory
+	stack     [2]uint64           // arguments and results
+
+	at, room uint32 // the guest's input buffer: it stays in place until a larger one is asked for
+	account  string // whose data the memory may hold
+	calls    uint64
+	touched  bool // it answered a call since its memory was fresh
+}
+
+// inputRoom is the input buffer that an instance begins with, so that most
+// calls ask for none.
+const inputRoom = 16 << 10
+
+// image is an instance's state after init, before it saw any input.
+type image struct {
+	memory   []byte
+	globals  []uint64
+	at, room uint32
+}
+
+// run makes one call and appends the output frame to dst. used is the ticks it
+// took. After a fault the instance must not be called again.
+func (i *instance) run(op abi.Op, in []byte, budget int64, dst []byte) (out []byte, used int64, f *fault) {
+	i.arm(budget)
+	i.touched = true
+	if f := i.write(in); f != nil {
+		return dst, budget - i.remaining(), f
+	}
+	i.stack[0], i.stack[1] = uint64(op), uint64(len(in))
+	if err := i.call.CallWithStack(i.ctx, i.stack[:]); err != nil {
+		return dst, budget - i.remaining(), i.diagnose(err)
+	}
+	used = budget - i.remaining()
+	frame, f := i.frame(i.stack[0], abi.OutputHeader+outputMax(op, len(in)))
+	if f == nil {
+		f = checkOutput(op, frame)
+	}
+	if f != nil {
+		return dst, used, f
+	}
+	return append(dst, frame...), used, nil
+}
+
+// arm gives the next call its budget.
+func (i *instance) arm(ticks int64) {
+	left, budget := meter.Arm(ticks, 0)
+	i.left.Set(left)
+	i.budget.Set(budget)
+}
+
+func (i *instance) remaining() int64 { return meter.Remaining(i.left.Get(), i.budget.Get()) }
+
+// write puts in into the guest's buffer, which it asks to be larger if needed.
+func (i *instance) write(in []byte) *fault {
+	if n := uint32(len(in)); n > i.room || i.room == 0 {
+		if f := i.reserve(max(n+n/4, inputRoom)); f != nil {
+			return f
+		}
+	}
+	if !i.memory.Write(i.at, in) {
+		return faultf(causeProtocol, "its buffer of %d bytes at %d lies outside its memory", i.room, i.at)
+	}
+	return nil
+}
+
+func (i *instance) reserve(n uint32) *fault {
+	i.stack[0] = uint64(n)
+	if err := i.buf.CallWithStack(i.ctx, i.stack[:]); err != nil {
+		return i.diagnose(err)
+	}
+	at := uint32(i.stack[0])
+	if at == 0 || uint64(at)+uint64(n) > uint64(i.memory.Size()) {
+		return faultf(causeProtocol, "buf(%d) gave %d, which is no place in a memory of %d bytes", n, at, i.memory.Size())
+	}
+	i.at, i.room = at, n
+	return nil
+}
+
+// frame returns the output that packed points to. It aliases the memory.
+func (i *instance) frame(packed uint64, most int) ([]byte, *fault) {
+	at, n := uint32(packed>>32), uint32(packed)
+	if packed == 0 {
+		return nil, faultf(causeProtocol, "it gave no output")
+	}
+	if uint64(n) > uint64(most) {
+		return nil, faultf(causeProtocol, "its output of %d bytes is over the %d that this call may give", n, most)
+	}
+	frame, ok := i.memory.Read(at, n)
+	if !ok {
+		return nil, faultf(causeProtocol, "its output of %d bytes at %d lies outside its memory of %d bytes", n, at, i.memory.Size())
+	}
+	return frame, nil
+}
+
+// diagnose says what ended a call. The engine's text begins with the reason,
+// then lists the guest's stack.
+func (i *instance) diagnose(err error) *fault {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "wasm error: "), " (recovered by wazero)")
+	var exit guestExit
+	switch {
+	case meter.Cause(i.cause.Get()) == meter.CauseTicks:
+		return faultf(causeTicks, "the call used up its ticks")
+	case meter.Cause(i.cause.Get()) == meter.CauseDepth, strings.Contains(text, "stack overflow"):
+		return faultf(causeDepth, "its calls are nested too deep")
+	case i.linear.denied:
+		return faultf(causeMemory, "it asked for more than the %d bytes of memory it may have, then: %s", len(i.linear.reserved), text)
+	case errors.As(err, &exit):
+		return faultf(causeTrap, "its program ended: %s", exit.Error())
+	}
+	return faultf(causeTrap, "%s", text)
+}
+
+// image copies the state of an instance that saw no input yet.
+func (i *instance) image() *image {
+	view, _ := i.memory.Read(0, i.memory.Size())
+	m := &image{memory: append([]byte(nil), view...), at: i.at, room: i.room}
+	for _, g := range i.globals {
+		m.globals = append(m.globals, g.Get())
+	}
+	return m
+}
+
+// restore makes the memory fresh again; false when it has grown, and a new
+// instance must be made instead.
+func (i *instance) restore(m *image) bool {
+	if int(i.memory.Size()) != len(m.memory) {
+		return false
+	}
+	i.memory.Write(0, m.memory)
+	for n, g := range i.globals {
+		g.Set(m.globals[n])
+	}
+	i.at, i.room, i.touched, i.account = m.at, m.room, false, ""
+	return true
+}
+
+func (i *instance) close() { _ = i.module.Close(i.ctx) } // closing in memory does not fail
+
+// checkOutput decodes an output as its user will, so that a malformed one is
+// found while the instance that gave it is still in hand.
+func checkOutput(op abi.Op, frame []byte) *fault {
+	o, err := abi.ParseOutput(frame)
+	if err != nil {
+		return faultf(causeProtocol, "its output of %d bytes is no output frame", len(frame))
+	}
+	switch o.Status {
+	case abi.StatusDecline:
+		return nil
+	case abi.StatusError:
+		if op != abi.OpRequest {
+			return faultf(causeProtocol, "it refuses in op %v, which only a request may be", op)
+		}
+		_, err = abi.ParseRefusal(o.Payload)
+	default:
+		err = checkPayload(op, o.Payload)
+	}
+	if err != nil {
+		return faultf(causeProtocol, "its output for op %v, %d bytes, does not decode", op, len(frame))
+	}
+	return nil
+}
+
+func checkPayload(op abi.Op, payload []byte) (err error) {
+	switch op {
+	case abi.OpRequest:
+		_, err = abi.ParseTranslated(payload)
+	case abi.OpEvents:
+		_, err = abi.ParseWritten(payload)
+	case abi.OpQuote:
+		_, err = abi.ParseQuote(payload)
+	case abi.OpCharge:
+		_, err = abi.ParseCharge(payload)
+	case abi.OpDecide:
+		_, err = abi.ParseDecision(payload)
+	}
+	return err
+}

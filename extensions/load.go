@@ -1,0 +1,284 @@
+package extensions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"corenode/extensions/meter"
+	"corenode/wasm/abi"
+)
+
+// moduleBytesMax bounds a module file.
+const moduleBytesMax = 8 << 20
+
+// configBytesMax bounds an operator's configuration of a module.
+const configBytesMax = 64 << 10
+
+// file is a module as it was handed in.
+type file struct {
+	wasm, signature, config []byte
+	// trusted: shipped with the binary, or accepted before and now only
+	// replayed; the signature is not asked for.
+	trusted, shipped bool
+}
+
+func digestOf(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+// build is the load path, the same for every module: check, meter, compile,
+// instantiate, run its golden vectors. The error is a *LoadError. One module
+// is built at a time; h.building is held.
+func (h *Host) build(f file) (*generation, error) {
+	began := time.Now()
+	info, m, signedBy, err := h.check(f)
+	if err != nil {
+		return nil, err
+	}
+	metered, _, err := meter.Rewrite(f.wasm, meter.Options{MemoryPagesMax: memoryPagesMost})
+	if err != nil {
+		return nil, refused("meter", "", "%w", err) // it says how to mend it
+	}
+	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
+		loaded: h.now(), size: len(f.wasm)}
+	g.refs.Store(1)
+	if g.code, err = compile(metered, h.options.CacheDir); err != nil {
+		return nil, refused("compile", "build it with a current toolchain", "the engine does not take it: %w", err)
+	}
+	if err := h.link(g.code.runtime, g, info); err != nil {
+		g.code.close()
+		return nil, refused("instantiate", "", "%w", err)
+	}
+	s := &starter{code: g.code, info: info, manifest: &g.manifest, config: f.config}
+	if g.pool, err = h.fill(g, s, info); err != nil {
+		g.code.close()
+		return nil, err
+	}
+	if err := h.verify(g, s, info); err != nil {
+		g.retire()
+		return nil, err
+	}
+	g.compile = time.Since(began)
+	return g, nil
+}
+
+// memoryPagesMost is what the meter lets a memory declare: the cap is enforced
+// where memory is given out, which knows when a guest asked for too much.
+const memoryPagesMost = 65536
+
+// check is all that can be said about a module without running it.
+func (h *Host) check(f file) (*meter.Info, Manifest, string, error) {
+	info, m, signedBy, err := (*meter.Info)(nil), Manifest{}, "", error(nil)
+	if len(f.wasm) > moduleBytesMax {
+		return nil, m, "", refused("size", "strip debug information and unused code", "the file has %d bytes, at most %d", len(f.wasm), moduleBytesMax)
+	}
+	if len(f.config) > configBytesMax {
+		return nil, m, "", refused("size", "shorten it", "the configuration has %d bytes, at most %d", len(f.config), configBytesMax)
+	}
+	if !f.trusted {
+		if signedBy, err = h.options.signer(f.wasm, f.signature); err != nil {
+			return nil, m, "", err
+		}
+		if signedBy == "" && !h.options.AllowUnsigned {
+			return nil, m, "", &LoadError{Stage: "signature", Err: ErrNotSigned, Reason: "the module is not signed",
+				Fix: "sign it with: corenode module sign, or set modules.allow_unsigned on a node for development"}
+		}
+	}
+	if info, err = meter.Inspect(f.wasm); err != nil {
+		return nil, m, "", refused("parse", "", "%w", err) // it says how to mend it
+	}
+	if m, err = manifestOf(info); err != nil {
+		return nil, m, "", err
+	}
+	if err = checkImports(info, &m); err != nil {
+		return nil, m, "", err
+	}
+	return info, m, signedBy, errors.Join(checkExports(info, &m), checkFloats(info, &m))
+}
+
+func manifestOf(info *meter.Info) (Manifest, error) {
+	section, n := info.CustomSection(manifestSection)
+	if n != 1 {
+		return Manifest{}, refused("manifest", "add it with: corenode module pack", "the file has %d custom sections %q, want one", n, manifestSection)
+	}
+	m, err := ParseManifest(section)
+	if err != nil {
+		return m, refused("manifest", "", "%w", err)
+	}
+	return m, nil
+}
+
+// checkFloats keeps floats away from money and admission. Go's runtime always
+// contains some, whatever the module does.
+func checkFloats(info *meter.Info, m *Manifest) error {
+	if info.Float == nil || m.Kind == kindTranslator || m.Runtime == runtimeGo {
+		return nil
+	}
+	where := fmt.Sprintf("%s at byte %#x", info.Float.What, info.Float.Offset)
+	if info.Float.Func >= 0 {
+		where = fmt.Sprintf("%s in function %d at byte %#x", info.Float.What, info.Float.Func, info.Float.Offset)
+	}
+	return refused("floats", "compute in integers, money in nano-dollars",
+		"modules of kind %s must not use floats; the first is %s", m.Kind, where)
+}
+
+// wanted are the exports of the ABI with their types: i = i32, I = i64.
+var exportsWanted = []struct{ name, params, results string }{
+	{"abi", "", "i"}, {"buf", "i", "i"}, {"init", "i", "I"}, {"call", "ii", "I"},
+}
+
+func checkExports(info *meter.Info, m *Manifest) error {
+	for _, w := range exportsWanted {
+		e := info.Export(w.name)
+		if e == nil || e.Kind != meter.ExternFunc || letters(e.Params) != w.params || letters(e.Results) != w.results {
+			return refused("exports", "export abi() i32, buf(i32) i32, init(i32) i64 and call(i32, i32) i64",
+				"it exports no function %s with the types of the ABI", w.name)
+		}
+	}
+	if e := info.Export("memory"); e == nil || e.Kind != meter.ExternMemory {
+		return refused("exports", `export its memory as "memory"`, "it exports no memory")
+	}
+	if need := int64(info.MemoryMin) * pageBytes; need > m.memoryMax() {
+		return refused("memory", "link it with less initial memory, or raise memory_max_bytes in the manifest",
+			"it begins with %d bytes of memory and may have %d", need, m.memoryMax())
+	}
+	if e := info.Export("_initialize"); e != nil && (e.Kind != meter.ExternFunc || len(e.Params)+len(e.Results) > 0) {
+		return refused("exports", "build it as a reactor", "its _initialize is no function without arguments")
+	}
+	return nil
+}
+
+func letters(types []meter.ValType) string {
+	var s []byte
+	for _, t := range types {
+		switch byte(t) {
+		case api.ValueTypeI32:
+			s = append(s, 'i')
+		case api.ValueTypeI64:
+			s = append(s, 'I')
+		default:
+			s = append(s, '?')
+		}
+	}
+	return string(s)
+}
+
+// starter makes instances of one module.
+type starter struct {
+	code     *code
+	info     *meter.Info
+	manifest *Manifest
+	config   []byte
+}
+
+// fill makes the pool of a generation with its first instance.
+func (h *Host) fill(g *generation, s *starter, info *meter.Info) (*pool, error) {
+	first, err := s.start()
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{limit: h.options.PoolMax, memory: first.memory.Size(), total: 1, free: []*instance{first}}
+	p.make = func() (*instance, *fault) {
+		i, err := s.start()
+		if err != nil {
+			return nil, faultf(causeInstantiate, "%v", err)
+		}
+		return i, nil
+	}
+	if !g.shipped {
+		p.image = first.image()
+		ok, why := info.Resettable()
+		if p.remake = !ok; p.remake {
+			g.note = why + ": a new instance is made for each change of account"
+		}
+	}
+	return p, nil
+}
+
+// start makes one instance: memory, _initialize, ABI version, init.
+func (s *starter) start() (*instance, error) {
+	i := &instance{ctx: context.Background()}
+	limit := s.manifest.memoryMax()
+	ctx := experimental.WithMemoryAllocator(i.ctx, allocator(limit, func(l *linear) { i.linear = l }))
+	mod, err := s.code.runtime.InstantiateModule(ctx, s.code.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, refused("instantiate", "see that its start function returns within its ticks and its data fits its memory", "%s", text)
+	}
+	i.module, i.memory = mod, mod.Memory()
+	i.buf, i.call = mod.ExportedFunction("buf"), mod.ExportedFunction("call")
+	i.left, _ = mod.ExportedGlobal(meter.GlobalLeft).(api.MutableGlobal)
+	i.budget, _ = mod.ExportedGlobal(meter.GlobalBudget).(api.MutableGlobal)
+	i.cause = mod.ExportedGlobal(meter.GlobalCause)
+	for _, g := range s.info.MutableGlobals {
+		if own, ok := mod.ExportedGlobal(g.Export).(api.MutableGlobal); ok && byte(g.Type) != valueTypeV128 {
+			i.globals = append(i.globals, own)
+		}
+	}
+	if err := s.prepare(i); err != nil {
+		i.close()
+		return nil, err
+	}
+	i.touched = false
+	return i, nil
+}
+
+// valueTypeV128 is a vector, which a host cannot read; such modules are remade
+// instead of restored.
+const valueTypeV128 = 0x7b
+
+// prepare runs what a module runs once.
+func (s *starter) prepare(i *instance) error {
+	i.arm(ticksInit)
+	if f := i.module.ExportedFunction("_initialize"); f != nil {
+		if err := f.CallWithStack(i.ctx, i.stack[:0]); err != nil {
+			return refused("instantiate", "_initialize must return", "_initialize: %w", i.diagnose(err))
+		}
+	}
+	if err := i.module.ExportedFunction("abi").CallWithStack(i.ctx, i.stack[:]); err != nil {
+		return refused("abi", "", "abi(): %w", i.diagnose(err))
+	}
+	if v := uint32(i.stack[0]); v>>16 != abi.Version>>16 || v&0xffff > abi.Version&0xffff {
+		return refused("abi", "build it with an SDK of this node's version or an older one of the same major",
+			"it speaks ABI %d.%d, this node %d.%d", v>>16, v&0xffff, abi.Version>>16, abi.Version&0xffff)
+	}
+	return s.init(i)
+}
+
+// init hands the configuration over.
+func (s *starter) init(i *instance) error {
+	config := s.config
+	if len(config) == 0 {
+		config = []byte("{}")
+	}
+	if f := i.write(config); f != nil {
+		return refused("init", "see buf in the ABI", "%w", f)
+	}
+	i.stack[0] = uint64(len(config))
+	if err := i.module.ExportedFunction("init").CallWithStack(i.ctx, i.stack[:]); err != nil {
+		return refused("init", "", "init: %w", i.diagnose(err))
+	}
+	frame, f := i.frame(i.stack[0], 64<<10)
+	if f != nil {
+		return refused("init", "return an output frame", "init: %w", f)
+	}
+	o, err := abi.ParseOutput(frame)
+	switch {
+	case err != nil || o.Status == abi.StatusDecline:
+		return refused("init", "return an output frame with status ok", "init gave no usable output frame")
+	case o.Status == abi.StatusError:
+		r, _ := abi.ParseRefusal(o.Payload)
+		return refused("init", "correct the configuration", "it refuses its configuration: %s", cleanRefusal(r).Msg)
+	}
+	return nil
+}

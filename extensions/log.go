@@ -1,0 +1,68 @@
+package extensions
+
+import (
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"corenode/wasm/abi"
+)
+
+const (
+	logLineMax   = 1024 // bytes of one line of a guest
+	logPerSecond = 10
+	logBurst     = 50
+)
+
+// lineLimit lets logPerSecond lines through, with a burst, and counts the rest.
+type lineLimit struct {
+	mu      sync.Mutex
+	at      time.Time
+	tokens  int
+	dropped uint64
+}
+
+func (l *lineLimit) allow(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.IsZero() {
+		l.at, l.tokens = now, logBurst
+	}
+	if fresh := int(now.Sub(l.at) / (time.Second / logPerSecond)); fresh > 0 {
+		l.tokens = min(logBurst, l.tokens+fresh)
+		l.at = now
+	}
+	if l.tokens == 0 {
+		l.dropped++
+		return false
+	}
+	l.tokens--
+	return true
+}
+
+// clean makes a guest's text fit to be shown: valid UTF-8, no control
+// characters, at most limit bytes.
+func clean(text string, limit int) string {
+	if len(text) > limit {
+		text = text[:limit]
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+}
+
+// cleanRefusal is a refusal as a client may see it.
+func cleanRefusal(r abi.Refusal) abi.Refusal {
+	r.Param, r.Msg = clean(r.Param, abi.RefusalBytesMax), clean(r.Msg, abi.RefusalBytesMax)
+	if r.Msg == "" {
+		r.Msg = "the request was refused"
+	}
+	return r
+}

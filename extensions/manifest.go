@@ -1,0 +1,155 @@
+package extensions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Names of the custom sections of a module file.
+const (
+	manifestSection = "corenode.manifest"
+	vectorsSection  = "corenode.vectors"
+)
+
+// Slot is a place where exactly one generation is active, with maybe a canary
+// and a shadow beside it.
+type Slot string
+
+// The slots. A translator's is its protocol, a policy's its kind.
+const (
+	SlotChat      Slot = "chat"
+	SlotResponses Slot = "responses"
+	SlotBilling   Slot = "billing"
+	SlotAdmission Slot = "admission"
+)
+
+// Slots are all of them, in the order that lists show.
+var Slots = [...]Slot{SlotChat, SlotResponses, SlotBilling, SlotAdmission}
+
+// index is the slot's place in Slots, -1 for none.
+func (s Slot) index() int {
+	switch s {
+	case SlotChat:
+		return 0
+	case SlotResponses:
+		return 1
+	case SlotBilling:
+		return 2
+	case SlotAdmission:
+		return 3
+	}
+	return -1
+}
+
+// Kinds of modules.
+const (
+	kindTranslator = "translator"
+	kindBilling    = "billing"
+	kindAdmission  = "admission"
+)
+
+// Manifest is what a module says of itself, as JSON in its custom section
+// "corenode.manifest". Unknown keys are errors.
+type Manifest struct {
+	Name        string `json:"name"`               // [a-z0-9][a-z0-9._-]{0,63}
+	Kind        string `json:"kind"`               // translator, billing or admission
+	Protocol    string `json:"protocol,omitempty"` // of a translator: chat or responses
+	Version     string `json:"version"`            // shown and used in references: name@version
+	ABI         string `json:"abi"`                // "1.0"
+	Runtime     string `json:"runtime,omitempty"`  // "go" allows the imports and float instructions of Go's runtime
+	Description string `json:"description,omitempty"`
+	// History: a translator wants the whole answer so far with its events.
+	History bool `json:"history,omitempty"`
+	// Free: a billing module may charge nothing for tokens that were used.
+	Free bool `json:"free,omitempty"`
+	// MemoryMaxBytes caps the memory of one instance. 0 = memoryDefault; the
+	// host allows memoryMost.
+	MemoryMaxBytes int64 `json:"memory_max_bytes,omitempty"`
+	// Ticks bounds the work of one call; see ticks.go. 0 = the default.
+	Ticks Ticks `json:"ticks,omitzero"`
+}
+
+// Ticks are a call's budget: a tick is one function call or loop round.
+type Ticks struct {
+	Call  int64 `json:"call,omitempty"`   // of every call
+	PerKB int64 `json:"per_kb,omitempty"` // more for each 1024 bytes of input
+}
+
+// runtimeGo is the manifest's word for a guest built by the Go toolchain.
+const runtimeGo = "go"
+
+// slot is where modules of this manifest serve.
+func (m *Manifest) slot() Slot {
+	if m.Kind == kindTranslator {
+		return Slot(m.Protocol)
+	}
+	return Slot(m.Kind)
+}
+
+func (m *Manifest) ref() string { return m.Name + "@" + m.Version }
+
+// ParseManifest reads a manifest and checks it; the error lists all that is wrong.
+func ParseManifest(section []byte) (Manifest, error) {
+	var m Manifest
+	d := json.NewDecoder(bytes.NewReader(section))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return m, errors.New("manifest: something follows the JSON object")
+	}
+	return m, m.validate()
+}
+
+func (m *Manifest) validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("manifest: "+format, args...)) }
+	if !plainName(m.Name) {
+		wrong("name is %q, want 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit", m.Name)
+	}
+	if !plainName(m.Version) {
+		wrong("version is %q, want such as 1.0.0", m.Version)
+	}
+	switch m.Kind {
+	case kindTranslator:
+		if m.Protocol != string(SlotChat) && m.Protocol != string(SlotResponses) {
+			wrong("protocol is %q, want chat or responses", m.Protocol)
+		}
+	case kindBilling, kindAdmission:
+		if m.Protocol != "" {
+			wrong("protocol is %q, but only a translator has one", m.Protocol)
+		}
+	default:
+		wrong("kind is %q, want translator, billing or admission", m.Kind)
+	}
+	if m.ABI != "1.0" {
+		wrong("abi is %q, this node speaks 1.0", m.ABI)
+	}
+	if m.History && m.Kind != kindTranslator {
+		wrong("history is for translators")
+	}
+	if m.Free && m.Kind != kindBilling {
+		wrong("free is for billing modules")
+	}
+	if m.MemoryMaxBytes < 0 || m.Ticks.Call < 0 || m.Ticks.PerKB < 0 {
+		wrong("memory_max_bytes and ticks are zero or more")
+	}
+	return errors.Join(errs...)
+}
+
+func plainName(s string) bool {
+	if s == "" || len(s) > 64 || strings.Trim(s[:1], "._-") == "" {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

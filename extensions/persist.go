@@ -1,0 +1,347 @@
+package extensions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"corenode/extensions/meter"
+)
+
+// state is which modules serve, as Dir/state.json keeps it across restarts.
+type state struct {
+	Slots   map[Slot]wanted   `json:"slots,omitempty"`   // of those that an operator changed
+	Failed  map[string]string `json:"failed,omitempty"`  // why modules were taken out of service, by digest
+	Removed []string          `json:"removed,omitempty"` // digests whose files are kept for replays only
+}
+
+// wanted is the assignment of one slot, by digests. wantShipped and wantNative
+// stand for what ships with the program, whatever its digest is by then.
+type wanted struct {
+	Active        string `json:"active,omitempty"`
+	Canary        string `json:"canary,omitempty"`
+	CanaryPercent int    `json:"canary_percent,omitempty"`
+	Shadow        string `json:"shadow,omitempty"`
+	ShadowPercent int    `json:"shadow_percent,omitempty"`
+	Previous      string `json:"previous,omitempty"`
+}
+
+const (
+	wantShipped = "shipped"
+	wantNative  = "native"
+)
+
+const stateFile = "state.json"
+
+// wantedOf names a generation in the state.
+func wantedOf(g *generation) string {
+	switch {
+	case g == nil:
+		return ""
+	case g.native != nil:
+		return wantNative
+	case g.shipped:
+		return wantShipped
+	}
+	return g.digest
+}
+
+// remember puts a slot's assignment into the state. mu is held; save writes it.
+func (h *Host) remember(sl *slot) {
+	a := sl.now.Load()
+	w := wanted{Active: wantedOf(a.active), Canary: wantedOf(a.canary), CanaryPercent: a.canaryPercent, Previous: wantedOf(a.previous)}
+	if a.shadow != nil {
+		w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
+	}
+	if h.state.Slots == nil {
+		h.state.Slots = map[Slot]wanted{}
+	}
+	h.state.Slots[sl.name] = w
+}
+
+// forget drops the failure and the removal of a module that is loaded again. mu is held.
+func (h *Host) forget(digest string) {
+	delete(h.state.Failed, digest)
+	h.state.Removed = slices.DeleteFunc(h.state.Removed, func(d string) bool { return d == digest })
+}
+
+// save writes the state. mu is held.
+func (h *Host) save() error {
+	if h.options.Dir == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(h.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(h.options.Dir, stateFile), append(text, '\n')); err != nil {
+		return fmt.Errorf("the change is in force but will not survive a restart: %w", err)
+	}
+	return nil
+}
+
+// path is where a part of a module lies: its file, signature or configuration.
+func (h *Host) path(digest, ext string) string {
+	return filepath.Join(h.options.Dir, strings.TrimPrefix(digest, digestPrefix)+ext)
+}
+
+// The parts of a module in Dir.
+const (
+	extWasm      = ".wasm"
+	extSignature = ".sig"
+	extConfig    = ".config.json"
+)
+
+// keep writes a module's files, the module itself last: what is there is complete.
+func (h *Host) keep(m *module, wasm []byte) error {
+	parts := []struct {
+		ext     string
+		content []byte
+	}{{extSignature, m.signature}, {extConfig, m.config}, {extWasm, wasm}}
+	for _, p := range parts {
+		path := h.path(m.digest, p.ext)
+		if len(p.content) == 0 {
+			if err := removeFile(path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := writeFile(path, p.content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (h *Host) readFiles(digest string) (wasm, signature, config []byte, err error) {
+	if wasm, err = os.ReadFile(h.path(digest, extWasm)); err != nil {
+		return nil, nil, nil, err
+	}
+	for ext, content := range map[string]*[]byte{extSignature: &signature, extConfig: &config} {
+		if *content, err = os.ReadFile(h.path(digest, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, nil, err
+		}
+	}
+	return wasm, signature, config, nil
+}
+
+func (h *Host) deleteFiles(digest string) error {
+	if h.options.Dir == "" {
+		return nil
+	}
+	var errs []error
+	for _, ext := range []string{extWasm, extSignature, extConfig} {
+		errs = append(errs, removeFile(h.path(digest, ext)))
+	}
+	return errors.Join(errs...)
+}
+
+// readDir learns which modules were kept, and the state. A state that cannot
+// be read is an error: guessing which policy charges is worse than not starting.
+func (h *Host) readDir() error {
+	if h.options.Dir == "" {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(h.options.Dir, stateFile))
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&h.state); err != nil {
+			return fmt.Errorf("read %s: %w", stateFile, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries, err := os.ReadDir(h.options.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
+		if !isModule || len(hex) != 64 {
+			continue
+		}
+		digest := digestPrefix + hex
+		m := &module{digest: digest, failed: h.state.Failed[digest], removed: slices.Contains(h.state.Removed, digest)}
+		if info, err := e.Info(); err == nil {
+			m.size = int(info.Size())
+		}
+		h.modules[digest] = m
+	}
+	return nil
+}
+
+// restore brings back, one after the other, the shipped modules and what
+// served before. Meanwhile the native builds serve, and verbs work.
+func (h *Host) restore(shipped []shippedModule) {
+	for _, s := range shipped {
+		if s.wasm != nil && s.digest != "" {
+			h.restoreShipped(s)
+		}
+	}
+	h.mu.Lock()
+	slots := maps.Clone(h.state.Slots)
+	h.mu.Unlock()
+	for _, role := range []func(wanted) string{
+		func(w wanted) string { return w.Active }, func(w wanted) string { return w.Canary },
+		func(w wanted) string { return w.Shadow }, func(w wanted) string { return w.Previous },
+	} {
+		for _, name := range Slots {
+			if digest := role(slots[name]); strings.HasPrefix(digest, digestPrefix) {
+				h.restoreOne(h.slot(name), digest)
+			}
+		}
+	}
+	h.readManifests()
+	trimCache(h.options.CacheDir)
+}
+
+// restoreShipped loads a shipped module. It takes over unless an operator
+// chose something else for its slot.
+func (h *Host) restoreShipped(s shippedModule) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	h.mu.Lock()
+	m := &module{digest: s.digest, shipped: true, wasm: s.wasm,
+		manifest: h.slot(s.slot).builtin.manifest, failed: h.state.Failed[s.digest]}
+	h.modules[s.digest] = m
+	h.mu.Unlock()
+	if m.failed != "" { // it was taken out of service; an operator may activate it
+		return
+	}
+	g, err := h.open(s.digest)
+	if err != nil {
+		h.log.Error("a shipped module does not load, its native build serves", "module", s.name, "err", err)
+		return
+	}
+	if s.slot == SlotBilling && h.options.Dir != "" {
+		h.keepShipped(g.digest, s.wasm)
+	}
+	h.assume(h.slot(s.slot))
+}
+
+// keepShipped stores the file of a shipped policy: its charges must be
+// replayable when another version ships.
+func (h *Host) keepShipped(digest string, file func() ([]byte, error)) {
+	if _, err := os.Stat(h.path(digest, extWasm)); err == nil {
+		return
+	}
+	wasm, err := file()
+	if err == nil {
+		err = writeFile(h.path(digest, extWasm), wasm)
+	}
+	if err != nil {
+		h.log.Error("a shipped policy is not kept for replays", "module", digest, "err", err)
+	}
+}
+
+// restoreOne loads a module that served before. One that no longer passes is
+// reported as failed, and what ships serves in its place.
+func (h *Host) restoreOne(sl *slot, digest string) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	g, err := h.open(digest)
+	if err == nil && g.manifest.slot() != sl.name {
+		err = fmt.Errorf("the module is for slot %s", g.manifest.slot())
+	}
+	if err != nil {
+		h.log.Error("a module that served before does not load", "slot", string(sl.name), "module", digest, "err", err)
+		return
+	}
+	h.assume(sl)
+}
+
+// assume makes a slot's assignment what the state wants, as far as it is loaded.
+func (h *Host) assume(sl *slot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	w := h.state.Slots[sl.name]
+	if w.Active == "" && sl.builtin != nil {
+		w.Active = wantShipped
+	}
+	a := *sl.now.Load()
+	before := a
+	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
+	if g := find(w.Active); g != nil {
+		a.active = g
+	} else if g := find(wantShipped); g != nil {
+		a.active = g
+	}
+	a.canary, a.canaryPercent = find(w.Canary), w.CanaryPercent
+	if a.previous = find(w.Previous); a.previous == nil || a.previous == a.active {
+		a.previous = sl.builtinUnless(a.active)
+	}
+	if g := find(w.Shadow); g != nil && a.shadow == nil {
+		a.shadow = startShadow(g, w.ShadowPercent, h.failed)
+	}
+	sl.now.Store(&a)
+	if before.active != a.active {
+		h.log.Info("module takes over", "slot", string(sl.name), "module", a.active.title())
+	}
+}
+
+// wantedGeneration is the loaded generation that a name in the state stands for. mu is held.
+func (h *Host) wantedGeneration(sl *slot, name string) *generation {
+	switch name {
+	case "":
+		return nil
+	case wantNative:
+		return sl.builtin
+	case wantShipped:
+		for _, m := range h.modules {
+			if m.shipped && m.wasm != nil && m.generation != nil && m.generation.manifest.slot() == sl.name && m.failed == "" {
+				return m.generation
+			}
+		}
+		return nil
+	}
+	if m := h.modules[name]; m != nil {
+		return m.generation
+	}
+	return nil
+}
+
+// readManifests learns the names of the modules that are only on disk.
+func (h *Host) readManifests() {
+	h.mu.Lock()
+	var unknown []string
+	for digest, m := range h.modules {
+		if !m.known {
+			unknown = append(unknown, digest)
+		}
+	}
+	h.mu.Unlock()
+	for _, digest := range unknown {
+		wasm, err := os.ReadFile(h.path(digest, extWasm))
+		if err != nil || digestOf(wasm) != digest {
+			continue
+		}
+		info, err := meter.Inspect(wasm)
+		if err != nil {
+			continue
+		}
+		manifest, err := manifestOf(info)
+		h.mu.Lock()
+		if m := h.modules[digest]; m != nil && err == nil {
+			m.manifest, m.known = manifest, true
+		}
+		h.mu.Unlock()
+	}
+}

@@ -1,0 +1,244 @@
+package extensions
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// TestRestart: what served before serves again, and what an operator undid
+// stays undone.
+func TestRestart(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "modules")}
+	h, _ := openTest(t, o)
+	one, two, three := mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+	for _, digest := range []string{one, two} {
+		if _, err := h.Activate(digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Canary(three, 40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Shadow(one, 30); err != nil { // it is the previous one as well
+		t.Fatal(err)
+	}
+	_ = h.Close()
+	if got := request(t, h, "a"); got != `{"by":"native"}` {
+		t.Errorf("a closed host answers %s", got)
+	}
+
+	h, l := openTest(t, o)
+	a := h.slot(SlotChat).now.Load()
+	if a.active.digest != two || a.canary.digest != three || a.canaryPercent != 40 || a.previous.digest != one ||
+		a.shadow == nil || a.shadow.generation.digest != one || a.shadow.percent != 30 {
+		t.Fatalf("%+v\n%s", a, l)
+	}
+	for range 3 { // the canary, then to one, then to the builtin
+		if _, err := h.Rollback(SlotChat); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = h.Close()
+	h, _ = openTest(t, o)
+	if got := request(t, h, "a"); got != `{"by":"native"}` {
+		t.Errorf("%s serves after a rollback to the builtin", got)
+	}
+	if got := stateOf(t, h, two); got != StateStored {
+		t.Errorf("module 2 is %s", got)
+	}
+	if i, err := h.Activate("test@2"); err != nil || i.State != StateActive {
+		t.Errorf("%+v, %v", i, err)
+	}
+	if entries, err := filepath.Glob(filepath.Join(o.Dir, ".*")); err != nil || len(entries) > 0 {
+		t.Errorf("left over: %v, %v", entries, err)
+	}
+	info, err := os.Stat(o.Dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// TestRestartRefuses: a module that was active is checked again in full; when it
+// no longer passes, the builtin serves and the list says why.
+func TestRestartRefuses(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm := chatGuest(t, "1")
+	cases := []struct {
+		name, says string
+		spoil      func(t *testing.T, o *Options)
+	}{
+		{"changed file", "it was changed", func(t *testing.T, o *Options) {
+			flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm), 20)
+		}},
+		{"changed signature", "no trusted key", func(t *testing.T, o *Options) {
+			flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), 20)
+		}},
+		{"key no longer trusted", "no trusted key", func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
+		{"missing file", "no such file", func(t *testing.T, o *Options) {
+			if err := os.Remove(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), TrustedKeys: []ed25519.PublicKey{public}}
+			h, _ := openWith(t, o, testShipped())
+			i, err := h.Load(wasm, Sign(private, wasm), nil)
+			if err != nil || !i.Signed || i.SignedBy == "" {
+				t.Fatalf("%+v, %v", i, err)
+			}
+			if _, err = h.Activate(i.Digest); err != nil {
+				t.Fatal(err)
+			}
+			_ = h.Close()
+			c.spoil(t, &o)
+			h, l := openWith(t, o, testShipped())
+			if got := request(t, h, "a"); got != `{"by":"native"}` {
+				t.Errorf("%s serves", got)
+			}
+			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed || !strings.Contains(i.Error, c.says)) {
+				t.Errorf("%+v, %v", i, err)
+			}
+			if !strings.Contains(l.String(), "does not load") {
+				t.Errorf("the log says nothing:\n%s", l)
+			}
+		})
+	}
+}
+
+func flip(t *testing.T, path string, at int) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[at] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSignatures(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(rand.Reader)
+	_, stranger, _ := ed25519.GenerateKey(rand.Reader)
+	wasm, other := chatGuest(t, "1"), chatGuest(t, "2")
+	text := []byte(base64.StdEncoding.EncodeToString(Sign(private, wasm)) + "\n")
+	cases := []struct {
+		name      string
+		unsigned  bool // allowed
+		signature []byte
+		ok        bool
+	}{
+		{"signed", false, Sign(private, wasm), true},
+		{"signed, as text", false, text, true},
+		{"unsigned", false, nil, false},
+		{"unsigned where that is allowed", true, nil, true},
+		{"a stranger's", false, Sign(stranger, wasm), false},
+		{"a wrong one where none is needed", true, Sign(stranger, wasm), false},
+		{"another module's", false, Sign(private, other), false},
+		{"without the context", false, ed25519.Sign(private, wasm), false},
+		{"too short", true, []byte("x"), false},
+	}
+	for _, c := range cases {
+		h, _ := openWith(t, Options{TrustedKeys: []ed25519.PublicKey{public}, AllowUnsigned: c.unsigned}, testShipped())
+		i, err := h.Load(wasm, c.signature, nil)
+		var refused *LoadError
+		if (err == nil) != c.ok || !c.ok && (!errors.As(err, &refused) || refused.Stage != "signature") {
+			t.Errorf("%s: %+v, %v", c.name, i, err)
+		}
+		_ = h.Close()
+	}
+}
+
+// TestNamedIsKept: the file of a module that charges name stays for replays
+// when it is removed.
+func TestNamedIsKept(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Named: func(string) bool { return true }}
+	h, _ := openTest(t, o)
+	charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
+	digest := mustLoad(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge))
+	input := abi.ChargeInput{Model: "core", Usage: ratingUsage}.Append(nil)
+	check := func() {
+		t.Helper()
+		if c, err := h.Replay(digest, input); err != nil || c.Amount != 5 || c.ModuleDigest != digest {
+			t.Errorf("%+v, %v", c, err)
+		}
+		for _, i := range h.Modules() {
+			if i.Digest == digest {
+				t.Errorf("it is listed: %+v", i)
+			}
+		}
+	}
+	if err := h.Remove(digest); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	_ = h.Close()
+	h, _ = openTest(t, o)
+	check()
+	if _, err := h.Load(billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, []byte(`{"other":1}`)); err == nil {
+		t.Error("it was loaded with another configuration")
+	}
+	if _, err := h.Load(billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t, h, digest) != StateLoaded {
+		t.Errorf("loading it again: %v", err)
+	}
+}
+
+// TestCorruptCache damages every byte region of a compiled module that the
+// engine reads back; it must compile again and never run the damaged code.
+func TestCorruptCache(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	wasm := chatGuest(t, "1")
+	files := func() (all []string) {
+		_ = filepath.WalkDir(filepath.Join(o.Dir, "cache"), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && d.Name() != sumFile {
+				all = append(all, path)
+			}
+			return err
+		})
+		return all
+	}
+	run := func() {
+		t.Helper()
+		h, _ := openTest(t, o)
+		defer h.Close()
+		activate(t, h, wasm)
+		if got := request(t, h, "a"); got != `{"by":"1"}` {
+			t.Errorf("%s serves", got)
+		}
+	}
+	run()
+	if len(files()) != 1 {
+		t.Fatalf("the cache holds %v", files())
+	}
+	path := files()[0]
+	intact, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run() // from the cache
+	for _, at := range []int{0, 6, 8, 20, 24, len(intact) / 2, len(intact) - 1} {
+		flip(t, path, at)
+		run()
+		if now, err := os.ReadFile(path); err != nil || string(now) != string(intact) {
+			t.Errorf("byte %d: the damaged file was not replaced, %v", at, err)
+		}
+	}
+	if err := os.Truncate(path, 10); err != nil {
+		t.Fatal(err)
+	}
+	run()
+}

@@ -1,0 +1,244 @@
+package extensions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"corenode/wasm/abi"
+)
+
+// Quote is what a request may cost, and the pinned generation that will charge
+// it: a swap while the request runs does not change its policy.
+type Quote struct {
+	// Upper bounds the charge of a usage within the quoted input and output;
+	// an account that has less than Minimum is refused. 0 <= Minimum <= Upper.
+	Upper, Minimum abi.Nano
+
+	host       *Host
+	generation *generation
+	in         abi.QuoteInput
+	// provisional: the module could not quote, so that the builtin tariff
+	// charges as well, and the charge is to be rated again.
+	provisional bool
+	closed      atomic.Bool
+}
+
+// Quote asks billing what a request may cost. The host fills in.Prices by
+// in.Model; the error is ErrNoPrice for a model without one. A module that
+// fails is replaced by the builtin tariff for this request.
+func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
+	prices, ok := h.options.Prices[in.Model]
+	if !ok {
+		return nil, fmt.Errorf("quote for %q: %w", in.Model, ErrNoPrice)
+	}
+	in.Prices = prices
+	sl := h.slot(SlotBilling)
+	q := &Quote{host: h, generation: sl.acquire(in.Account), in: in}
+	quoted, f := h.quote(q.generation, in)
+	if f != nil && q.generation != sl.builtin {
+		q.generation.tally.fallbacks.Add(1)
+		q.generation.release()
+		sl.builtin.acquire() // never retired
+		q.generation, q.provisional = sl.builtin, true
+		quoted, f = h.quote(q.generation, in)
+	}
+	if f != nil {
+		q.Close()
+		return nil, fmt.Errorf("quote for %q: %w", in.Model, f)
+	}
+	q.Upper, q.Minimum = quoted.Upper, quoted.Minimum
+	return q, nil
+}
+
+// quote asks one generation and checks that the answer makes sense.
+func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = in.Append(s.in[:0])
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, in.Account, s)
+	if f == nil && o.Status == abi.StatusDecline {
+		f = declined
+	}
+	if f != nil {
+		return abi.Quote{}, f
+	}
+	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
+	if quoted.Minimum < 0 || quoted.Minimum > quoted.Upper {
+		f = faultf(causeRule, "its quote has minimum %d and upper %d, want 0 <= minimum <= upper", quoted.Minimum, quoted.Upper)
+		h.failed(g, f)
+		return abi.Quote{}, f
+	}
+	return quoted, nil
+}
+
+// Charge rates what the request used. It may be called from any goroutine and
+// more than once. A module that fails, or whose charge breaks a rule, is
+// replaced by the builtin tariff, and the charge is provisional.
+func (q *Quote) Charge(u abi.Usage) (Charge, error) {
+	upper := q.Upper
+	if u.Input() > q.in.Input || u.Output > q.in.OutputMax {
+		upper = -1 // the quote says nothing about more than was quoted
+	}
+	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
+	c, err := q.host.rate(q.generation, in, upper)
+	c.Provisional = c.Provisional || q.provisional
+	return c, err
+}
+
+// Close gives the generation back; more than once is harmless.
+func (q *Quote) Close() {
+	if q.closed.CompareAndSwap(false, true) {
+		q.generation.release()
+	}
+}
+
+// Rate charges without a quote: what a crash left open, and what is rated
+// again. digest says which module; "" or one that is not loaded is the active
+// one. upper < 0 is no bound. Prices that are all zero are filled in by model.
+func (h *Host) Rate(digest string, in abi.ChargeInput, upper abi.Nano) (Charge, error) {
+	if in.Prices == (abi.Prices{}) {
+		prices, ok := h.options.Prices[in.Model]
+		if !ok {
+			return Charge{}, fmt.Errorf("charge for %q: %w", in.Model, ErrNoPrice)
+		}
+		in.Prices = prices
+	}
+	g := h.serving(SlotBilling, digest)
+	if g == nil {
+		g = h.slot(SlotBilling).acquire(in.Account)
+	}
+	defer g.release()
+	return h.rate(g, in, upper)
+}
+
+// rate charges with g, or else with the builtin tariff.
+func (h *Host) rate(g *generation, in abi.ChargeInput, upper abi.Nano) (Charge, error) {
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = in.Append(s.in[:0])
+	sl := h.slot(SlotBilling)
+	c, f := h.charge(g, in, upper, s)
+	if f != nil && g != sl.builtin {
+		g.tally.fallbacks.Add(1)
+		c, f = h.charge(sl.builtin, in, -1, s)
+		c.Provisional = true
+	}
+	if f != nil {
+		return Charge{}, fmt.Errorf("charge for %q: %w", in.Model, f)
+	}
+	hash := sha256.Sum256(s.in)
+	c.Input, c.InputHash = append([]byte(nil), s.in...), hex.EncodeToString(hash[:])
+	return c, nil
+}
+
+// charge asks one generation for the charge of s.in and holds it to the rules.
+func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, s *scratch) (Charge, *fault) {
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, in.Account, s)
+	if f == nil && o.Status == abi.StatusDecline {
+		f = declined
+	}
+	if f != nil {
+		return Charge{}, f
+	}
+	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
+	if err := h.checkCharge(c, in, upper, g.manifest.Free); err != nil {
+		f = faultf(causeRule, "%v", err)
+		h.failed(g, f)
+		return Charge{}, f
+	}
+	return newCharge(c, g.digest), nil
+}
+
+func newCharge(c abi.Charge, digest string) Charge {
+	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]Line, len(c.Lines))}
+	for i, l := range c.Lines {
+		l.Unit = clean(l.Unit, abi.UnitBytes)
+		out.Lines[i] = Line(l)
+	}
+	return out
+}
+
+// checkCharge holds a charge to what every charge must satisfy.
+func (h *Host) checkCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, free bool) error {
+	if err := addUp(c); err != nil {
+		return err
+	}
+	if upper >= 0 && c.Total > upper {
+		return fmt.Errorf("the charge of %d is above the quote of %d", c.Total, upper)
+	}
+	if c.Total == 0 && !free && in.Usage != (abi.Usage{}) && !h.costsNothing(in) {
+		return errors.New("the charge is zero for tokens that were used, and the manifest does not say free")
+	}
+	return nil
+}
+
+// addUp checks that nothing in a charge is negative and that its lines make its total.
+func addUp(c abi.Charge) error {
+	var sum abi.Nano
+	for i, l := range c.Lines {
+		if l.Tokens < 0 || l.Price < 0 || l.Amount < 0 {
+			return fmt.Errorf("line %d (%q) is negative: %d tokens, price %d, amount %d", i, l.Unit, l.Tokens, l.Price, l.Amount)
+		}
+		if l.Amount > math.MaxInt64-sum {
+			return errors.New("the lines add up to more than 63 bits")
+		}
+		sum += l.Amount
+	}
+	if c.Total < 0 || c.Total != sum {
+		return fmt.Errorf("the total is %d, the lines add up to %d", c.Total, sum)
+	}
+	if c.Tier < 0 {
+		return fmt.Errorf("the tier is %d", c.Tier)
+	}
+	return nil
+}
+
+// costsNothing says whether the builtin tariff asks nothing either: a model
+// that is free by its prices.
+func (h *Host) costsNothing(in abi.ChargeInput) bool {
+	p, u := in.Prices, in.Usage
+	return (p.Input == 0 || u.InputUncached+u.CacheWrite == 0) && (p.Cached == 0 || u.CacheRead == 0) &&
+		(p.Output == 0 || u.Output == 0)
+}
+
+// Replay runs the recorded input of a charge through the module with that
+// digest, loaded or kept on disk, and gives what it says now. Nothing is
+// counted and nothing replaces a module that fails.
+func (h *Host) Replay(digest string, input []byte) (Charge, error) {
+	in, err := abi.ParseChargeInput(input)
+	if err != nil {
+		return Charge{}, fmt.Errorf("the input of %d bytes is no charge input: %w", len(input), err)
+	}
+	g := h.serving(SlotBilling, digest)
+	if g == nil {
+		if g, err = h.reopen(digest); err != nil {
+			return Charge{}, err
+		}
+		defer g.retire()
+		g.acquire()
+	}
+	defer g.release()
+	out, f := g.do(abi.OpCharge, in.Account, input, nil)
+	if f != nil {
+		return Charge{}, f
+	}
+	o, _ := abi.ParseOutput(out) // do has checked it
+	if o.Status == abi.StatusDecline {
+		return Charge{}, declined
+	}
+	c, _ := abi.ParseCharge(o.Payload)
+	if err := addUp(c); err != nil {
+		return Charge{}, err
+	}
+	hash := sha256.Sum256(input)
+	charge := newCharge(c, g.digest)
+	charge.Input, charge.InputHash = append([]byte(nil), input...), hex.EncodeToString(hash[:])
+	return charge, nil
+}
+
+// Module is the digest of the generation that made the quote and will charge.
+func (q *Quote) Module() string { return q.generation.digest }

@@ -1,0 +1,190 @@
+package extensions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+var (
+	ratingInput = abi.QuoteInput{Model: "core", Account: "a", Input: 1000, OutputMax: 100, At: 7}
+	ratingUsage = abi.Usage{InputUncached: 600, CacheRead: 400, Output: 50}
+)
+
+func line(tokens int64, price, amount abi.Nano) abi.Line {
+	return abi.Line{Unit: "input", Tokens: tokens, Price: price, Amount: amount}
+}
+
+// nativeAmount is what the builtin tariff charges for ratingUsage.
+const nativeAmount = 600*240 + 400*24 + 50*2400
+
+// TestChargeRules holds the charges of modules to the rules; what breaks one
+// is charged by the builtin, provisionally.
+func TestChargeRules(t *testing.T) {
+	ok := abi.Quote{Upper: 1000, Minimum: 10}
+	cases := []struct {
+		name   string
+		quote  abi.Quote
+		charge abi.Charge
+		free   bool
+		says   string // in the log; "" = the module's charge stands
+	}{
+		{"fair", ok, abi.Charge{Total: 900, Tier: 1, Lines: []abi.Line{line(1, 800, 800), line(1, 100, 100)}}, false, ""},
+		{"the whole quote", ok, abi.Charge{Total: 1000, Lines: []abi.Line{line(1, 1, 1000)}}, false, ""},
+		{"triple", ok, abi.Charge{Total: 3000, Lines: []abi.Line{line(1, 3000, 3000)}}, false, "above the quote"},
+		{"negative", ok, abi.Charge{Total: -5, Lines: []abi.Line{line(1, 1, -5)}}, false, "is negative"},
+		{"negative tokens", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(-1, 1, 5)}}, false, "is negative"},
+		{"negative price", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(1, -1, 5)}}, false, "is negative"},
+		{"negative line within a positive total", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 1, 10), line(1, 1, -5)}}, false, "is negative"},
+		{"total that is no sum", ok, abi.Charge{Total: 6, Lines: []abi.Line{line(1, 1, 5)}}, false, "add up to 5"},
+		{"overflow", abi.Quote{Upper: math.MaxInt64}, abi.Charge{Total: 0, Lines: []abi.Line{line(1, 1, math.MaxInt64), line(1, 1, 1)}}, false, "63 bits"},
+		{"free by accident", ok, abi.Charge{Lines: []abi.Line{line(0, 0, 0)}}, false, "does not say free"},
+		{"free by manifest", ok, abi.Charge{Lines: []abi.Line{line(0, 0, 0)}}, true, ""},
+		{"quote upside down", abi.Quote{Upper: 1, Minimum: 2}, abi.Charge{Total: 1, Lines: []abi.Line{line(1, 1, 1)}}, false, "want 0 <= minimum"},
+		{"negative quote", abi.Quote{Upper: -1, Minimum: -2}, abi.Charge{}, false, "want 0 <= minimum"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h, l := openTest(t, Options{})
+			g := newGuest(SlotBilling, "1")
+			g.manifest.Free = c.free
+			g.answers = map[abi.Op][]byte{abi.OpQuote: c.quote.Append(nil), abi.OpCharge: c.charge.Append(nil)}
+			info := activate(t, h, g.bytes(t))
+			q, err := h.Quote(ratingInput)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Close()
+			got, err := q.Charge(ratingUsage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(got.Input)
+			in, err := abi.ParseChargeInput(got.Input)
+			if err != nil || in.Usage != ratingUsage || in.At != 7 || in.Account != "a" || got.InputHash != hex.EncodeToString(sum[:]) {
+				t.Errorf("input %+v, %v, hash %s", in, err, got.InputHash)
+			}
+			if c.says == "" {
+				if got.Provisional || got.Amount != c.charge.Total || got.ModuleDigest != info.Digest {
+					t.Errorf("%+v", got)
+				}
+				if again, err := h.Replay(got.ModuleDigest, got.Input); err != nil || again.Amount != got.Amount {
+					t.Errorf("replay %+v, %v", again, err)
+				}
+				return
+			}
+			if !got.Provisional || got.Amount != nativeAmount || got.ModuleDigest != builtin.TariffDigest || !strings.Contains(l.String(), c.says) {
+				t.Errorf("%+v; log:\n%s", got, l)
+			}
+			if info, _ = h.info(info.Digest); info.Fallbacks != 1 || info.Faults["rule"] != 1 {
+				t.Errorf("%+v", info)
+			}
+		})
+	}
+}
+
+// TestChargeBeyondTheQuote: the quote bounds only what it was made for.
+func TestChargeBeyondTheQuote(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 10}, abi.Charge{Total: 20, Lines: []abi.Line{line(1, 20, 20)}}))
+	q, err := h.Quote(ratingInput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for _, u := range []abi.Usage{{InputUncached: 1001}, {Output: 101}} {
+		if c, err := q.Charge(u); err != nil || c.Amount != 20 || c.Provisional {
+			t.Errorf("%+v: %+v, %v", u, c, err)
+		}
+	}
+	if c, err := q.Charge(ratingUsage); err != nil || !c.Provisional {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestPolicyFaults: whatever ends a billing module's call, the builtin charges.
+func TestPolicyFaults(t *testing.T) {
+	for name, frame := range map[string][]byte{
+		"no output": nil, "declined": statusFrame(abi.StatusDecline, 0, nil), "a refusal": statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{}.Append(nil)),
+		"short": okFrame([]byte{1}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := openTest(t, Options{})
+			g := newGuest(SlotBilling, "1")
+			if frame != nil {
+				g.raw[abi.OpQuote], g.raw[abi.OpCharge] = frame, frame
+			}
+			activate(t, h, g.bytes(t))
+			q, err := h.Quote(ratingInput)
+			if err != nil || q.Upper != 480_000 {
+				t.Fatalf("%+v, %v", q, err)
+			}
+			defer q.Close()
+			if c, err := q.Charge(ratingUsage); err != nil || c.Amount != nativeAmount || !c.Provisional {
+				t.Errorf("%+v, %v", c, err)
+			}
+			if c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1); err != nil || c.Amount != nativeAmount || !c.Provisional {
+				t.Errorf("rate: %+v, %v", c, err)
+			}
+		})
+	}
+}
+
+func TestNoPrice(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	if _, err := h.Quote(abi.QuoteInput{Model: "other"}); !errors.Is(err, ErrNoPrice) {
+		t.Error(err)
+	}
+	if _, err := h.Rate("", abi.ChargeInput{Model: "other"}, -1); !errors.Is(err, ErrNoPrice) {
+		t.Error(err)
+	}
+	if _, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}, -1); err == nil {
+		t.Error("negative usage was charged")
+	}
+	c, err := h.Rate("sha256:unknown", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1)
+	if err != nil || c.Amount != nativeAmount || c.Provisional {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if again, err := h.Replay(builtin.TariffDigest, c.Input); err != nil || again.Amount != c.Amount {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := h.Replay("sha256:unknown", c.Input); !errors.Is(err, ErrUnknownModule) {
+		t.Error(err)
+	}
+}
+
+// TestQuotePinsItsGeneration: a swap between quote and charge changes nothing
+// for that request.
+func TestQuotePinsItsGeneration(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	charge := func(n abi.Nano) abi.Charge { return abi.Charge{Total: n, Lines: []abi.Line{line(1, n, n)}} }
+	first := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 10}, charge(5)))
+	q, err := h.Quote(ratingInput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"2", "3"} {
+		activate(t, h, billingGuest(t, version, abi.Quote{Upper: 10}, charge(7)))
+	}
+	if _, err := h.info(first.Digest); err != nil {
+		t.Fatal(err)
+	}
+	c, err := q.Charge(ratingUsage)
+	if err != nil || c.Amount != 5 || c.ModuleDigest != first.Digest {
+		t.Errorf("%+v, %v", c, err)
+	}
+	q.Close()
+	q.Close()
+	if c, err := h.Rate(first.Digest, abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1); err != nil || c.Amount != 7 {
+		t.Errorf("rate with a generation that is gone: %+v, %v", c, err)
+	}
+	if c, err := h.Replay(first.Digest, c.Input); err != nil || c.Amount != 5 {
+		t.Errorf("replay of a generation that is gone: %+v, %v", c, err)
+	}
+}

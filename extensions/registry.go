@@ -1,0 +1,243 @@
+package extensions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// module is what the host knows of one module file, loaded or not.
+type module struct {
+	digest    string
+	shipped   bool
+	wasm      func() ([]byte, error) // the file of a shipped module; nil = it is in Dir
+	config    []byte                 // the operator's, that it is loaded with
+	signature []byte
+	volatile  []byte // the file, when there is no Dir to keep it in
+
+	// Guarded by Host.mu; what stands above never changes.
+	manifest   Manifest
+	known      bool        // manifest was read
+	generation *generation // nil when it is not in memory
+	loading    bool
+	failed     string // why it does not serve, if it should
+	removed    bool   // kept on disk for replays only
+	size       int
+}
+
+// find resolves a reference: a digest, at least six digits that begin its hex,
+// or name@version. mu is held.
+func (h *Host) find(ref string) (*module, error) {
+	if m := h.modules[ref]; m != nil && !m.removed {
+		return m, nil
+	}
+	hex := strings.TrimPrefix(ref, digestPrefix)
+	var found *module
+	for _, m := range h.modules {
+		byHex := len(hex) >= 6 && strings.HasPrefix(m.digest, digestPrefix+hex)
+		if m.removed || !byHex && !(m.known && m.manifest.ref() == ref) {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("%q: %w", ref, ErrAmbiguous)
+		}
+		found = m
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%q: %w", ref, ErrUnknownModule)
+	}
+	return found, nil
+}
+
+// serving acquires the generation with that digest if it is in memory.
+func (h *Host) serving(s Slot, digest string) *generation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.modules[digest]
+	if m == nil || m.generation == nil || m.generation.manifest.slot() != s || !m.generation.acquire() {
+		return nil
+	}
+	return m.generation
+}
+
+// Load checks, meters, compiles and tries a module, and keeps it: its state is
+// "loaded" then. config is the operator's, a JSON object or nothing. A refusal
+// is a *LoadError. Loading what is loaded already changes nothing.
+func (h *Host) Load(wasm, signature, config []byte) (Info, error) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	digest := digestOf(wasm)
+	h.mu.Lock()
+	old := h.modules[digest]
+	same, err := h.mayLoad(old, digest, config)
+	h.mu.Unlock()
+	if err != nil || same {
+		if err != nil {
+			return Info{}, err
+		}
+		return h.info(digest)
+	}
+	g, err := h.build(file{wasm: wasm, signature: signature, config: config})
+	if err != nil {
+		return Info{}, err
+	}
+	m := &module{digest: digest, manifest: g.manifest, known: true, size: len(wasm), config: config, signature: signature}
+	if h.options.Dir == "" {
+		m.volatile = slices.Clone(wasm)
+	} else if err := h.keep(m, wasm); err != nil {
+		g.retire()
+		return Info{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		g.retire()
+		return Info{}, ErrClosed
+	}
+	h.adopt(m, g)
+	return h.infoOf(m), nil
+}
+
+// mayLoad says whether a module is loaded already, just so, or may not be
+// loaded with another configuration. mu is held.
+func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, err error) {
+	switch {
+	case h.closed:
+		return false, ErrClosed
+	case old == nil:
+		return false, nil
+	case old.shipped && len(config) > 0:
+		return false, refused("init", "load a copy with another version", "a shipped module takes no configuration")
+	case old.shipped, old.generation != nil && slices.Equal(old.config, config):
+		return true, nil
+	case slices.Equal(old.config, config):
+		return false, nil
+	case h.named(digest):
+		return false, refused("init", "build it with another version, so that its charges can be told apart",
+			"charges name this module with another configuration")
+	case old.generation != nil && h.slot(old.manifest.slot()).now.Load().holds(old.generation):
+		return false, &LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration",
+			Fix: "activate another one first, or build it with another version"}
+	}
+	return false, nil
+}
+
+func (h *Host) named(digest string) bool { return h.options.Named != nil && h.options.Named(digest) }
+
+// adopt makes g the generation of m. mu is held.
+func (h *Host) adopt(m *module, g *generation) {
+	if old := h.modules[m.digest]; old != nil && old.generation != nil && old.generation != g {
+		old.generation.retire()
+	}
+	h.numbers++
+	g.number = h.numbers
+	m.generation, m.failed, m.loading, m.removed = g, "", false, false
+	h.modules[m.digest] = m
+	h.forget(m.digest)
+	h.log.Info("module loaded", "module", g.title(), "slot", string(g.manifest.slot()), "signed_by", g.signedBy,
+		"took_ms", g.compile.Milliseconds(), "note", g.note)
+}
+
+// open brings a module into memory that is known but not there. building is
+// held, mu is not.
+func (h *Host) open(digest string) (*generation, error) {
+	h.mu.Lock()
+	m := h.modules[digest]
+	if m == nil || h.closed {
+		h.mu.Unlock()
+		return nil, ErrUnknownModule
+	}
+	if m.generation != nil {
+		defer h.mu.Unlock()
+		return m.generation, nil
+	}
+	m.loading = true
+	h.mu.Unlock()
+	g, err := h.read(m, m.shipped)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m.loading = false
+	if err != nil {
+		m.failed = err.Error()
+		return nil, err
+	}
+	if h.closed {
+		g.retire()
+		return nil, ErrClosed
+	}
+	m.manifest, m.known = g.manifest, true
+	h.adopt(m, g)
+	return g, nil
+}
+
+// read builds a generation of a module's file.
+func (h *Host) read(m *module, trusted bool) (*generation, error) {
+	f := file{signature: m.signature, config: m.config, trusted: trusted, shipped: m.shipped}
+	var err error
+	switch {
+	case m.wasm != nil:
+		f.wasm, err = m.wasm()
+	case m.volatile != nil:
+		f.wasm = m.volatile
+	default:
+		f.wasm, f.signature, f.config, err = h.readFiles(m.digest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if got := digestOf(f.wasm); got != m.digest {
+		return nil, refused("digest", "restore the file from a backup", "the file of %s has the digest %s: it was changed", m.digest, got)
+	}
+	return h.build(f)
+}
+
+// reopen builds a generation for a replay. It need not pass the signature
+// check: it was accepted once, and what it says now changes nothing. The
+// caller retires it.
+func (h *Host) reopen(digest string) (*generation, error) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	h.mu.Lock()
+	m := h.modules[digest]
+	h.mu.Unlock()
+	if m == nil {
+		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+	}
+	return h.read(m, true)
+}
+
+// Remove forgets a module. One that serves, or is tried as canary or shadow,
+// is ErrInUse; the file of one that charges name is kept for replays.
+func (h *Host) Remove(ref string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, err := h.find(ref)
+	if err != nil {
+		return err
+	}
+	if m.shipped {
+		return fmt.Errorf("%q: %w", ref, ErrShipped)
+	}
+	if g := m.generation; g != nil {
+		sl := h.slot(g.manifest.slot())
+		a := *sl.now.Load()
+		if g == a.active || g == a.canary || a.shadow != nil && a.shadow.generation == g {
+			return fmt.Errorf("%q: %w", ref, ErrInUse)
+		}
+		if a.previous == g {
+			a.previous = sl.builtinUnless(a.active)
+			sl.now.Store(&a)
+			h.remember(sl)
+		}
+		g.retire()
+		m.generation = nil
+	}
+	if h.named(m.digest) {
+		m.removed = true
+		h.state.Removed = append(h.state.Removed, m.digest)
+		return h.save()
+	}
+	delete(h.modules, m.digest)
+	return errors.Join(h.deleteFiles(m.digest), h.save())
+}

@@ -1,0 +1,294 @@
+package extensions
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/extensions/meter/wasmtest"
+	"corenode/wasm/abi"
+)
+
+func mustLoad(t testing.TB, h *Host, wasm []byte) string {
+	t.Helper()
+	i, err := h.Load(wasm, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.Digest
+}
+
+func stateOf(t testing.TB, h *Host, digest string) string {
+	t.Helper()
+	i, err := h.info(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.State
+}
+
+// TestCanary: an account is served by the canary always or never, about the
+// share asked for is, and a larger share only adds accounts.
+func TestCanary(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	digest := mustLoad(t, h, chatGuest(t, "new"))
+	const accounts = 2000
+	served := map[string]bool{}
+	for _, percent := range []int{1, 10, 50, 100} {
+		if i, err := h.Canary(digest, percent); err != nil || i.State != StateCanary || i.Percent != percent || !i.Serving {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		n := 0
+		for a := range accounts {
+			account := fmt.Sprintf("account-%d", a)
+			got := request(t, h, account) == `{"by":"new"}`
+			if again := request(t, h, account) == `{"by":"new"}`; again != got {
+				t.Fatalf("account %s changed sides", account)
+			}
+			if served[account] && !got {
+				t.Errorf("account %s left the canary when it grew to %d %%", account, percent)
+			}
+			served[account] = got
+			if got {
+				n++
+			}
+		}
+		if share := 100 * float64(n) / accounts; share < float64(percent)*0.6-0.5 || share > float64(percent)*1.4+0.5 {
+			t.Errorf("a canary of %d %% serves %.1f %%", percent, share)
+		}
+	}
+	if i, err := h.Rollback(SlotChat); err != nil || i.State != StateBuiltin || stateOf(t, h, digest) != StateLoaded {
+		t.Errorf("ending the canary: %+v, %v", i, err)
+	}
+}
+
+// TestVerbs walks one slot through its states.
+func TestVerbs(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	one, two, three := mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+	check := func(by string, states ...string) {
+		t.Helper()
+		if got := request(t, h, "a"); got != `{"by":"`+by+`"}` {
+			t.Errorf("%s serves, want %s", got, by)
+		}
+		for i, digest := range []string{one, two, three} {
+			if got := stateOf(t, h, digest); i < len(states) && got != states[i] {
+				t.Errorf("module %d is %s, want %s", i+1, got, states[i])
+			}
+		}
+	}
+	must := func(_ Info, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("native", StateLoaded, StateLoaded, StateLoaded)
+	must(h.Activate("test@1"))
+	check("1", StateActive, StateLoaded, StateLoaded)
+	must(h.Activate(two[len(digestPrefix):][:8]))
+	check("2", StatePrevious, StateActive, StateLoaded)
+	must(h.Activate(two)) // again: nothing changes
+	check("2", StatePrevious, StateActive, StateLoaded)
+	must(h.Rollback(SlotChat))
+	check("1", StateActive, StateLoaded, StateLoaded)
+	must(h.Rollback(SlotChat))
+	check("native", StateLoaded, StateLoaded, StateLoaded)
+	if _, err := h.Rollback(SlotChat); !errors.Is(err, ErrNoPrevious) {
+		t.Errorf("rollback from the builtin: %v", err)
+	}
+	must(h.Activate(one))
+	must(h.Activate(two))
+	must(h.Canary(three, 100))
+	check("3", StatePrevious, StateActive, StateCanary)
+	must(h.Activate(three))
+	check("3", StateStored, StatePrevious, StateActive)
+	for ref, want := range map[string]error{three: ErrInUse, "builtin:chat": ErrShipped, "nothing": ErrUnknownModule, three[:9]: ErrUnknownModule} {
+		if err := h.Remove(ref); !errors.Is(err, want) {
+			t.Errorf("Remove(%q) = %v, want %v", ref, err, want)
+		}
+	}
+	if err := h.Remove(two); err != nil {
+		t.Fatal(err)
+	}
+	must(h.Rollback(SlotChat))
+	check("native")
+	must(h.Activate("builtin:chat"))
+	if _, err := h.Activate(two); !errors.Is(err, ErrUnknownModule) {
+		t.Errorf("a removed module: %v", err)
+	}
+	must(h.Activate(one)) // from where it is kept
+	check("1", StateActive)
+	if again := mustLoad(t, h, chatGuest(t, "1")); again != one {
+		t.Errorf("loading it again gave %s", again)
+	}
+	check("1", StateActive)
+	if _, err := h.Rollback("other"); !errors.Is(err, ErrSlot) {
+		t.Error(err)
+	}
+}
+
+func TestAmbiguous(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	g := newGuest(SlotResponses, "1")
+	g.answers = chatAnswers("x")
+	mustLoad(t, h, chatGuest(t, "1"))
+	mustLoad(t, h, g.bytes(t))
+	if _, err := h.Activate("test@1"); !errors.Is(err, ErrAmbiguous) {
+		t.Error(err)
+	}
+}
+
+// TestStreamKeepsItsGeneration swaps twice while a stream runs.
+func TestStreamKeepsItsGeneration(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, chatGuest(t, "1"))
+	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	g := tr.generation
+	for _, version := range []string{"2", "3", "4"} {
+		activate(t, h, chatGuest(t, version))
+		if out, err := tr.Events(nil, answerEvents()[:1]); err != nil || string(out) != "data: 1\n\n" {
+			t.Errorf("after the swap to %s: %s, %v", version, out, err)
+		}
+	}
+	if !g.retired.Load() || g.pool.use().instances != 1 {
+		t.Errorf("retired %v, %+v", g.retired.Load(), g.pool.use())
+	}
+	tr.Close()
+	if u := g.pool.use(); u.instances != 0 {
+		t.Errorf("the old generation is not closed: %+v", u)
+	}
+}
+
+// TestBreaker: too many faults bring the previous generation back, with the
+// reason; another activation is another chance.
+func TestBreaker(t *testing.T) {
+	h, l := openTest(t, Options{})
+	activate(t, h, chatGuest(t, "good"))
+	g := newGuest(SlotChat, "bad")
+	g.call = wasmtest.Asm().Op(wasmtest.Unreachable)
+	bad := activate(t, h, g.bytes(t))
+	for range breakerFaults {
+		if got := request(t, h, "a"); got != `{"by":"native"}` {
+			t.Errorf("during the faults: %s", got)
+		}
+	}
+	eventually(func() bool { return stateOf(t, h, bad.Digest) == StateFailed })
+	if got := request(t, h, "a"); got != `{"by":"good"}` {
+		t.Errorf("after the breaker: %s", got)
+	}
+	info, err := h.info(bad.Digest)
+	if err != nil || !strings.Contains(info.Error, "5 faults in") || !strings.Contains(info.Error, "unreachable") ||
+		!strings.Contains(l.String(), "module taken out of service") {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if i, err := h.Activate(bad.Digest); err != nil || i.State != StateActive || i.Error != "" {
+		t.Errorf("another chance: %+v, %v", i, err)
+	}
+}
+
+// TestBreakerRate: faults that are rare but too many.
+func TestBreakerRate(t *testing.T) {
+	now := time.Unix(0, 0)
+	cases := []struct {
+		name  string
+		every uint64 // calls per fault
+		gap   time.Duration
+		trips bool
+	}{
+		{"a burst", 1000, time.Second, true},
+		{"one in 50", 50, time.Minute, true},
+		{"one in 200", 200, time.Minute, false},
+	}
+	for _, c := range cases {
+		var b breaker
+		tripped := 0
+		for n := range uint64(1000) {
+			if b.fault(now.Add(time.Duration(n)*c.gap), (n+1)*c.every) != "" {
+				tripped++
+			}
+		}
+		if (tripped == 1) != c.trips || tripped > 1 {
+			t.Errorf("%s: tripped %d times", c.name, tripped)
+		}
+		if b.reset(); b.tripped {
+			t.Errorf("%s: reset", c.name)
+		}
+	}
+}
+
+// TestShadow counts runs and differences and never shows in an answer.
+func TestShadow(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	same := newGuest(SlotChat, "same")
+	same.answers = chatAnswers("native")
+	runs := func(digest string) (runs, mismatches uint64) {
+		i, _ := h.info(digest)
+		return i.ShadowRuns + i.ShadowDropped, i.ShadowMismatches
+	}
+	for _, c := range []struct {
+		wasm   []byte
+		differ bool
+	}{{same.bytes(t), false}, {chatGuest(t, "other"), true}} {
+		digest := mustLoad(t, h, c.wasm)
+		if i, err := h.Shadow(digest, 100); err != nil || i.State != StateShadow || i.Serving {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		for range 20 {
+			if got := request(t, h, "a"); got != `{"by":"native"}` {
+				t.Fatalf("the shadow answers: %s", got)
+			}
+		}
+		eventually(func() bool { n, _ := runs(digest); return n == 20 })
+		if _, n := runs(digest); (n > 0) != c.differ {
+			t.Errorf("%d mismatches, want some: %v", n, c.differ)
+		}
+		if i, err := h.Shadow(digest, 0); err != nil || i.State != StateLoaded {
+			t.Errorf("%+v, %v", i, err)
+		}
+	}
+}
+
+// TestShadowDrops: a queue that is full loses the job, not the request.
+func TestShadowDrops(t *testing.T) {
+	g := &generation{native: func(_ abi.Op, _, dst []byte) []byte { return append(dst, okFrame(nil)...) }}
+	s := startShadow(g, 100, func(*generation, *fault) {})
+	big := make([]byte, shadowBytesMax+1)
+	s.offer(abi.OpError, "a", big, nil)
+	s.stop()
+	s.offer(abi.OpError, "a", nil, nil)
+	s.stop()
+	if n := g.tally.shadowDropped.Load(); n != 1 || g.tally.shadowRuns.Load() != 0 || s.queued.Load() != 0 {
+		t.Errorf("dropped %d, queued %d", n, s.queued.Load())
+	}
+}
+
+// TestGuestLog: what a guest says is cut, cleaned and limited; its counters count.
+func TestGuestLog(t *testing.T) {
+	i32, i64 := wasmtest.I32, wasmtest.I64
+	h, l := openTest(t, Options{})
+	g := newGuest(SlotChat, "1")
+	log := g.module.Import(importModule, "log", []byte{i32, i32, i32}, nil)
+	metric := g.module.Import(importModule, "metric", []byte{i32, i64}, nil)
+	g.module.Data(guestPages*pageBytes-16, []byte("hello\x1b[2J\nworld."))
+	c := wasmtest.Asm().I32(9).I32(guestPages*pageBytes - 16).I32(16).Call(log)
+	c.I32(3).I32(-5).I32(1 << 30).Call(log) // outside the memory
+	c.I32(2).I64(7).Call(metric).I32(99).I64(7).Call(metric)
+	g.call = c.I64(g.place(okFrame(nil)))
+	info := activate(t, h, g.bytes(t))
+	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	defer tr.Close()
+	for range 3 * logBurst {
+		tr.Error(nil, &abi.Error{}, 500)
+	}
+	if info, _ = h.info(info.Digest); info.Metrics[2] != 3*7*logBurst || len(info.Metrics) != 1 {
+		t.Errorf("%+v", info.Metrics)
+	}
+	lines := strings.Count(l.String(), `text="hello[2J world."`)
+	if lines < logBurst || lines > 2*logBurst || bytes.Contains([]byte(l.String()), []byte{0x1b}) {
+		t.Errorf("%d lines:\n%.2000s", lines, l)
+	}
+}

@@ -1,0 +1,43 @@
+package extensions
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// counters are the work of the calls of one generation. Each call adds to them
+// under the pool's lock, which it takes anyway; native ones use atomics.
+type counters struct {
+	calls, ticks, bytesIn, bytesOut uint64
+	cpu                             time.Duration // measured on one call in cpuSample, and multiplied
+}
+
+// cpuSample is how many calls stand behind one that reads the clock.
+const cpuSample = 16
+
+// tally counts what goes wrong and what runs beside, all rare.
+type tally struct {
+	faults           [causeEnd]atomic.Uint64
+	declined         atomic.Uint64
+	fallbacks        atomic.Uint64 // calls that the builtin answered instead
+	shadowRuns       atomic.Uint64
+	shadowMismatches atomic.Uint64
+	shadowDropped    atomic.Uint64
+	metrics          [metricsMax]atomic.Int64 // what the module counts itself
+}
+
+// metricsMax is how many counters a module has: ids 0 to metricsMax-1.
+const metricsMax = 16
+
+// nativeCounters are counters of a generation without a pool.
+type nativeCounters struct{ calls, bytesIn, bytesOut atomic.Uint64 }
+
+func (n *nativeCounters) add(in, out int) {
+	n.calls.Add(1)
+	n.bytesIn.Add(uint64(in))
+	n.bytesOut.Add(uint64(out))
+}
+
+func (n *nativeCounters) load() counters {
+	return counters{calls: n.calls.Load(), bytesIn: n.bytesIn.Load(), bytesOut: n.bytesOut.Load()}
+}

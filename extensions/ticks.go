@@ -1,0 +1,69 @@
+package extensions
+
+import "corenode/wasm/abi"
+
+// A tick is one function call or one loop round of a guest: 2 to 3 ns on the
+// machines this was measured on. Defaults are what a call of that size takes
+// with plenty of room; caps are what no manifest gets more of.
+const (
+	ticksRequest = 10_000_000  // an op of a whole request or answer: about 20 ms
+	ticksEvents  = 1_000_000   // an event group or a policy's decision: about 2 ms
+	ticksPerKB   = 60_000      // about 150 us for each KB of input
+	ticksInit    = 100_000_000 // _initialize and init together
+
+	// A Go guest may collect its garbage within any call, which takes
+	// milliseconds whatever the call is.
+	ticksGo = 20_000_000
+
+	ticksCallMost  = 200_000_000
+	ticksPerKBMost = 1_000_000
+)
+
+// Memory of one instance.
+const (
+	memoryDefault = 128 << 20 // room for a body of 32 MiB going in and one coming out
+	memoryMost    = 512 << 20
+)
+
+// budget is the ticks of one call.
+func (m *Manifest) budget(op abi.Op, inputBytes int) int64 {
+	call, perKB := min(m.Ticks.Call, ticksCallMost), min(m.Ticks.PerKB, ticksPerKBMost)
+	if call == 0 {
+		call = ticksRequest
+		if op != abi.OpRequest && op != abi.OpResponse {
+			call = ticksEvents
+		}
+		if m.Runtime == runtimeGo {
+			call = ticksGo
+		}
+	}
+	if perKB == 0 {
+		perKB = ticksPerKB
+	}
+	return call + perKB*(int64(inputBytes)/1024+1)
+}
+
+// memoryMax is the cap of one instance's memory in bytes, whole pages.
+func (m *Manifest) memoryMax() int64 {
+	n := m.MemoryMaxBytes
+	if n == 0 {
+		n = memoryDefault
+	}
+	return (min(n, memoryMost) + pageBytes - 1) / pageBytes * pageBytes
+}
+
+const pageBytes = 64 << 10
+
+// outputMax bounds the payload of one output: what a call of that input can
+// sensibly say, and never more than outputMost.
+func outputMax(op abi.Op, inputBytes int) int {
+	switch op {
+	case abi.OpQuote, abi.OpCharge, abi.OpDecide:
+		return 8 << 10
+	case abi.OpError:
+		return 256 << 10
+	}
+	return min(outputMost, 1<<20+16*inputBytes)
+}
+
+const outputMost = 64 << 20

@@ -1,0 +1,225 @@
+package extensions
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"corenode/wasm/abi"
+)
+
+// Translation is one request's use of a translator. It is pinned to the
+// generation that it opened on; what the module must remember between calls is
+// kept here, so that any instance can serve the next call. It belongs to one
+// goroutine.
+type Translation struct {
+	host       *Host
+	slot       *slot
+	generation *generation
+	account    string
+	facts      abi.Facts
+	kept       []byte // Translated.Kept
+	state      []byte // Written.State
+	answer     answer // the whole answer so far, if the module wants it
+}
+
+// Translate pins the generation that serves this account on a translator's
+// slot, for one request. Close gives it back.
+func (h *Host) Translate(s Slot, account string, facts abi.Facts) *Translation {
+	sl := h.slot(s)
+	return &Translation{host: h, slot: sl, generation: sl.acquire(account), account: account, facts: facts}
+}
+
+// Close gives the generation back; more than once is harmless.
+func (t *Translation) Close() {
+	if t.generation != nil {
+		t.generation.release()
+		t.generation = nil
+	}
+}
+
+// SetFacts tells what preparing the request found out: model and stream.
+func (t *Translation) SetFacts(f abi.Facts) { t.facts = f }
+
+// Request translates a body of the slot's protocol to one of the messages
+// protocol, which the caller owns. The error is an *abi.Error: InvalidRequest
+// with what the module says to the client, Overloaded when every instance is
+// busy, Internal when the builtin fails too. A module that fails or declines
+// leaves the whole request to the builtin.
+func (t *Translation) Request(body []byte) (native []byte, err error) {
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = abi.RequestInput{Facts: t.facts, Body: body}.Append(s.in[:0])
+	o, f := t.call(abi.OpRequest, s)
+	if f != nil && f.cause == causeOverloaded {
+		return nil, overloaded("extensions.Request", f)
+	}
+	if (f != nil || o.Status == abi.StatusDecline) && t.useBuiltin() {
+		o, f = t.call(abi.OpRequest, s)
+	}
+	switch {
+	case f != nil:
+		return nil, &abi.Error{Kind: abi.Internal, Op: "extensions.Request", Msg: "internal error", Err: f}
+	case o.Status == abi.StatusDecline:
+		return nil, &abi.Error{Kind: abi.Internal, Op: "extensions.Request", Msg: "internal error", Err: errDeclined}
+	case o.Status == abi.StatusError:
+		r, _ := abi.ParseRefusal(o.Payload) // checkOutput decoded it before
+		r = cleanRefusal(r)
+		return nil, &abi.Error{Kind: abi.InvalidRequest, Op: "extensions.Request", Msg: r.Msg, Param: r.Param}
+	}
+	out, _ := abi.ParseTranslated(o.Payload)
+	t.kept = bytes.Clone(out.Kept)
+	return bytes.Clone(out.Body), nil
+}
+
+// useBuiltin moves the request to the native build; false when it is there already.
+func (t *Translation) useBuiltin() bool {
+	b := t.slot.builtin
+	if t.generation == b || b == nil {
+		return false
+	}
+	t.generation.tally.fallbacks.Add(1)
+	t.generation.release()
+	b.acquire() // never retired
+	t.generation = b
+	return true
+}
+
+// Events translates the next event group of the stream and appends its bytes
+// to dst. No EventError may be among them. After an error, which is Internal,
+// the stream must be ended with Error.
+func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
+	in := abi.EventsInput{Facts: t.facts, State: t.state}
+	var start, stop, end bool
+	for i := range group {
+		switch group[i].Kind {
+		case abi.EventStart:
+			start = true
+		case abi.EventBlockStop:
+			stop = true
+		case abi.EventEnd:
+			end = true
+		}
+	}
+	if start || end {
+		in.Kept = t.kept
+	}
+	if t.generation.manifest.History {
+		t.answer.add(group)
+		if stop || end {
+			in.History = t.answer.frames
+		}
+	}
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = in.Append(s.in[:0])
+	for i := range group {
+		s.in = abi.AppendFrame(s.in, &group[i])
+	}
+	o, err := t.answerCall("extensions.Events", abi.OpEvents, s)
+	if err != nil {
+		return dst, err
+	}
+	w, _ := abi.ParseWritten(o.Payload) // checkOutput decoded it before
+	t.state = append(t.state[:0], w.State...)
+	return append(dst, w.Bytes...), nil
+}
+
+// Response translates a whole answer and appends the body to dst.
+func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
+	var whole answer
+	whole.add(events)
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = abi.ResponseInput{Facts: t.facts, Kept: t.kept, Events: whole.frames}.Append(s.in[:0])
+	o, err := t.answerCall("extensions.Response", abi.OpResponse, s)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, o.Payload...), nil
+}
+
+// Error appends a failure as the client's protocol has it: the body of an
+// error response, or with facts that say stream the frames that end a broken
+// stream. It never fails: what the module cannot say, the builtin says.
+func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
+	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
+		Kind: e.Kind, Param: e.Param, Msg: e.Msg}
+	if t.generation.manifest.History {
+		in.History = t.answer.frames
+	}
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = in.Append(s.in[:0])
+	o, err := t.answerCall("extensions.Error", abi.OpError, s)
+	if err == nil {
+		return append(dst, o.Payload...)
+	}
+	// The state of a foreign module means nothing to the builtin.
+	in.State, in.Kept, in.History = nil, nil, nil
+	s.in = in.Append(s.in[:0])
+	t.generation.tally.fallbacks.Add(1)
+	out, f := t.slot.builtin.do(abi.OpError, t.account, s.in, s.out[:0])
+	s.out = out
+	if f != nil {
+		t.host.log.Error("the builtin translator cannot write an error", "slot", t.slot.name, "err", f)
+		return dst
+	}
+	if o, err := abi.ParseOutput(out); err == nil && o.Status == abi.StatusOK {
+		dst = append(dst, o.Payload...)
+	}
+	return dst
+}
+
+// answerCall runs an op of the answer. A shipped module's failure is made good
+// by its native build, which reads the same state; a foreign one's is an error.
+func (t *Translation) answerCall(where string, op abi.Op, s *scratch) (abi.Output, error) {
+	o, f := t.call(op, s)
+	if f == nil && o.Status == abi.StatusOK {
+		return o, nil
+	}
+	if t.generation.shipped && t.useBuiltin() {
+		if o, f = t.call(op, s); f == nil && o.Status == abi.StatusOK {
+			return o, nil
+		}
+	}
+	e := &abi.Error{Kind: abi.Internal, Op: where, Msg: "internal error", Err: errDeclined}
+	if f != nil {
+		e.Err = f
+	}
+	return abi.Output{}, e
+}
+
+// call runs one op on the pinned generation. The output aliases s.
+func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *fault) {
+	return t.host.call(t.slot, t.generation, op, t.account, s)
+}
+
+// answer is the events of an answer as frames, with the deltas of a block
+// merged into one. It is as large as the answer.
+type answer struct {
+	frames []byte
+	open   int // where the delta frame of the open block begins, plus one; 0 = none
+}
+
+// frameHeader is what stands before a frame's payload, its length last.
+const frameHeader = 8
+
+func (a *answer) add(events []abi.Event) {
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Kind == abi.EventError:
+		case e.Kind == abi.EventDelta && a.open > 0:
+			a.frames = abi.AppendEscaped(a.frames, e.Text)
+			frame := a.frames[a.open-1:]
+			binary.LittleEndian.PutUint32(frame[4:], uint32(len(frame)-frameHeader))
+		default:
+			at := len(a.frames)
+			a.frames = abi.AppendFrame(a.frames, e)
+			a.open = 0
+			if e.Kind == abi.EventDelta {
+				a.open = at + 1
+			}
+		}
+	}
+}

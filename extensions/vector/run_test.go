@@ -1,0 +1,251 @@
+package vector
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk"
+)
+
+// one parses a single vector.
+func one(t *testing.T, text string) *Vector {
+	t.Helper()
+	all, err := Parse([]byte("[" + text + "]"))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return &all[0]
+}
+
+const greeting = `{"name": "a", "op": "stream", "kept": "me", "events": [{"start": {}}, {"text": ["1", "2"]}, {"end": {"stop": "end_turn"}}]}`
+
+// TestGroupingShows has a translator that is right for the whole stream in one
+// group, and wrong in others.
+func TestGroupingShows(t *testing.T) {
+	cases := map[string]struct {
+		module sdk.Handler
+		says   string
+	}{
+		"it numbers groups":      {sdk.TranslatorHandler(parrot{groups: true}), "every event alone"},
+		"it writes half events":  {sdk.TranslatorHandler(parrot{torn: true}), "ends within an event"},
+		"it forgets its state":   {forgetful, "every event alone"},
+		"it fails after a start": {failsLate, "output frame"},
+	}
+	for name, c := range cases {
+		v := one(t, greeting)
+		changed, err := v.Update(native(c.module), false)
+		if changed || err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: updated %v, %v; want %q", name, changed, err, c.says)
+		}
+		good := one(t, greeting)
+		if changed, err := good.Update(native(sdk.TranslatorHandler(parrot{})), false); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		if err := good.Run(native(c.module), false); err == nil {
+			t.Errorf("%s: it passes", name)
+		}
+	}
+}
+
+// forgetful loses its state when a group is one delta.
+func forgetful(op abi.Op, in, dst []byte) []byte {
+	e, err := abi.ParseEventsInput(in)
+	if err == nil && op == abi.OpEvents && len(e.Events) < 16 {
+		e.State = nil
+		in = e.Append(nil)
+	}
+	return sdk.TranslatorHandler(parrot{})(op, in, dst)
+}
+
+// failsLate answers nonsense to every group that does not begin the stream.
+func failsLate(op abi.Op, in, dst []byte) []byte {
+	e, _ := abi.ParseEventsInput(in)
+	if op == abi.OpEvents && len(e.State) > 0 {
+		return []byte("no more")
+	}
+	return sdk.TranslatorHandler(parrot{})(op, in, dst)
+}
+
+// TestHistory gives a translator that asks for it the answer so far, however
+// the stream is cut.
+func TestHistory(t *testing.T) {
+	module := native(sdk.TranslatorHandler(parrot{history: true}))
+	v := one(t, greeting)
+	if _, err := v.Update(module, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(*v.spec.Want.Stream); !strings.Contains(got, `stop 0 of "12"`) {
+		t.Errorf("the block's end does not show the block:\n%s", got)
+	}
+	if err := v.Run(module, false); err == nil {
+		t.Error("it passes without the history")
+	}
+}
+
+// TestDifference shows what a person sees.
+func TestDifference(t *testing.T) {
+	v := one(t, `{"name": "a", "op": "request", "body": {"model": "m", "say": "Hi"}, "want": {"body": {"model":"m","messages":[{"role":"user","content":"Ho"}]}}}`)
+	err := v.Run(native(sdk.TranslatorHandler(parrot{})), false)
+	const want = `body differs at byte 52, line 1 (57 bytes, want 57)
+  want "del\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Ho\"}]}"
+  got  "del\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}"
+                                                                    ^`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestFaultsAreTold(t *testing.T) {
+	broken := errors.New("trap: unreachable")
+	frame := func(b ...byte) Call { return func(abi.Op, []byte) ([]byte, error) { return b, nil } }
+	cases := []struct {
+		call Call
+		says string
+	}{
+		{func(abi.Op, []byte) ([]byte, error) { return nil, broken }, "trap"},
+		{frame(), "output frame"},
+		{frame(0, 0, 0, 0, 1, 0, 0, 0), "output frame"},
+		{frame(0, 0, 0, 0, 0, 0, 0, 0), "malformed"},              // an empty quote
+		{frame(1, 0, 1, 0, 0, 0, 0, 0), "only request"},           // a refusal of billing
+		{frame(2, 0, 0, 0, 1, 0, 0, 0, 1), "declined with"},       // a decline with bytes
+		{frame(2, 0, 0, 0, 0, 0, 0, 0), "got decline"},          // a decline
+		{native(sdk.BillingHandler(billing{})), "quote.upper is"}, // another amount
+	}
+	v := one(t, `{"name": "a", "op": "quote", "quote": {"input": 1}, "want": {"quote": {"upper": 1, "minimum": 1}}}`)
+	for _, c := range cases {
+		if err := v.Run(c.call, false); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want %q", err, c.says)
+		}
+	}
+	refused := one(t, `{"name": "a", "op": "response", "request": {}, "events": [{"start": {}}], "want": {"body": {}}}`)
+	if err := refused.Run(native(sdk.TranslatorHandler(parrot{})), false); err == nil || !strings.Contains(err.Error(), "say is missing") {
+		t.Errorf("a request that is refused: %v", err)
+	}
+	if err := one(t, greeting).Run(native(sdk.TranslatorHandler(parrot{})), false); !errors.Is(err, errNoWant) {
+		t.Errorf("without a want: %v", err)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	cases := map[string]string{
+		`{}`:                             "no JSON array",
+		`[{}]`:                           "no name",
+		`[{"name": "a"}]`:                "op",
+		`[{"name": "a", "op":1}]`:        "op",
+		`[{"name": "a", "op": "quote"}]`: `needs "quote"`,
+		`[{"name": "a", "op": "quote", "quote": {}, "body": {}}]`:                                 `no use for "body"`,
+		`[{"name": "a", "op": "quote", "quote": {"in": 1}}]`:                                      "in",
+		`[{"name": "a", "op": "quote", "quote": {}}, {"name": "a", "op": "quote", "quote": {}}]`:  "taken",
+		`[{"name": "a", "op": "request", "body": 7}]`:                                             "neither an object",
+		`[{"name": "a", "op": "request", "body": "base64:?"}]`:                                    "illegal base64",
+		`[{"name": "a", "op": "request", "body": {}, "want": {}}]`:                                "0 results",
+		`[{"name": "a", "op": "request", "body": {}, "want": {"body": {}, "decline": true}}]`:     "2 results",
+		`[{"name": "a", "op": "request", "body": {}, "want": {"stream": []}}]`:                    `gives no "stream"`,
+		`[{"name": "a", "op": "request", "body": {}, "config": []}]`:                              "config",
+		`[{"name": "a", "op": "quote", "quote": {}, "want": {"refusal": {}}}]`:                    `gives no "refusal"`,
+		`[{"name": "a", "op": "error", "error": {"kind": "internal"}}]`:                           "error.status",
+		`[{"name": "a", "op": "error", "error": {"kind": "bad", "status": 400}}]`:                 "no kind",
+		`[{"name": "a", "op": "stream", "events": [{}]}]`:                                         "events.0",
+		`[{"name": "a", "op": "stream", "events": [{"start": {}, "text": ""}]}]`:                  "exactly one",
+		`[{"name": "a", "op": "stream", "events": [{"end": {"stop": "tired"}}]}]`:                 "tired",
+		`[{"name": "a", "op": "stream", "events": [{"kind": "delta", "text": "a"}]}]`:             "needs block",
+		`[{"name": "a", "op": "stream", "events": [{"text": "a", "index": 1}]}]`:                  "belong to",
+		`[{"name": "a", "op": "stream", "events": [], "kept": "", "request": {}}]`:                "exclude",
+		`[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict":"x"}}}]`: "verdict",
+	}
+	for text, says := range cases {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+func TestContent(t *testing.T) {
+	cases := map[string]string{
+		`{"b": 1.0, "a": [ 1e2, "\u0041" ]}`: `{"b":1.0,"a":[1e2,"\u0041"]}`,
+		`"{ }"`:                              `{ }`,
+		`"<&>"`:                              `<&>`,
+		`"base64:/w=="`:                      "\xff",
+		`""`:                                 "",
+	}
+	for text, want := range cases {
+		var c content
+		if err := c.UnmarshalJSON([]byte(text)); err != nil || string(c) != want {
+			t.Errorf("%s is %q, %v; want %q", text, c, err, want)
+		}
+	}
+	for _, text := range []string{"", "a", "{}", "{ }", "7", "\xff", "{\"\xff\":1}", "base64:a", "<a>", "a\nb", "\n\n"} {
+		var c content
+		var l lines
+		written, _ := content(text).MarshalJSON()
+		if err := c.UnmarshalJSON(written); err != nil || string(c) != text {
+			t.Errorf("content %q is written %s, read %q, %v", text, written, c, err)
+		}
+		written, _ = lines(text).MarshalJSON()
+		if err := l.UnmarshalJSON(written); err != nil || string(l) != text {
+			t.Errorf("lines %q are written %s, read %q, %v", text, written, l, err)
+		}
+	}
+}
+
+func TestPack(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Pack(dir); err == nil {
+		t.Error("an empty folder was packed")
+	}
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("b.json", `[{"name": "b", "op": "quote", "quote": {"input": 2}, "want": {"decline": true}}]`)
+	put("a.json", `[{"op": "request", "name": "a", "body": {"\u0061": [1,  2.50]}}]`)
+	section, err := Pack(dir)
+	const want = `[{"op":"request","name":"a","body":{"\u0061":[1,2.50]}},{"name":"b","op":"quote","quote":{"input":2},"want":{"decline":true}}]`
+	if err != nil || string(section) != want {
+		t.Errorf("packed %s, %v", section, err)
+	}
+	put("c.json", `[{"name": "a", "op": "quote", "quote": {}}]`)
+	if _, err := Pack(dir); err == nil || !strings.Contains(err.Error(), "a.json already") {
+		t.Errorf("a name in two files: %v", err)
+	}
+}
+
+// FuzzParse holds what Format writes of any vectors to be the same vectors,
+// and running them to be harmless.
+func FuzzParse(f *testing.F) {
+	for path := range modules {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, section []byte) {
+		all, err := Parse(section)
+		if err != nil {
+			return
+		}
+		written := Format(all)
+		again, err := Parse(written)
+		if err != nil {
+			t.Fatalf("%v of\n%s", err, written)
+		}
+		if twice := Format(again); !bytes.Equal(written, twice) {
+			t.Fatalf("Format is not stable:\n%s\n%s", written, twice)
+		}
+		for i := range all {
+			if len(all[i].stream) > 32 {
+				continue
+			}
+			for _, module := range modules {
+				_ = all[i].Run(native(module), true)
+			}
+		}
+	})
+}

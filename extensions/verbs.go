@@ -1,0 +1,217 @@
+package extensions
+
+import (
+	"fmt"
+)
+
+// Activate makes a module the one that serves its slot. What served before
+// becomes the previous generation, kept for Rollback; a canary ends, and an
+// older previous generation is closed when its last request is done.
+func (h *Host) Activate(ref string) (Info, error) {
+	return h.change(ref, func(sl *slot, a assignment, g *generation) assignment {
+		if a.active != g {
+			a.previous = a.active
+			if a.previous == nil {
+				a.previous = sl.builtin
+			}
+		}
+		a.active, a.canary, a.canaryPercent = g, nil, 0
+		if a.shadow != nil && a.shadow.generation == g {
+			a.shadow = nil
+		}
+		return a
+	})
+}
+
+// Canary lets a module serve percent of the accounts, always the same ones;
+// 0 ends it.
+func (h *Host) Canary(ref string, percent int) (Info, error) {
+	if percent < 0 || percent > 100 {
+		return Info{}, fmt.Errorf("a canary of %d %%, want 0 to 100", percent)
+	}
+	return h.change(ref, func(sl *slot, a assignment, g *generation) assignment {
+		switch {
+		case percent == 0 && a.canary == g:
+			a.canary, a.canaryPercent = nil, 0
+		case percent > 0 && a.active != g:
+			a.canary, a.canaryPercent = g, percent
+		}
+		return a
+	})
+}
+
+// Shadow repeats percent of a slot's calls on a module, whose answers are
+// compared and thrown away; 0 ends it.
+func (h *Host) Shadow(ref string, percent int) (Info, error) {
+	if percent < 0 || percent > 100 {
+		return Info{}, fmt.Errorf("a shadow of %d %%, want 0 to 100", percent)
+	}
+	return h.change(ref, func(sl *slot, a assignment, g *generation) assignment {
+		switch {
+		case percent == 0 && a.shadow != nil && a.shadow.generation == g:
+			a.shadow = nil
+		case percent > 0 && a.active != g:
+			a.shadow = startShadow(g, percent, h.failed)
+		}
+		return a
+	})
+}
+
+// change brings a module into memory if need be and replaces the assignment of its slot.
+func (h *Host) change(ref string, next func(*slot, assignment, *generation) assignment) (Info, error) {
+	h.mu.Lock()
+	m, err := h.find(ref)
+	if err == nil && h.closed {
+		err = ErrClosed
+	}
+	var g *generation
+	if err == nil {
+		g = m.generation
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return Info{}, err
+	}
+	if g == nil {
+		h.building.Lock()
+		defer h.building.Unlock()
+		if g, err = h.open(m.digest); err != nil {
+			return Info{}, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m = h.modules[m.digest]; h.closed || m == nil || m.generation != g {
+		return Info{}, fmt.Errorf("%q: %w", ref, ErrUnknownModule) // it was removed meanwhile
+	}
+	g.breaker.reset()
+	m.failed = ""
+	h.forget(m.digest)
+	sl := h.slot(g.manifest.slot())
+	h.assign(sl, next(sl, *sl.now.Load(), g))
+	h.remember(sl)
+	err = h.save()
+	return h.infoOf(m), err
+}
+
+// Rollback undoes the last step on a slot, at once: it ends a canary if there
+// is one, else the previous generation serves again, which is still in memory.
+func (h *Host) Rollback(s Slot) (Info, error) {
+	if s.index() < 0 {
+		return Info{}, fmt.Errorf("%q: %w", s, ErrSlot)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sl := h.slot(s)
+	a := *sl.now.Load()
+	switch {
+	case h.closed:
+		return Info{}, ErrClosed
+	case a.canary != nil:
+		a.canary, a.canaryPercent = nil, 0
+	case a.previous == nil && (s != SlotAdmission || a.active == nil):
+		return Info{}, fmt.Errorf("slot %s: %w", s, ErrNoPrevious)
+	default:
+		a.active = a.previous
+		a.previous = sl.builtinUnless(a.active)
+	}
+	h.assign(sl, a)
+	h.remember(sl)
+	err := h.save()
+	if a.active == nil { // admission without a policy
+		return Info{Slot: s, State: StateBuiltin}, err
+	}
+	return h.infoOf(h.modules[a.active.digest]), err
+}
+
+// builtinUnless is the native build, to go back to when g is something else.
+func (s *slot) builtinUnless(g *generation) *generation {
+	if g == s.builtin {
+		return nil
+	}
+	return s.builtin
+}
+
+// assign puts an assignment in force. A generation that falls out of the
+// previous place is closed when its last user has gone; one that was active or
+// tried stays in memory as loaded. mu is held.
+func (h *Host) assign(sl *slot, a assignment) {
+	before := sl.now.Swap(&a)
+	if before.active != a.active && a.active != nil {
+		h.log.Info("module takes over", "slot", string(sl.name), "module", a.active.title())
+	}
+	if before.shadow != nil && before.shadow != a.shadow {
+		h.spawn(before.shadow.stop)
+	}
+	if g := before.previous; g != nil && !a.holds(g) {
+		h.drop(g)
+	}
+}
+
+// drop takes a generation out of memory. Native ones and those that ship stay. mu is held.
+func (h *Host) drop(g *generation) {
+	if g.native != nil || g.shipped {
+		return
+	}
+	if m := h.modules[g.digest]; m != nil && m.generation == g {
+		m.generation = nil
+	}
+	g.retire()
+}
+
+// demote takes a generation out of service that failed too often: the previous
+// one serves again, or else what ships. An admission policy without another
+// to go back to stays, and its failures refuse or admit as the options say.
+func (h *Host) demote(g *generation, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.modules[g.digest]
+	if h.closed || m == nil || m.generation != g {
+		return
+	}
+	sl := h.slot(g.manifest.slot())
+	a := *sl.now.Load()
+	served := a.active == g
+	if served && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
+		m.failed = reason
+		h.log.Error("the admission policy fails and nothing can replace it", "module", g.title(), "reason", reason)
+		g.breaker.reset()
+		return
+	}
+	if a.canary == g {
+		a.canary, a.canaryPercent = nil, 0
+	}
+	if a.shadow != nil && a.shadow.generation == g {
+		a.shadow = nil
+	}
+	if a.previous == g {
+		a.previous = nil
+	}
+	if served {
+		a.active = a.previous
+		if a.active == nil {
+			a.active = sl.builtin
+		}
+		a.previous = nil
+	}
+	if a.previous == nil {
+		a.previous = sl.builtinUnless(a.active)
+	}
+	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
+	h.assign(sl, a)
+	h.remember(sl)
+	if g.shipped && a.active == sl.builtin { // the next version that ships gets its chance
+		w := h.state.Slots[sl.name]
+		w.Active = ""
+		h.state.Slots[sl.name] = w
+	}
+	m.failed, m.generation = reason, nil
+	g.retire()
+	if h.state.Failed == nil {
+		h.state.Failed = map[string]string{}
+	}
+	h.state.Failed[g.digest] = reason
+	if err := h.save(); err != nil {
+		h.log.Error("the state of the modules is not saved", "err", err)
+	}
+}

@@ -1,0 +1,221 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/extensions"
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+// Modules is what the API needs of the extension host.
+type Modules interface {
+	Modules() []extensions.Info
+	Load(wasm, signature, config []byte) (extensions.Info, error)
+	Activate(ref string) (extensions.Info, error)
+	Canary(ref string, percent int) (extensions.Info, error)
+	Shadow(ref string, percent int) (extensions.Info, error)
+	Rollback(extensions.Slot) (extensions.Info, error)
+	Remove(ref string) error
+	Rate(digest string, in abi.ChargeInput, upper abi.Nano) (extensions.Charge, error)
+	Replay(digest string, input []byte) (extensions.Charge, error)
+}
+
+// NewModule is a module to load. Bytes are base64 in JSON.
+type NewModule struct {
+	Wasm      []byte          `json:"wasm"`
+	Signature []byte          `json:"signature,omitempty"` // ed25519, detached
+	Config    json.RawMessage `json:"config,omitempty"`    // a JSON object for the module
+}
+
+// Share is the part of traffic that a canary or a shadow gets.
+type Share struct {
+	Percent int `json:"percent"` // 1 to 100; 0 ends it
+}
+
+// Replayed is a charge computed again, beside what the ledger says.
+type Replayed struct {
+	Entry         Entry        `json:"entry"`
+	AmountNanoUSD abi.Nano     `json:"amount_nano_usd"` // of the replay, as a ledger amount: zero or less
+	Tier          int          `json:"tier"`
+	InputHash     string       `json:"input_hash"`
+	Lines         []ChargeLine `json:"lines"`
+	// Same says that amount, tier and input hash are those of the row.
+	Same bool `json:"same"`
+}
+
+// ChargeLine is one item of a charge.
+type ChargeLine struct {
+	Unit          string   `json:"unit"`
+	Tokens        int64    `json:"tokens"`
+	PriceNanoUSD  abi.Nano `json:"price_nano_usd"` // of one token
+	AmountNanoUSD abi.Nano `json:"amount_nano_usd"`
+}
+
+// Rerated says what rating provisional charges again came to.
+type Rerated struct {
+	Rated         int      `json:"rated"`
+	AmountNanoUSD abi.Nano `json:"amount_nano_usd"` // the sum of the adjustments
+	AmountUSD     string   `json:"amount_usd"`
+	Failed        []string `json:"failed"` // request ids whose charge could not be rated; they stay provisional
+}
+
+// errNoModules answers for a data folder without a running node: modules live in a node.
+var errNoModules = &Error{Kind: KindConflict, Message: "modules need a running node: start one with corenode serve"}
+
+// withModules makes a verb of a function that needs the extension host.
+func withModules(do func(*API, call) (any, error)) func(*API, call) (any, error) {
+	return func(a *API, c call) (any, error) {
+		if a.modules == nil {
+			return nil, errNoModules
+		}
+		value, err := do(a, c)
+		return value, moduleError(err)
+	}
+}
+
+// moduleError gives what the extension host says its kind.
+func moduleError(err error) error {
+	var refused *extensions.LoadError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		return &Error{Kind: KindInvalid, Message: err.Error()}
+	case errors.Is(err, extensions.ErrUnknownModule):
+		return &Error{Kind: KindNotFound, Message: err.Error()}
+	case errors.Is(err, extensions.ErrAmbiguous), errors.Is(err, extensions.ErrInUse):
+		return &Error{Kind: KindConflict, Message: err.Error()}
+	}
+	return err
+}
+
+func listModules(a *API, _ call) (any, error) {
+	return list[extensions.Info]{Data: a.modules.Modules()}, nil
+}
+
+func loadModule(a *API, c call) (any, error) {
+	var asked NewModule
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	if len(asked.Wasm) == 0 {
+		return nil, invalid(errors.New("wasm is missing: the module's bytes in base64"))
+	}
+	return a.modules.Load(asked.Wasm, asked.Signature, asked.Config)
+}
+
+func activateModule(a *API, c call) (any, error) { return a.modules.Activate(c.target) }
+
+func canaryModule(a *API, c call) (any, error) { return share(c, a.modules.Canary) }
+
+func shadowModule(a *API, c call) (any, error) { return share(c, a.modules.Shadow) }
+
+func share(c call, set func(string, int) (extensions.Info, error)) (any, error) {
+	var asked Share
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	if asked.Percent < 0 || asked.Percent > 100 {
+		return nil, invalid(fmt.Errorf("percent is %d, want 0 to 100", asked.Percent))
+	}
+	return set(c.target, asked.Percent)
+}
+
+func rollbackSlot(a *API, c call) (any, error) {
+	slot := extensions.Slot(c.target)
+	switch slot {
+	case extensions.SlotChat, extensions.SlotResponses, extensions.SlotBilling, extensions.SlotAdmission:
+		return a.modules.Rollback(slot)
+	}
+	return nil, &Error{Kind: KindNotFound, Message: fmt.Sprintf("no slot %q: want chat, responses, billing or admission", c.target)}
+}
+
+func removeModule(a *API, c call) (any, error) {
+	return struct{}{}, a.modules.Remove(c.target)
+}
+
+// replayCharge runs the module that made a charge on the input it had.
+func replayCharge(a *API, c call) (any, error) {
+	e, err := a.store.Settlement(c.target)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.ChargeInput) == 0 {
+		return nil, &Error{Kind: KindConflict, Message: fmt.Sprintf("no module made the charge of %s: it has no input", c.target)}
+	}
+	again, err := a.modules.Replay(e.ModuleDigest, e.ChargeInput)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]ChargeLine, len(again.Lines))
+	for i, l := range again.Lines {
+		lines[i] = ChargeLine{Unit: l.Unit, Tokens: l.Tokens, PriceNanoUSD: l.Price, AmountNanoUSD: l.Amount}
+	}
+	return Replayed{
+		Entry: showEntry(e), AmountNanoUSD: -again.Amount, Tier: again.Tier, InputHash: again.InputHash, Lines: lines,
+		Same: -again.Amount == e.Amount && again.Tier == e.Tier && again.InputHash == e.InputHash,
+	}, nil
+}
+
+// rerate rates every provisional charge again, by the active billing module.
+// Each is adjusted once, so that a second call goes on where a first one failed.
+func rerate(a *API, _ call) (any, error) {
+	done := Rerated{Failed: []string{}}
+	changed := map[string]bool{}
+	defer func() {
+		for id := range changed {
+			a.node.Changed(id)
+		}
+	}()
+	for after := int64(0); ; {
+		waiting, err := a.store.Provisional(after)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range waiting {
+			after = e.ID
+			amount, ok, err := a.rerateOne(e)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				done.Failed = append(done.Failed, e.RequestID)
+				continue
+			}
+			done.Rated++
+			done.AmountNanoUSD += amount
+			changed[e.AccountID] = true
+		}
+		if len(waiting) == 0 {
+			done.AmountUSD = builtin.FormatUSD(done.AmountNanoUSD)
+			return done, nil
+		}
+	}
+}
+
+// rerateOne adjusts one charge. ok is false when the module could not rate it.
+func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
+	in, err := abi.ParseChargeInput(e.ChargeInput)
+	if err != nil { // charged by its hold: no input was recorded
+		in = abi.ChargeInput{Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
+	}
+	charge, err := a.modules.Rate("", in, -1)
+	if err != nil || charge.Provisional {
+		return 0, false, nil // the caller lists it
+	}
+	adjustment := account.Entry{
+		AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: time.Now(),
+		Amount: -charge.Amount - e.Amount, Usage: e.Usage, Tier: charge.Tier, ModuleDigest: charge.ModuleDigest,
+		InputHash: charge.InputHash, ChargeInput: charge.Input, Settles: e.ID, Note: "rated again",
+	}
+	done, err := a.store.Adjust(adjustment)
+	if err != nil || !done {
+		return 0, false, err
+	}
+	return adjustment.Amount, true, nil
+}

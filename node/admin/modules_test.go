@@ -1,0 +1,197 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/extensions"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+// fakeModules notes what it is told and rates at so much per output token.
+type fakeModules struct {
+	told  []string
+	price abi.Nano
+	fails bool
+}
+
+func (f *fakeModules) Modules() []extensions.Info {
+	return []extensions.Info{{Slot: "billing", Name: "discount"}}
+}
+
+func (f *fakeModules) Load(wasm, signature, config []byte) (extensions.Info, error) {
+	f.told = append(f.told, fmt.Sprintf("load %s %s %s", wasm, signature, config))
+	if string(wasm) == "bad" {
+		return extensions.Info{}, &extensions.LoadError{Stage: "imports", Reason: "no", Fix: "yes"}
+	}
+	return extensions.Info{Name: "discount"}, nil
+}
+
+func (f *fakeModules) Activate(ref string) (extensions.Info, error) {
+	if ref == "nobody" {
+		return extensions.Info{}, extensions.ErrUnknownModule
+	}
+	return f.say("activate " + ref)
+}
+
+func (f *fakeModules) Canary(ref string, percent int) (extensions.Info, error) {
+	return f.say(fmt.Sprintf("canary %s %d", ref, percent))
+}
+
+func (f *fakeModules) Shadow(ref string, percent int) (extensions.Info, error) {
+	return f.say(fmt.Sprintf("shadow %s %d", ref, percent))
+}
+
+func (f *fakeModules) Rollback(s extensions.Slot) (extensions.Info, error) {
+	return f.say("rollback " + string(s))
+}
+
+func (f *fakeModules) Remove(ref string) error {
+	if ref == "active" {
+		return extensions.ErrInUse
+	}
+	_, err := f.say("remove " + ref)
+	return err
+}
+
+func (f *fakeModules) say(text string) (extensions.Info, error) {
+	f.told = append(f.told, text)
+	return extensions.Info{Name: "discount"}, nil
+}
+
+func (f *fakeModules) Rate(_ string, in abi.ChargeInput, _ abi.Nano) (extensions.Charge, error) {
+	if f.fails {
+		return extensions.Charge{}, errors.New("trapped")
+	}
+	return f.Replay("sha256:new", in.Append(nil))
+}
+
+func (f *fakeModules) Replay(digest string, input []byte) (extensions.Charge, error) {
+	in, err := abi.ParseChargeInput(input)
+	hash := sha256.Sum256(input)
+	amount := f.price * abi.Nano(in.Usage.Output)
+	return extensions.Charge{Amount: amount, Tier: 1, ModuleDigest: digest, Input: input, InputHash: hex.EncodeToString(hash[:]),
+		Lines: []extensions.Line{{Unit: "output", Tokens: in.Usage.Output, Price: f.price, Amount: amount}}}, err
+}
+
+func newModulesAPI(t *testing.T) (*Client, *fakeModules, *store.Store, account.Account) {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	a, err := s.CreateAccount(account.Account{Name: "a"}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := &fakeModules{price: 7}
+	return Local(New(s, &fakeNode{}, modules)), modules, s, a
+}
+
+func TestModuleVerbs(t *testing.T) {
+	c, modules, s, _ := newModulesAPI(t)
+	if all, err := c.Modules(); err != nil || len(all) != 1 || all[0].Name != "discount" {
+		t.Errorf("modules %+v, %v", all, err)
+	}
+	calls := []func() error{
+		func() error {
+			_, err := c.LoadModule(NewModule{Wasm: []byte("w"), Signature: []byte("s"), Config: []byte(`{"a":1}`)})
+			return err
+		},
+		func() error { _, err := c.ActivateModule("sha256:aabbcc"); return err },
+		func() error { _, err := c.CanaryModule("discount@1.0.0", 10); return err },
+		func() error { _, err := c.ShadowModule("discount@1.0.0", 100); return err },
+		func() error { _, err := c.Rollback("billing"); return err },
+		func() error { return c.RemoveModule("aabbcc") },
+	}
+	for i, call := range calls {
+		if err := call(); err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "canary discount@1.0.0 10", "shadow discount@1.0.0 100", "rollback billing", "remove aabbcc"}
+	if fmt.Sprint(modules.told) != fmt.Sprint(want) {
+		t.Errorf("told %q, want %q", modules.told, want)
+	}
+	for kind, call := range map[string]func() error{
+		KindNotFound: func() error { _, err := c.ActivateModule("nobody"); return err },
+		KindConflict: func() error { return c.RemoveModule("active") },
+		KindInvalid:  func() error { _, err := c.LoadModule(NewModule{Wasm: []byte("bad")}); return err },
+	} {
+		if e, ok := errors.AsType[*Error](call()); !ok || e.Kind != kind {
+			t.Errorf("want %s, got %v", kind, e)
+		}
+	}
+	for _, call := range []func() error{
+		func() error { _, err := c.CanaryModule("x", 101); return err },
+		func() error { _, err := c.Rollback("nowhere"); return err },
+		func() error { _, err := c.LoadModule(NewModule{}); return err },
+		func() error { _, err := Local(New(s, &fakeNode{}, nil)).Modules(); return err },
+	} {
+		if e, ok := errors.AsType[*Error](call()); !ok || e.Kind == KindInternal {
+			t.Errorf("want a refusal, got %v", e)
+		}
+	}
+}
+
+// settle writes a charge that a module made.
+func settle(t *testing.T, s *store.Store, a account.Account, request string, amount abi.Nano, provisional bool) {
+	t.Helper()
+	in := abi.ChargeInput{Usage: abi.Usage{Output: 10}, Model: "m", Account: a.ID}
+	record := in.Append(nil)
+	hash := sha256.Sum256(record)
+	err := s.Append([]account.Entry{{Kind: account.Settlement, AccountID: a.ID, RequestID: request, Model: "m", Time: time.Now(), Amount: amount,
+		Usage: in.Usage, Tier: 1, Reason: account.Finished, ModuleDigest: "sha256:old", ChargeInput: record, InputHash: hex.EncodeToString(hash[:]), Provisional: provisional}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReplay(t *testing.T) {
+	c, modules, s, a := newModulesAPI(t)
+	settle(t, s, a, "req_1", -70, false)
+	if r, err := c.Replay("req_1"); err != nil || !r.Same || r.AmountNanoUSD != -70 || len(r.Lines) != 1 || r.Entry.ModuleDigest != "sha256:old" {
+		t.Errorf("replayed %+v, %v", r, err)
+	}
+	modules.price = 8
+	if r, err := c.Replay("req_1"); err != nil || r.Same || r.AmountNanoUSD != -80 {
+		t.Errorf("by a module that changed: %+v, %v", r, err)
+	}
+	if _, err := c.Replay("req_2"); err == nil {
+		t.Error("a charge that does not exist was replayed")
+	}
+}
+
+// TestRerate: each provisional charge is adjusted once to what the module says;
+// one that it cannot rate stays.
+func TestRerate(t *testing.T) {
+	c, modules, s, a := newModulesAPI(t)
+	settle(t, s, a, "req_1", -100, true)
+	settle(t, s, a, "req_2", -50, true)
+	settle(t, s, a, "req_3", -70, false)
+	modules.fails = true
+	if r, err := c.Rerate(); err != nil || r.Rated != 0 || len(r.Failed) != 2 {
+		t.Errorf("by a failing module: %+v, %v", r, err)
+	}
+	modules.fails = false
+	for i, want := range []int{2, 0} {
+		r, err := c.Rerate()
+		if err != nil || r.Rated != want || len(r.Failed) != 0 {
+			t.Errorf("time %d: %+v, %v", i, r, err)
+		}
+	}
+	// 70 for each of three requests, whatever was charged before.
+	if balance, _, err := s.Balance(a.ID); err != nil || balance != 1000-3*70 {
+		t.Errorf("balance %d, %v", balance, err)
+	}
+	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 {
+		t.Errorf("the ledger: %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+	"corenode/node/store"
+)
+
+func ledgerCommand() *cobra.Command {
+	return group("ledger", "Prove and export the ledger",
+		`The ledger is the append-only list of all that moved or reserved money. Both
+commands work beside a running node and on a data folder without one.`,
+		`  corenode ledger verify
+  corenode ledger export --csv --since 2026-01-01 > january.csv`,
+		ledgerVerify(), ledgerExport())
+}
+
+// errUnsound is what verify ends with when the ledger is not what it should be.
+var errUnsound = errors.New("the ledger is not sound")
+
+func ledgerVerify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify", Short: "Prove that the ledger is sound", Args: cobra.NoArgs,
+		Long: `Prove the ledger: balances are the sums of their rows, no row is missing, requests
+are settled once, holds are open or settled, adjustments name what they adjust
+and by what module, inputs are what their hashes say. The status is 1 if not.`,
+		Example: `  corenode ledger verify --json`,
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
+			v, err := c.VerifyLedger()
+			if err != nil {
+				return result{}, err
+			}
+			done := result{v, func(w io.Writer) { printVerification(w, v) }}
+			if len(v.Findings) > 0 {
+				return done, errors.Join(show(cmd, done), errUnsound)
+			}
+			return done, nil
+		}),
+	}
+}
+
+func printVerification(w io.Writer, v store.Verification) {
+	fmt.Fprintf(w, "%d rows, %d accounts, %d charges, %d open holds: ", v.Rows, v.Accounts, v.Charges, v.OpenHolds)
+	if len(v.Findings) == 0 {
+		fmt.Fprintln(w, "sound")
+		return
+	}
+	fmt.Fprintln(w, "NOT SOUND")
+	for _, f := range v.Findings {
+		fmt.Fprintln(w, "  "+f)
+	}
+}
+
+func ledgerExport() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use: "export", Short: "Print all rows, oldest first", Args: cobra.NoArgs,
+		Long: `Print all rows of all accounts, as CSV with a header, or one JSON object per line
+with --json. Money is integers of nano-dollars.`,
+		Example: `  corenode ledger export --csv
+  corenode ledger export --since 2026-01-31T12:00:00Z --json`,
+	}
+	cmd.Flags().StringVar(&since, "since", "", "only rows written at or after this date or time")
+	cmd.Flags().Bool("csv", true, "print CSV (the default)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		from, err := parseSince(since)
+		if err != nil {
+			return err
+		}
+		return run(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
+			return result{}, export(c, cmd, from)
+		}, false)(cmd, nil)
+	}
+	return cmd
+}
+
+// parseSince reads a date (UTC, its first moment) or a time; empty is the beginning.
+func parseSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		at, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		return at, fmt.Errorf("--since is %q, want such as 2026-01-31 or 2026-01-31T12:00:00Z", text)
+	}
+	return at, nil
+}
+
+// export prints page after page.
+func export(c *admin.Client, cmd *cobra.Command, since time.Time) error {
+	asJSON, err := cmd.Flags().GetBool("json")
+	if err != nil {
+		return err
+	}
+	write := rowsAsCSV(cmd.OutOrStdout())
+	if asJSON {
+		write = rowsAsJSON(cmd.OutOrStdout())
+	}
+	for after := int64(0); ; {
+		page, err := c.WholeLedger(since, after)
+		if err == nil {
+			err = write(page)
+		}
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+var csvHeader = []string{"id", "kind", "time", "account_id", "request_id", "key_id", "model", "amount_nano_usd", "held_nano_usd",
+	"input_uncached", "cache_read", "cache_write", "output", "reasoning", "tier", "reason", "module_digest", "input_hash",
+	"provisional", "settles", "note"}
+
+func rowsAsCSV(to io.Writer) func([]admin.Entry) error {
+	w := csv.NewWriter(to)
+	begun := false
+	return func(page []admin.Entry) error {
+		if !begun {
+			begun = true
+			if err := w.Write(csvHeader); err != nil {
+				return err
+			}
+		}
+		for _, e := range page {
+			if err := w.Write(csvRow(e)); err != nil {
+				return err
+			}
+		}
+		w.Flush()
+		return w.Error()
+	}
+}
+
+func rowsAsJSON(to io.Writer) func([]admin.Entry) error {
+	encoder := json.NewEncoder(to)
+	return func(page []admin.Entry) error {
+		for _, e := range page {
+			if err := encoder.Encode(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func csvRow(e admin.Entry) []string {
+	var u admin.Usage
+	if e.Usage != nil {
+		u = *e.Usage
+	}
+	n := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []string{n(e.ID), string(e.Kind), e.Time.UTC().Format(time.RFC3339Nano), e.AccountID, e.RequestID, e.KeyID, e.Model,
+		n(int64(e.AmountNanoUSD)), n(int64(e.HeldNanoUSD)), n(u.InputUncached), n(u.CacheRead), n(u.CacheWrite), n(u.Output),
+		n(u.Reasoning), n(int64(e.Tier)), string(e.Reason), e.ModuleDigest, e.InputHash, strconv.FormatBool(e.Provisional), n(e.Settles), e.Note}
+}
+
+func backupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "backup FILE", Short: "Copy the database while the node runs", Args: cobra.ExactArgs(1),
+		Long: `Write a consistent copy of the database to a new file: accounts, hashed keys, the
+ledger and the node's secrets. Wasm modules are files in the folder modules
+beside it; copy that folder too.`,
+		Example: `  corenode backup /backups/corenode-2026-01-31.db`,
+	}
+	DataDirFlag(cmd)
+	cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		path, err := filepath.Abs(args[0])
+		if err == nil {
+			err = c.Backup(path)
+		}
+		return result{admin.Backup{Path: path}, func(w io.Writer) { fmt.Fprintf(w, "The database is in %s.\n", path) }}, err
+	})
+	return cmd
+}
+
+func restoreCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Make a data folder of a backup", Args: cobra.ExactArgs(1),
+		Long: `Put the database of a backup into a data folder that has none, and prove it. What
+requests that ran at the time of the backup held is settled at the node's start.`,
+		Example: `  corenode restore /backups/corenode-2026-01-31.db --data-dir ./restored`,
+	}
+	DataDirFlag(cmd)
+	cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cmd.SilenceUsage = true
+		dir, err := cmd.Flags().GetString("data-dir")
+		if err != nil {
+			return err
+		}
+		v, err := store.Restore(args[0], dir)
+		if err != nil {
+			return err
+		}
+		return show(cmd, result{v, func(w io.Writer) { printVerification(w, v) }})
+	}
+	return cmd
+}

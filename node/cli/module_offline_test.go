@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/extensions/check"
+	w "corenode/extensions/meter/wasmtest"
+)
+
+// rawModule is an admission module that declines, without custom sections.
+func rawModule() []byte {
+	var m w.Module
+	m.Memory(64, 64)
+	frame := func(at int64) *w.Code { return w.Asm().I64(at<<32 | 8) }
+	m.Func("abi", nil, w.Types(w.I32), nil, w.I32Const(1<<16))
+	m.Func("buf", w.Types(w.I32), w.Types(w.I32), nil, w.I32Const(4096))
+	m.Func("init", w.Types(w.I32), w.Types(w.I64), nil, frame(16))
+	m.Func("call", w.Types(w.I32, w.I32), w.Types(w.I64), nil, frame(32))
+	m.Data(32, []byte{2})
+	return m.Bytes()
+}
+
+// TestModuleFromFileToSignature walks an author's way: pack, check, update,
+// bench, keygen, sign.
+func TestModuleFromFileToSignature(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	put := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do := func(line ...string) string {
+		t.Helper()
+		out, err := typed(append([]string{"module"}, line...)...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", line, err, out)
+		}
+		return out
+	}
+	put("raw.wasm", string(rawModule()))
+	put("manifest.json", `{"name": "gate", "kind": "admission", "version": "1.2.0", "abi": "1.0"}`)
+	if err := os.Mkdir(in("vectors"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put("vectors/a.json", `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny"}}}]`)
+
+	out, err := typed("module", "check", in("raw.wasm"))
+	if err == nil || !strings.Contains(out, "corenode module pack") || !strings.Contains(out, "FIX") {
+		t.Errorf("without a manifest: %v\n%s", err, out)
+	}
+	do("pack", in("raw.wasm"), "--manifest", in("manifest.json"), "--vectors", in("vectors"), "--output", in("gate.wasm"))
+	out, err = typed("module", "check", in("gate.wasm"), "--calls", "100")
+	if err == nil || !strings.Contains(out, "got decline") || !strings.Contains(out, "gate@1.2.0") {
+		t.Errorf("a wrong vector: %v\n%s", err, out)
+	}
+	out, err = typed("module", "check", in("gate.wasm"), "--calls", "100", "--vectors", in("vectors"), "--update")
+	if err == nil || !strings.Contains(out, "its want was written") {
+		t.Errorf("the module still has the wrong vector: %v\n%s", err, out)
+	}
+	do("pack", in("gate.wasm"), "--manifest", in("manifest.json"), "--vectors", in("vectors"))
+	report := fromJSON[check.Report](t, do("check", in("gate.wasm"), "--calls", "100", "--json"))
+	if !report.Passed || report.Module != "gate@1.2.0" || len(report.Ticks) == 0 || report.Memory.Calls != 100 {
+		t.Errorf("report %+v", report)
+	}
+	if out := do("bench", in("gate.wasm"), "--time", "5ms"); !strings.Contains(out, "an empty call") || !strings.Contains(out, "decide") {
+		t.Errorf("bench printed\n%s", out)
+	}
+	out = do("keygen", in("signing.pem"))
+	info, err := os.Stat(in("signing.pem"))
+	if err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(out, "trusted_keys: [\"") {
+		t.Errorf("keygen: %v, %v\n%s", info, err, out)
+	}
+	if out, err := typed("module", "keygen", in("signing.pem")); err == nil {
+		t.Errorf("a key was overwritten: %s", out)
+	}
+	do("sign", "--key", in("signing.pem"), in("gate.wasm"))
+	text, err := os.ReadFile(in("gate.wasm.sig"))
+	if raw, bad := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err != nil || bad != nil || len(raw) != 64 {
+		t.Errorf("signature %q, %v, %v", text, err, bad)
+	}
+}
+
+func TestModuleMistakes(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "x.wasm")
+	if err := os.WriteFile(script, []byte("#!/bin/sh"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("module", "keygen", filepath.Join(dir, "key")); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		line []string
+		says string
+	}{
+		{[]string{"check"}, "accepts 1 arg"},
+		{[]string{"check", filepath.Join(dir, "none.wasm")}, "no such file"},
+		{[]string{"check", script}, "must be fixed"},
+		{[]string{"check", script, "--update"}, "needs --vectors"},
+		{[]string{"check", script, "--vectors", dir}, "no .json files"},
+		{[]string{"bench", script}, "not a WebAssembly module"},
+		{[]string{"pack", script, "--manifest", script}, "manifest"},
+		{[]string{"sign", script}, `"key" not set`},
+		{[]string{"sign", script, "--key", script}, "no private key"},
+		{[]string{"sign", script, "--key", filepath.Join(dir, "key")}, "no module"},
+		{[]string{"new", filepath.Join(dir, "a")}, `"kind" not set`},
+		{[]string{"new", filepath.Join(dir, "a"), "--kind", "magic"}, ""},
+		{[]string{"new", dir, "--kind", "billing"}, ""},
+	}
+	for _, c := range cases {
+		if out, err := typed(append([]string{"module"}, c.line...)...); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want %q\n%s", c.line, err, c.says, out)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/extensions"
+	"corenode/node/admin"
+)
+
+// onlineVerbs are the commands that act on the modules of a running node.
+func onlineVerbs() []*cobra.Command {
+	return []*cobra.Command{moduleList(), moduleLoad(), moduleActivate(), moduleCanary(), moduleShadow(),
+		moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
+}
+
+func moduleList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the loaded modules with their state and counters", Args: cobra.NoArgs,
+		Example: `  corenode module list
+  corenode module list --json`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+			all, err := c.Modules()
+			return result{all, func(w io.Writer) { printModules(w, all) }}, err
+		}),
+	}
+}
+
+func printModules(w io.Writer, all []extensions.Info) {
+	fmt.Fprintln(w, "SLOT\tMODULE\tDIGEST\tSTATE\tCALLS\tFAULTS\tTICKS\tCPU\tPOOL\tMEMORY")
+	for _, m := range all {
+		state := m.State
+		if m.Percent > 0 && m.Percent < 100 {
+			state += fmt.Sprintf(" %d%%", m.Percent)
+		}
+		fmt.Fprintf(w, "%s\t%s@%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, m.Name, m.Version, shortDigest(m.Digest),
+			state, m.Calls, faultsOf(m), m.Ticks, m.CPU.Round(time.Microsecond), m.InstancesBusy, m.Instances, float64(m.MemoryBytes)/1e6)
+	}
+	for _, m := range all {
+		if m.Error != "" {
+			fmt.Fprintf(w, "%s %s: %s\n", shortDigest(m.Digest), m.State, m.Error)
+		}
+	}
+}
+
+// shortDigest is as much of a digest as a person needs; every verb takes it.
+func shortDigest(digest string) string {
+	if hex, ok := strings.CutPrefix(digest, "sha256:"); ok && len(hex) > 12 {
+		return hex[:12]
+	}
+	return digest
+}
+
+func faultsOf(m extensions.Info) string {
+	var parts []string
+	for _, cause := range slices.Sorted(maps.Keys(m.Faults)) {
+		if n := m.Faults[cause]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", cause, n))
+		}
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func moduleLoad() *cobra.Command {
+	var signature, config string
+	var activate bool
+	cmd := &cobra.Command{
+		Use: "load FILE", Short: "Check and compile a module; it serves nothing yet", Args: cobra.ExactArgs(1),
+		Long: `Send a module to the running node, which checks its signature, meters and compiles
+it and runs its golden vectors. It serves nothing until it is activated, made a
+canary or a shadow. The signature is read from FILE.sig when that exists.`,
+		Example: `  corenode module load discount.wasm
+  corenode module load discount.wasm --config discount.json --activate`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&signature, "signature", "", "signature `file` (default FILE.sig if there is one)")
+	f.StringVar(&config, "config", "", "JSON `file` for the module's own configuration")
+	f.BoolVar(&activate, "activate", false, "make it serve its slot at once")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		in, err := newModule(args[0], signature, config)
+		if err != nil {
+			return result{}, err
+		}
+		m, err := c.LoadModule(in)
+		if err == nil && activate {
+			m, err = c.ActivateModule(m.Digest)
+		}
+		return moduleResult(m), err
+	})
+	return cmd
+}
+
+// newModule reads what load sends.
+func newModule(file, signature, config string) (in admin.NewModule, err error) {
+	if in.Wasm, err = os.ReadFile(file); err != nil {
+		return in, err
+	}
+	named := signature != ""
+	if !named {
+		signature = file + ".sig"
+	}
+	text, err := os.ReadFile(signature)
+	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
+		return in, err
+	}
+	if err == nil {
+		if in.Signature, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err != nil {
+			return in, fmt.Errorf("%s is not a signature in base64: %w", signature, err)
+		}
+	}
+	if config != "" {
+		if in.Config, err = os.ReadFile(config); err != nil {
+			return in, err
+		}
+		if !json.Valid(in.Config) {
+			return in, fmt.Errorf("%s is not JSON", config)
+		}
+	}
+	return in, nil
+}
+
+// moduleResult prints one module.
+func moduleResult(m extensions.Info) result {
+	return result{m, func(w io.Writer) { printModules(w, []extensions.Info{m}) }}
+}
+
+func moduleActivate() *cobra.Command {
+	return &cobra.Command{
+		Use: "activate MODULE", Short: "Let a loaded module serve its slot", Args: cobra.ExactArgs(1),
+		Long: `New requests go to the module at once; streams that run finish on the one they
+began with. MODULE is a digest, its first characters, or name@version.`,
+		Example: `  corenode module activate discount@1.2.0`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			m, err := c.ActivateModule(args[0])
+			return moduleResult(m), err
+		}),
+	}
+}
+
+func moduleCanary() *cobra.Command {
+	return percentCommand("canary", "Let a module serve a percentage of the accounts",
+		"Which accounts those are follows from their ids: an account stays on one side.", (*admin.Client).CanaryModule)
+}
+
+func moduleShadow() *cobra.Command {
+	return percentCommand("shadow", "Run a module beside the active one and compare",
+		"Its results are compared and thrown away; list shows how many differed.", (*admin.Client).ShadowModule)
+}
+
+func percentCommand(verb, short, long string, set func(*admin.Client, string, int) (extensions.Info, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " MODULE PERCENT", Short: short, Args: cobra.ExactArgs(2),
+		Long:    long + "\n0 ends it.",
+		Example: fmt.Sprintf("  corenode module %s discount@1.2.0 10%%", verb),
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			percent, err := strconv.Atoi(strings.TrimSuffix(args[1], "%"))
+			if err != nil || percent < 0 || percent > 100 {
+				return result{}, fmt.Errorf("PERCENT is %q, want 0 to 100", args[1])
+			}
+			m, err := set(c, args[0], percent)
+			return moduleResult(m), err
+		}),
+	}
+}
+
+func moduleRollback() *cobra.Command {
+	return &cobra.Command{
+		Use: "rollback SLOT", Short: "Let the module that served a slot before serve it again", Args: cobra.ExactArgs(1),
+		Long: "It was kept compiled, so this is immediate. SLOT is chat, responses, billing or admission.", Example: `  corenode module rollback billing`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			m, err := c.Rollback(args[0])
+			return moduleResult(m), err
+		}),
+	}
+}
+
+func moduleRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove MODULE", Short: "Forget a module that serves nothing", Args: cobra.ExactArgs(1),
+		Long: "A billing module that may have made charges stays on disk, so that they can be replayed.", Example: `  corenode module remove 3f2a91c04b1e`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			return result{struct{}{}, func(w io.Writer) { fmt.Fprintf(w, "Module %s is removed.\n", args[0]) }}, c.RemoveModule(args[0])
+		}),
+	}
+}
+
+func moduleReplay() *cobra.Command {
+	return &cobra.Command{
+		Use: "replay CHARGE", Short: "Compute a charge again with the module and the input it had", Args: cobra.ExactArgs(1),
+		Long: "CHARGE is the id of a ledger row or of a request (X-Llm-Request-Id). The status is 1 when the result differs.", Example: `  corenode module replay req_01j9x2v7k3m8`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			r, err := c.Replay(args[0])
+			if err == nil && !r.Same {
+				err = fmt.Errorf("the replay gives %d nano-dollars in tier %d, the ledger says %d in tier %d",
+					r.AmountNanoUSD, r.Tier, r.Entry.AmountNanoUSD, r.Entry.Tier)
+			}
+			return result{r, func(w io.Writer) { printReplay(w, r) }}, err
+		}),
+	}
+}
+
+func printReplay(w io.Writer, r admin.Replayed) {
+	fmt.Fprintf(w, "module\t%s\ninput\tsha256 %s\n", r.Entry.ModuleDigest, r.InputHash)
+	for _, l := range r.Lines {
+		fmt.Fprintf(w, "%s\t%d tokens at %d = %d nano-dollars\n", l.Unit, l.Tokens, l.PriceNanoUSD, l.AmountNanoUSD)
+	}
+	fmt.Fprintf(w, "tier\t%d\namount\t%d nano-dollars, as in the ledger\n", r.Tier, r.AmountNanoUSD)
+}
+
+func moduleRerate() *cobra.Command {
+	return &cobra.Command{
+		Use: "re-rate", Short: "Rate charges again that a failing module left provisional", Args: cobra.NoArgs,
+		Long:    "Each provisional charge gets one adjustment row, by the module that is active now.",
+		Example: `  corenode module re-rate`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+			r, err := c.Rerate()
+			return result{r, func(w io.Writer) {
+				fmt.Fprintf(w, "%d charges were rated again, %s dollars in all.\n", r.Rated, r.AmountUSD)
+				for _, id := range r.Failed {
+					fmt.Fprintf(w, "%s could not be rated and stays provisional.\n", id)
+				}
+			}}, err
+		}),
+	}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// moduleCache is where the nodes of all tests keep compiled modules: compiling
+// them takes seconds, reading them back a fraction of one.
+var moduleCache string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "corenode-modules-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	moduleCache = dir
+	status := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(status)
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"corenode/actors/account"
+	"corenode/actors/tree"
+	"corenode/extensions"
+	"corenode/node/config"
+	"corenode/node/server"
+	"corenode/wasm/abi"
+)
+
+// openModules starts the extension host. The built-in translators and tariff
+// serve at once; the shipped modules and the operator's take over as they are ready.
+func (n *node) openModules() (*extensions.Host, error) {
+	c := n.cfg.Modules
+	return extensions.Open(extensions.Options{
+		Dir: filepath.Join(n.cfg.DataDir, "modules"), CacheDir: c.CacheDir,
+		TrustedKeys: c.Keys(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
+		PoolMax: c.InstancesMax, Prices: prices(n.cfg), Log: n.log,
+	})
+}
+
+// prices are the rates of every served model.
+func prices(cfg *config.Config) map[string]abi.Prices {
+	all := map[string]abi.Prices{}
+	for id, m := range cfg.Models {
+		all[id] = m.Prices.Rates()
+	}
+	return all
+}
+
+// billing shows the billing module to the actor tree.
+type billing struct{ *extensions.Host }
+
+func (b billing) Quote(a tree.Ask) (tree.Quote, error) {
+	q, err := b.Host.Quote(abi.QuoteInput{Input: a.Input, OutputMax: a.OutputMax, At: a.At.Unix(), Model: a.Model, Account: a.Account})
+	if err != nil {
+		return nil, err
+	}
+	return quote{q}, nil
+}
+
+type quote struct{ *extensions.Quote }
+
+func (q quote) Bounds() (upper, minimum abi.Nano) { return q.Upper, q.Minimum }
+
+func (q quote) Charge(u abi.Usage) (tree.Charge, error) {
+	c, err := q.Quote.Charge(u)
+	return tree.Charge{Total: c.Amount, Tier: c.Tier, ModuleDigest: c.ModuleDigest, InputHash: c.InputHash, Input: c.Input,
+		Provisional: c.Provisional}, err
+}
+
+// rateCrashed charges what a killed process left open, by the module that
+// quoted it; the hold's time is the quote's.
+func rateCrashed(h *extensions.Host, e *account.Entry) error {
+	c, err := h.Rate(e.ModuleDigest, abi.ChargeInput{Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}, -1)
+	if errors.Is(err, extensions.ErrNoPrice) { // a model that is not served any more
+		e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
+		return nil
+	}
+	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, c.Provisional
+	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
+	return err
+}
+
+// translators shows the translator modules to the front end.
+type translators struct{ *extensions.Host }
+
+func (t translators) Translate(protocol, account string, facts abi.Facts) server.Translation {
+	return t.Host.Translate(extensions.Slot(protocol), account, facts)
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"strings"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// requestIDPrefix stands before a request's own part of its id.
+const requestIDPrefix = "req_"
+
+// facts are what a translator may show of the request before it is admitted.
+func (x *exchange) facts() abi.Facts {
+	return abi.Facts{ID: strings.TrimPrefix(x.id, requestIDPrefix), Created: x.begun.Unix()}
+}
+
+// translate reads a body of another protocol. The native body counts against
+// the node's budget while it is parsed, like the one it was made from.
+func (x *exchange) translate(body []byte) (*messages.Request, error) {
+	native, err := x.translation.Request(body)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(native))
+	if !x.s.bodies.take(size) {
+		return nil, errBodies()
+	}
+	defer x.s.bodies.give(size)
+	return messages.ParseTranslated(native)
+}
+
+// errorBody is the body of an error response: the translator's as soon as there
+// is one.
+func (x *exchange) errorBody(e *abi.Error, status int) []byte {
+	if x.translation != nil && !x.suspect {
+		if b := x.translation.Error(nil, e, status); len(b) > 0 {
+			return b
+		}
+	}
+	return x.family.appendError(nil, e)
+}
+
+// dialect writes one admitted answer in the words of its protocol.
+type dialect interface {
+	// events appends the frames of an event group, which holds no EventError.
+	events(dst []byte, group []abi.Event) ([]byte, error)
+	// whole appends the body of an answer that is not a stream.
+	whole(dst []byte, events []abi.Event) ([]byte, error)
+	// broken appends the frames that end a stream that failed.
+	broken(dst []byte, e *abi.Error) []byte
+	// silence appends a keep-alive; started says whether the first event has left.
+	silence(dst []byte, started bool) []byte
+}
+
+// dialect is how the answer to an admitted request is written. The translation
+// learns here, and not before, that the answer is a stream: until then its
+// errors are bodies.
+func (x *exchange) dialect(model string) dialect {
+	if x.translation == nil {
+		sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.who.Account.ID, Model: model}
+		return native{messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)}
+	}
+	facts := x.facts()
+	facts.Model, facts.Stream = model, x.stream
+	x.translation.SetFacts(facts)
+	return translated{x}
+}
+
+// native is the messages protocol.
+type native struct{ encoder *messages.Encoder }
+
+func (n native) events(dst []byte, group []abi.Event) ([]byte, error) {
+	return n.encoder.AppendEvents(dst, group), nil
+}
+
+func (n native) whole(dst []byte, events []abi.Event) ([]byte, error) {
+	return n.encoder.AppendMessage(dst, events), nil
+}
+
+func (n native) broken(dst []byte, e *abi.Error) []byte { return familyMessages.appendBroken(dst, e) }
+
+// silence is a comment before message_start, which must be the first event.
+func (n native) silence(dst []byte, started bool) []byte {
+	if !started {
+		return append(dst, ": waiting\n\n"...)
+	}
+	return messages.AppendPing(dst)
+}
+
+// translated is a protocol that the exchange's translation knows.
+type translated struct{ x *exchange }
+
+func (t translated) events(dst []byte, group []abi.Event) ([]byte, error) {
+	return t.x.translation.Events(dst, group)
+}
+
+func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {
+	return t.x.translation.Response(dst, events)
+}
+
+// broken falls back to a frame that clients of both protocols take for an error.
+func (t translated) broken(dst []byte, e *abi.Error) []byte {
+	if !t.x.suspect {
+		start := len(dst)
+		if dst = t.x.translation.Error(dst, e, t.x.family.statusOf(e.Kind)); len(dst) > start {
+			return dst
+		}
+	}
+	return t.x.family.appendBroken(dst, e)
+}
+
+func (t translated) silence(dst []byte, _ bool) []byte { return append(dst, ": ping\n\n"...) }

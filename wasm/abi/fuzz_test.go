@@ -1,0 +1,107 @@
+package abi
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+// fuzzRecord checks a decoder on any bytes: it must not panic, and what it
+// accepts must be encoded again to the same bytes. Where more than one
+// encoding is read (a flag that is neither 0 nor 1, what stands behind a
+// unit's zero byte) canonical is false, and the second encoding must stand.
+func fuzzRecord[T any](f *testing.F, canonical bool, encode func(T, []byte) []byte, decode func([]byte) (T, error)) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 8 {
+		var seed T
+		fill(r, reflect.ValueOf(&seed).Elem())
+		f.Add(encode(seed, nil))
+	}
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		record, err := decode(b)
+		if err != nil {
+			return
+		}
+		again := encode(record, nil)
+		if canonical && !bytes.Equal(again, b) {
+			t.Fatalf("%q is read as %+v and written %q", b, record, again)
+		}
+		second, err := decode(again)
+		if err != nil || len(again) != len(b) || !reflect.DeepEqual(second, record) {
+			t.Fatalf("%q is read as %+v, written %q and read as %+v, %v", b, record, again, second, err)
+		}
+	})
+}
+
+func FuzzParseRefusal(f *testing.F) { fuzzRecord(f, true, Refusal.Append, ParseRefusal) }
+func FuzzParseRequestInput(f *testing.F) {
+	fuzzRecord(f, false, RequestInput.Append, ParseRequestInput)
+}
+func FuzzParseTranslated(f *testing.F)  { fuzzRecord(f, true, Translated.Append, ParseTranslated) }
+func FuzzParseEventsInput(f *testing.F) { fuzzRecord(f, false, EventsInput.Append, ParseEventsInput) }
+func FuzzParseWritten(f *testing.F)     { fuzzRecord(f, true, Written.Append, ParseWritten) }
+func FuzzParseResponseInput(f *testing.F) {
+	fuzzRecord(f, false, ResponseInput.Append, ParseResponseInput)
+}
+func FuzzParseErrorInput(f *testing.F)  { fuzzRecord(f, false, ErrorInput.Append, ParseErrorInput) }
+func FuzzParseQuoteInput(f *testing.F)  { fuzzRecord(f, true, QuoteInput.Append, ParseQuoteInput) }
+func FuzzParseQuote(f *testing.F)       { fuzzRecord(f, true, Quote.Append, ParseQuote) }
+func FuzzParseChargeInput(f *testing.F) { fuzzRecord(f, true, ChargeInput.Append, ParseChargeInput) }
+func FuzzParseCharge(f *testing.F)      { fuzzRecord(f, false, Charge.Append, ParseCharge) }
+func FuzzParseAdmissionInput(f *testing.F) {
+	fuzzRecord(f, false, AdmissionInput.Append, ParseAdmissionInput)
+}
+func FuzzParseDecision(f *testing.F) { fuzzRecord(f, true, Decision.Append, ParseDecision) }
+
+func FuzzParseOutput(f *testing.F) {
+	f.Add(BeginOutput(nil, StatusDecline, 0))
+	f.Add([]byte("\x01\x00\x01\x00\x03\x00\x00\x00abc"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		out, err := ParseOutput(b)
+		if err != nil {
+			return
+		}
+		again := append(BeginOutput(nil, out.Status, out.Kind), out.Payload...)
+		EndOutput(again, 0)
+		if !bytes.Equal(again, b) {
+			t.Fatalf("%q is read as %+v and written %q", b, out, again)
+		}
+	})
+}
+
+// FuzzFrames reads frames off any bytes: together with the rest they are the
+// bytes again, and no accessor reads beyond its payload.
+func FuzzFrames(f *testing.F) {
+	var all []byte
+	for i := range every {
+		all = AppendFrame(all, &every[i])
+		f.Add(bytes.Clone(all))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rest := Frames(b)
+		var again []byte
+		for frame, ok := rest.Next(); ok; frame, ok = rest.Next() {
+			id, name := frame.Tool()
+			if len(id)+len(name) > len(frame.Payload) || len(frame.StopSequence()) > len(frame.Payload) {
+				t.Fatalf("an accessor reads beyond %q", frame.Payload)
+			}
+			frame.Usage()
+			n := len(frame.Payload)
+			again = append(again, byte(frame.Kind), byte(frame.Block), byte(frame.Index), byte(frame.Index>>8),
+				byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+			again = append(again, frame.Payload...)
+		}
+		if again = append(again, rest...); !bytes.Equal(again, b) {
+			t.Fatalf("%q was read as %q", b, again)
+		}
+	})
+}
+
+func FuzzAppendEscaped(f *testing.F) {
+	for _, s := range []string{"", "plain", "\"\\\n\x00", "\xff\xf0\x9f", "😀\u2028"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkEscaped(t, s) })
+}

@@ -1,0 +1,249 @@
+package abi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// fill gives every field of a record a value that is not zero, so that a field
+// that an encoder or decoder forgets shows as a difference.
+func fill(r *rand.Rand, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(r, v.Field(i))
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString(text(r))
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(text(r)))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1+r.IntN(LinesMax), LinesMax))
+		for i := range v.Len() {
+			fill(r, v.Index(i))
+		}
+	case reflect.Int: // only Status and Tier have this type; both travel smaller
+		v.SetInt(int64(1 + r.IntN(1<<16-1)))
+	case reflect.Int8, reflect.Int64:
+		for v.IsZero() {
+			v.SetInt(int64(r.Uint64()) >> (64 - v.Type().Bits()))
+		}
+	case reflect.Uint8: // the only one is Verdict
+		v.SetUint(uint64(1 + r.IntN(int(Queue))))
+	case reflect.Uint16, reflect.Uint32:
+		v.SetUint(1 + uint64(r.Uint32())>>(33-v.Type().Bits()))
+	default:
+		panic("no rule for a field of type " + v.Type().String())
+	}
+}
+
+// text is one to UnitBytes bytes without zeros, so that it fits a line's unit.
+func text(r *rand.Rand) string {
+	b := make([]byte, 1+r.IntN(UnitBytes))
+	for i := range b {
+		b[i] = byte(1 + r.IntN(255))
+	}
+	return string(b)
+}
+
+// roundTrip draws records and looks at what comes back, and at every way to
+// cut their bytes short.
+func roundTrip[T any](t *testing.T, encode func(T, []byte) []byte, decode func([]byte) (T, error)) {
+	t.Run(reflect.TypeFor[T]().Name(), func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 200 {
+			var want T
+			fill(r, reflect.ValueOf(&want).Elem())
+			b := encode(want, []byte("before"))
+			if !bytes.HasPrefix(b, []byte("before")) {
+				t.Fatal("the encoder wrote over what stood before")
+			}
+			b = b[len("before"):]
+			got, err := decode(b)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("%+v came back as %+v, %v", want, got, err)
+			}
+			refused := 0
+			for n := range b {
+				short, err := decode(b[:n:n])
+				if err == nil && !bytes.Equal(encode(short, nil), b[:n]) {
+					t.Fatalf("%d of %d bytes were read as %+v", n, len(b), short)
+				}
+				if errors.Is(err, ErrMalformed) {
+					refused++
+				}
+			}
+			if refused == 0 {
+				t.Fatalf("no beginning of %d bytes was refused", len(b))
+			}
+		}
+		var zero T
+		b := encode(zero, nil)
+		got, err := decode(b)
+		if err != nil || !bytes.Equal(encode(got, nil), b) {
+			t.Errorf("the zero record came back as %+v, %v", got, err)
+		}
+	})
+}
+
+func TestRecordsRoundTrip(t *testing.T) {
+	roundTrip(t, Refusal.Append, ParseRefusal)
+	roundTrip(t, RequestInput.Append, ParseRequestInput)
+	roundTrip(t, Translated.Append, ParseTranslated)
+	roundTrip(t, EventsInput.Append, ParseEventsInput)
+	roundTrip(t, Written.Append, ParseWritten)
+	roundTrip(t, ResponseInput.Append, ParseResponseInput)
+	roundTrip(t, ErrorInput.Append, ParseErrorInput)
+	roundTrip(t, QuoteInput.Append, ParseQuoteInput)
+	roundTrip(t, Quote.Append, ParseQuote)
+	roundTrip(t, ChargeInput.Append, ParseChargeInput)
+	roundTrip(t, Charge.Append, ParseCharge)
+	roundTrip(t, AdmissionInput.Append, ParseAdmissionInput)
+	roundTrip(t, Decision.Append, ParseDecision)
+}
+
+// TestBytesOfTheBoundary pins each layout: the bytes are written out by hand,
+// as a guest in another language reads and writes them.
+func TestBytesOfTheBoundary(t *testing.T) {
+	i64 := func(all ...int64) string { return string(appendInts(nil, all...)) }
+	facts := Facts{ID: "r1", Created: 7, Model: "m", Stream: true}
+	factsBytes := i64(7) + "\x01" + "\x02\x00\x00\x00r1" + "\x01\x00\x00\x00m"
+	prices := Prices{Input: 3, Cached: 2, Output: 5}
+	used := Usage{InputUncached: 11, CacheRead: 12, CacheWrite: 13, Output: 14, Reasoning: 6}
+	cases := []struct {
+		name string
+		got  []byte
+		want string
+	}{
+		{"request input", RequestInput{Facts: facts, Body: []byte("{}")}.Append(nil), factsBytes + "{}"},
+		{"translated", Translated{Body: []byte("{}"), Kept: []byte("k")}.Append(nil), "\x01\x00\x00\x00k{}"},
+		{"events input", EventsInput{Facts: facts, State: []byte("s"), Kept: []byte("kk"), History: Frames("h"), Events: Frames("e")}.Append(nil),
+			factsBytes + "\x01\x00\x00\x00s" + "\x02\x00\x00\x00kk" + "\x01\x00\x00\x00h" + "e"},
+		{"written", Written{State: []byte("s"), Bytes: []byte("b")}.Append(nil), "\x01\x00\x00\x00sb"},
+		{"response input", ResponseInput{Facts: facts, Kept: []byte("k"), Events: Frames("e")}.Append(nil), factsBytes + "\x01\x00\x00\x00ke"},
+		{"error input", ErrorInput{Facts: facts, Status: 404, Kind: ModelNotFound, Param: "model", Msg: "no"}.Append(nil),
+			factsBytes + strings.Repeat("\x00", 12) + "\x94\x01" + "\x02\x00" + "\x05\x00\x00\x00modelno"},
+		{"quote input", QuoteInput{Prices: prices, Input: 9, OutputMax: 8, At: 7, Model: "m", Account: "a"}.Append(nil),
+			"quote/1\x00" + i64(3, 2, 5, 9, 8, 7) + "\x01\x00\x00\x00ma"},
+		{"quote", Quote{Upper: 2, Minimum: 1}.Append(nil), i64(2, 1)},
+		{"charge input", ChargeInput{Prices: prices, Usage: used, At: 7, Model: "m", Account: "a"}.Append(nil),
+			"charge/2" + i64(3, 2, 5, 11, 12, 13, 14, 6, 7) + "\x01\x00\x00\x00ma"},
+		{"charge", Charge{Total: 6, Tier: 1, Lines: []Line{{Unit: "input", Tokens: 2, Price: 3, Amount: 6}}}.Append(nil),
+			i64(6) + "\x01\x00\x00\x00\x01\x00\x00\x00" + "input" + strings.Repeat("\x00", 11) + i64(2, 3, 6)},
+		{"decide input", AdmissionInput{At: 1, PromptTokens: 2, OutputMax: 3, Stream: true, Account: "a", Key: "k", Model: "m", Protocol: "chat",
+			Counters: Counters{4, 5, 6, 7, 8, true, 10, 11}}.Append(nil),
+			"decide/1" + i64(1, 2, 3, 1, 4, 5, 6, 7, 8, 1, 10, 11) + "\x01\x00\x00\x00a\x01\x00\x00\x00k\x01\x00\x00\x00mchat"},
+		{"decision", Decision{Verdict: Deny, Priority: -1, Kind: RateLimited, RetryAfterMS: 258, Msg: "no"}.Append(nil),
+			"\x01\xff\x06\x00\x02\x01\x00\x00no"},
+		{"refusal", Refusal{Param: "p", Msg: "no"}.Append(nil), "\x01\x00\x00\x00pno"},
+	}
+	for _, c := range cases {
+		if string(c.got) != c.want {
+			t.Errorf("%s:\n%q, want\n%q", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestMalformedRecords(t *testing.T) {
+	quote := string(QuoteInput{Model: "m", Account: "a"}.Append(nil))
+	charge := string(ChargeInput{Model: "m"}.Append(nil))
+	zeros := func(n int) string { return strings.Repeat("\x00", n) }
+	long := strings.Repeat("x", KeptBytesMax+1)
+	u32 := func(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
+	cases := []struct {
+		name string
+		err  error
+	}{
+		{"no quote input", second(ParseQuoteInput(nil))},
+		{"a charge is no quote", second(ParseQuoteInput([]byte(charge)))},
+		{"a quote is no charge", second(ParseChargeInput([]byte(quote)))},
+		{"another layout", second(ParseChargeInput([]byte("charge/3" + charge[8:])))},
+		{"a quote is no decide", second(ParseAdmissionInput([]byte(quote)))},
+		{"a section longer than the record", second(ParseWritten([]byte("\x05\x00\x00\x00four")))},
+		{"a section of 4 GiB", second(ParseTranslated([]byte("\xff\xff\xff\xff")))},
+		{"too much kept", second(ParseTranslated([]byte(u32(KeptBytesMax+1) + long)))},
+		{"too much state", second(ParseWritten([]byte(u32(StateBytesMax+1) + long)))},
+		{"a quote with a byte too many", second(ParseQuote(make([]byte, 17)))},
+		{"a charge with a byte too many", second(ParseCharge(make([]byte, 17)))},
+		{"a charge with a line missing", second(ParseCharge([]byte(zeros(12) + u32(1))))},
+		{"a charge with too many lines", second(ParseCharge([]byte(zeros(12) + u32(LinesMax+1) + zeros(40*(LinesMax+1)))))},
+		{"a charge with 4 billion lines", second(ParseCharge([]byte(zeros(12) + u32(1<<32-1))))},
+		{"an unknown verdict", second(ParseDecision([]byte("\x03" + zeros(7))))},
+		{"a long denial", second(ParseDecision([]byte(zeros(8) + long[:RefusalBytesMax+1])))},
+		{"an output shorter than its header", second(ParseOutput(make([]byte, 7)))},
+		{"an output that says less", second(ParseOutput([]byte(zeros(8) + "x")))},
+		{"an output that says more", second(ParseOutput([]byte(zeros(4) + u32(2) + "x")))},
+		{"an output with an unknown status", second(ParseOutput([]byte("\x03" + zeros(7))))},
+		{"an output with the zero byte set", second(ParseOutput([]byte("\x00\x01" + zeros(6))))},
+	}
+	for _, c := range cases {
+		if !errors.Is(c.err, ErrMalformed) {
+			t.Errorf("%s: %v", c.name, c.err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestOutput(t *testing.T) {
+	frame := BeginOutput([]byte("before"), StatusError, InvalidRequest)
+	frame = Refusal{Param: "n", Msg: "too many"}.Append(frame)
+	EndOutput(frame, len("before"))
+	out, err := ParseOutput(frame[len("before"):])
+	if err != nil || out.Status != StatusError || out.Kind != InvalidRequest {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if r, err := ParseRefusal(out.Payload); err != nil || r != (Refusal{"n", "too many"}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if out, err := ParseOutput(BeginOutput(nil, StatusDecline, 0)); err != nil || out.Status != StatusDecline || len(out.Payload) != 0 {
+		t.Errorf("decline: %+v, %v", out, err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for op, want := range map[Op]string{OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
+		OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", 0: "unknown", 99: "unknown"} {
+		if op.String() != want {
+			t.Errorf("op %d is %q", op, op)
+		}
+	}
+}
+
+// TestAppendEscaped has encoding/json as its oracle: what stands between
+// quotes must be read as the string it was made of.
+func TestAppendEscaped(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	parts := []string{"plain", "\"", "\\", "\n", "\r", "\t", "\x00", "\x1f", "\x7f", "/", "é", "\u2028", "😀", "\xff", "\xf0\x9f\x98", "\xed\xa0\x80", "\uFFFD"}
+	for range 20_000 {
+		var s string
+		for range r.IntN(6) {
+			s += parts[r.IntN(len(parts))]
+		}
+		checkEscaped(t, s)
+	}
+}
+
+func checkEscaped(t *testing.T, s string) {
+	t.Helper()
+	b := AppendEscaped([]byte(`"`), s)
+	var got string
+	if err := json.Unmarshal(append(b, '"'), &got); err != nil || got != string([]rune(s)) {
+		t.Fatalf("%q is escaped as %s and read as %q, %v", s, b, got, err)
+	}
+	if string(b[1:]) != s && !strings.ContainsAny(s, "\"\\\x00\n\r\t\x1f") && !hasControl(s) && got == s {
+		t.Fatalf("%q needs no change and became %s", s, b[1:])
+	}
+}
+
+func hasControl(s string) bool { return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) }

@@ -1,0 +1,75 @@
+// Package chat is the translator of the chat completions protocol: a request
+// becomes a body of the messages protocol, an answer's events become chunks or
+// one completion object. It is pure: every method is a function of its
+// arguments, safe for concurrent use, and knows neither clock nor network.
+//
+// One chat message becomes one native message, so that a path such as
+// messages.3 means the same on both sides; Error turns what the engine says of
+// the native body back into chat terms. Texts are never decoded: what stands
+// between the quotes of the body stands between quotes in what is made of it,
+// and the payloads of event frames are escaped already.
+//
+// A name that an object has twice counts the last time, as in most readers of
+// JSON; in what is passed on whole (tool schemas, arguments) it is refused.
+package chat
+
+import "corenode/wasm/abi"
+
+// Translator translates between chat completions and messages. It has no state.
+type Translator struct{}
+
+// New returns the translator, an sdk.Translator.
+func New() Translator { return Translator{} }
+
+// kept is what an answer must know of its request: Translated.Kept is one byte
+// of these bits. It is never empty for a request that was translated.
+type kept byte
+
+const (
+	// keptUsage: the client asked for a usage chunk.
+	keptUsage kept = 1 << iota
+	// keptCompletionTokens: the budget came as max_completion_tokens.
+	keptCompletionTokens
+	// keptStopText: stop was a string, no array.
+	keptStopText
+)
+
+func readKept(b []byte) kept {
+	if len(b) == 0 {
+		return 0
+	}
+	return kept(b[0])
+}
+
+// outputMax is the most max_tokens of a request without streaming.
+const outputMax = 32768
+
+// valueBytesMax bounds what an error message repeats of a client's value, and
+// pathBytesMax what it repeats of a path, whose names are the client's.
+const (
+	valueBytesMax = 64
+	pathBytesMax  = 256
+)
+
+// invalid is the error of a field: the message names it and what is wrong.
+func invalid(path, msg string) *abi.Error {
+	path = cut(path, pathBytesMax)
+	if path != "" {
+		msg = path + ": " + msg
+	}
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "chat.Request", Param: path, Msg: msg}
+}
+
+// quoted repeats a client's value in a message.
+func quoted(value []byte) string { return `"` + cut(string(value), valueBytesMax) + `"` }
+
+// cut shortens s to at most n bytes and an ellipsis, at the end of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "..."
+}

@@ -1,0 +1,81 @@
+package chat_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/chat"
+)
+
+// FuzzRequest gives bodies that nobody wrote: no panic, errors of the client's
+// kind only, and what is accepted is a JSON object that names its model.
+func FuzzRequest(f *testing.F) {
+	f.Add(conversation(2 << 10))
+	for _, seed := range []string{
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"stop":["a"],"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required"}`,
+		`{"model":"m","messages":[{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","content":[]}]}`,
+		`{"messages":[{"content":[{"type":"refusal","refusal":"\ud83d\ude00"}],"role":"assistant"}],"model":"m","messages":[]}`,
+		`{"model":"m","max_tokens":1e5,"stream":true,"response_format":{"type":"text"},"n":1,"logit_bias":{}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		before := bytes.Clone(body)
+		out, err := chat.New().Request(abi.RequestInput{Body: body})
+		if !bytes.Equal(body, before) {
+			t.Fatalf("%q was changed to %q", before, body)
+		}
+		if err != nil {
+			if err.Kind != abi.InvalidRequest || err.Msg == "" || len(err.Msg)+len(err.Param) > 2*abi.RefusalBytesMax {
+				t.Fatalf("%q: %+v", body, err)
+			}
+			return
+		}
+		if !json.Valid(body) {
+			t.Fatalf("accepted %q, which is no JSON", body)
+		}
+		var native struct {
+			Model    string
+			Messages []struct{ Role string }
+		}
+		if err := json.Unmarshal(out.Body, &native); err != nil || native.Model == "" || len(native.Messages) == 0 {
+			t.Fatalf("%q became %q: %v", body, out.Body, err)
+		}
+		for _, m := range native.Messages {
+			if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
+				t.Fatalf("%q became %q, with a role %q", body, out.Body, m.Role)
+			}
+		}
+	})
+}
+
+// FuzzInput gives the module any bytes as the input of every op. What the
+// short way for events accepts, the general way answers with the same bytes.
+func FuzzInput(f *testing.F) {
+	f.Add(uint32(abi.OpEvents), deltas(3))
+	f.Add(uint32(abi.OpEvents), deltas(3)[:60])
+	f.Add(uint32(abi.OpEvents), []byte{1})
+	f.Add(uint32(abi.OpResponse), abi.ResponseInput{Facts: benchFacts, Events: abi.AppendFrame(nil, &abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i"})}.Append(nil))
+	f.Add(uint32(abi.OpError), abi.ErrorInput{Kept: []byte{0}, Param: "messages.0.content.1.input.a", Msg: "m"}.Append(nil))
+	f.Add(uint32(abi.OpRequest), abi.RequestInput{Body: conversation(700)}.Append(nil))
+	f.Fuzz(func(t *testing.T, op uint32, in []byte) {
+		out := handler(abi.Op(op), in, nil)
+		if want := general(abi.Op(op), in, nil); !bytes.Equal(out, want) {
+			t.Fatalf("op %d, %q:\n%q\nwant\n%q", op, in, out, want)
+		}
+		frame, err := abi.ParseOutput(out)
+		if err != nil {
+			t.Fatalf("op %d, %q: %v", op, in, err)
+		}
+		if abi.Op(op) != abi.OpEvents || frame.Status != abi.StatusOK {
+			return
+		}
+		w, err := abi.ParseWritten(frame.Payload)
+		if err != nil || len(w.Bytes) > 0 && !strings.HasSuffix(string(w.Bytes), "\n\n") {
+			t.Fatalf("%q: %v, wrote %q", in, err, w.Bytes)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package chat
+
+import (
+	"strconv"
+
+	"corenode/wasm/sdk/scan"
+)
+
+// readCalls reads an assistant message's tool_calls as native blocks.
+func (r *request) readCalls() {
+	m := &r.message
+	m.calls = m.calls[:0]
+	if !r.open(scan.Array) {
+		return
+	}
+	for r.s.Next() {
+		if r.open(scan.Object) {
+			m.calls = r.appendCall(m.calls)
+		}
+	}
+}
+
+// appendCall reads one call, whose object is open, and appends its block.
+func (r *request) appendCall(dst []byte) []byte {
+	var f function
+	var id, kind []byte
+	called := false
+	for r.s.Next() {
+		name := r.s.Key()
+		if r.s.Null() {
+			continue
+		}
+		switch string(name) {
+		case "id":
+			id = r.str()
+		case "type":
+			kind = r.text()
+		case "function":
+			called, f = true, r.readFunction()
+		}
+	}
+	switch {
+	case len(kind) > 0 && string(kind) != "function":
+		r.fail(r.s.Path()+".type", quoted(kind)+" is not supported: calls of functions only")
+	case len(id) == 0:
+		r.fail(r.s.Path()+".id", "field required")
+	case !called:
+		r.fail(r.s.Path()+".function", "field required")
+	}
+	return appendToolUse(dst, id, f)
+}
+
+// function is what a call says: which one, and the text of an object.
+type function struct{ name, arguments []byte }
+
+// readFunction reads the name and the arguments of a call.
+func (r *request) readFunction() (f function) {
+	f.arguments = []byte("{}")
+	if !r.open(scan.Object) {
+		return f
+	}
+	for r.s.Next() {
+		name := r.s.Key()
+		if r.s.Null() {
+			continue
+		}
+		switch string(name) {
+		case "name":
+			f.name = r.str()
+		case "arguments":
+			f.arguments = r.readArguments()
+		}
+	}
+	if len(f.name) == 0 {
+		r.fail(r.s.Path()+".name", "field required")
+	}
+	return f
+}
+
+// readArguments reads the arguments of a call: the text of a JSON object, or
+// nothing for none.
+func (r *request) readArguments() []byte {
+	text := r.text()
+	r.in.Reset(text)
+	kind := r.in.Kind()
+	if e := r.in.Err(); e != nil && e.What == scan.Truncated {
+		return []byte("{}") // empty, or white space only
+	}
+	if kind != scan.Object && kind != scan.Invalid {
+		r.fail(r.s.Path(), "want the text of a JSON object, not of "+kind.String())
+		return nil
+	}
+	if name, twice := r.in.Duplicate(); twice {
+		r.fail(r.s.Path(), "the member "+quoted([]byte(name))+" is there twice")
+	} else if !r.in.End() {
+		r.fail(r.s.Path(), "want the text of a JSON object: "+r.in.Err().Error())
+	}
+	return text
+}
+
+func appendToolUse(dst, id []byte, f function) []byte {
+	dst = append(dst, `,{"type":"tool_use","id":"`...)
+	dst = append(append(dst, id...), `","name":"`...)
+	dst = append(append(dst, f.name...), `","input":`...)
+	return append(append(dst, f.arguments...), '}')
+}
+
+// readLegacyCall reads function_call, what tool_calls was before calls had an
+// id: it is given one, which the message of role function behind it answers.
+func (r *request) readLegacyCall() {
+	m := &r.message
+	r.legacyID = strconv.AppendInt([]byte("call_function_"), int64(r.count), 10)
+	m.legacy = appendToolUse(m.legacy[:0], r.legacyID, r.readFunction())
+}
+
+// readTools reads the tools as native ones.
+func (r *request) readTools() {
+	r.tools = r.tools[:0]
+	if !r.open(scan.Array) {
+		return
+	}
+	for r.s.Next() {
+		if r.open(scan.Object) {
+			r.readTool()
+		}
+	}
+}
+
+// readTool reads one tool, whose object is open.
+func (r *request) readTool() {
+	var kind []byte
+	offered := false
+	from := len(r.tools)
+	for r.s.Next() {
+		name := r.s.Key()
+		if r.s.Null() {
+			continue
+		}
+		switch string(name) {
+		case "type":
+			kind = r.text()
+		case "function":
+			offered = true
+			r.tools = r.tools[:from]
+			r.readDefinition()
+		}
+	}
+	switch {
+	case len(kind) > 0 && string(kind) != "function":
+		r.fail(r.s.Path()+".type", quoted(kind)+" is not supported: tools of type function only")
+	case !offered:
+		r.fail(r.s.Path()+".function", "field required")
+	}
+}
+
+// noParameters is the schema of a function that takes nothing.
+const noParameters = `{"type":"object","properties":{}}`
+
+// readDefinition reads the function of a tool. What strict asks for, arguments
+// that fit the schema, is what every call is held to as far as it can be.
+func (r *request) readDefinition() {
+	if !r.open(scan.Object) {
+		return
+	}
+	var called, description []byte
+	schema := []byte(noParameters)
+	for r.s.Next() {
+		name := r.s.Key()
+		if r.s.Null() {
+			continue
+		}
+		switch string(name) {
+		case "name":
+			called = r.str()
+		case "description":
+			description = r.str()
+		case "parameters":
+			if r.s.Kind() != scan.Object {
+				r.want("an object schema")
+			}
+			schema = r.s.Raw()
+		}
+	}
+	if len(called) == 0 {
+		r.fail(r.s.Path()+".name", "field required")
+	}
+	r.tools = append(append(r.tools, `,{"name":"`...), called...)
+	if description != nil {
+		r.tools = append(append(r.tools, `","description":"`...), description...)
+	}
+	r.tools = append(append(r.tools, `","input_schema":`...), schema...)
+	r.tools = append(r.tools, '}')
+}
+
+// choice is how the model may use tools.
+type choice uint8
+
+const (
+	choiceAuto choice = iota
+	choiceNone
+	choiceAny
+	choiceTool // the one named
+)
+
+// readChoice reads tool_choice: a word, or an object that names a function.
+func (r *request) readChoice() {
+	switch r.s.Kind() {
+	case scan.String:
+		switch word := r.text(); string(word) {
+		case "auto":
+			r.choice = choiceAuto
+		case "none":
+			r.choice = choiceNone
+		case "required":
+			r.choice = choiceAny
+		default:
+			r.fail("tool_choice", quoted(word)+" is not one of auto, none, required")
+		}
+	case scan.Object:
+		r.readNamedChoice()
+	default:
+		r.want("a string or an object that names a function")
+	}
+}
+
+func (r *request) readNamedChoice() {
+	var kind []byte
+	r.choice, r.named = choiceTool, nil
+	for r.s.Open(); r.s.Next(); {
+		switch string(r.s.Key()) {
+		case "type":
+			kind = r.text()
+		case "function":
+			if !r.open(scan.Object) {
+				return
+			}
+			for r.s.Next() {
+				if string(r.s.Key()) == "name" {
+					r.named = r.str()
+				}
+			}
+		}
+	}
+	switch {
+	case string(kind) != "function":
+		r.fail("tool_choice.type", quoted(kind)+" is not supported: want \"function\"")
+	case len(r.named) == 0:
+		r.fail("tool_choice.function.name", "field required")
+	}
+}
+
+// appendChoice appends tool_choice to a body that has tools, unless it would
+// say what holds anyway.
+func (r *request) appendChoice(dst []byte) []byte {
+	if r.choice == choiceAuto && !r.oneCall {
+		return dst
+	}
+	dst = append(dst, `,"tool_choice":{"type":"`...)
+	switch r.choice {
+	case choiceAuto:
+		dst = append(dst, `auto"`...)
+	case choiceNone:
+		dst = append(dst, `none"`...)
+	case choiceAny:
+		dst = append(dst, `any"`...)
+	case choiceTool:
+		dst = append(append(dst, `tool","name":"`...), r.named...)
+		dst = append(dst, '"')
+	}
+	if r.oneCall {
+		dst = append(dst, `,"disable_parallel_tool_use":true`...)
+	}
+	return append(dst, '}')
+}

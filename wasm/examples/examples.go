@@ -1,0 +1,12 @@
+// Package examples has a module of each kind, in Go and in C: what a new
+// author's project begins as, and what the tests of the software development
+// kit run. Each folder is one module: source, manifest.json, golden vectors and
+// a Makefile. The C ones are checked in as built, in module.wasm.
+//
+//	billing-go      discount: percents off by account and by length, configured
+//	translator-go   completions: the old text completions dialect on slot chat
+//	admission-go    hours: long prompts by the hour, priorities by load
+//	billing-c       flat-fee: the listed prices and a configured fee
+//	translator-c    completions-c: byte for byte what translator-go writes
+//	admission-c     cheap-first: priorities by the size of a request
+package examples

@@ -1,0 +1,137 @@
+// Package wasm is the kit that authors of modules get: the sources of the
+// software development kit, and examples that a new project begins as. It is
+// text only; the shipped modules are in package builtin.
+package wasm
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/c/corenode.h
+//go:embed examples/*/*.go examples/*/*.c examples/*/manifest.json examples/*/Makefile examples/*/vectors/*.json
+var files embed.FS
+
+// sdkFolder is where a project keeps its copy of the kit.
+const sdkFolder = "corenode"
+
+// Project returns the files of a new module's project by slashed path: source,
+// manifest, golden vectors, Makefile, README.md, and a copy of the kit, so that
+// it builds on its own and offline. kind is translator, billing or admission,
+// lang is go or c, and name becomes the module's.
+func Project(kind, lang, name string) (map[string][]byte, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	example := path.Join("examples", kind+"-"+lang)
+	if _, err := fs.Stat(files, path.Join(example, "manifest.json")); err != nil || strings.Contains(kind+lang, "/") {
+		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing or admission, and go or c", kind, lang)
+	}
+	project := map[string][]byte{"README.md": fmt.Appendf(nil, readme, name, kind)}
+	addFolder(project, example, "")
+	if err := rename(project, name); err != nil {
+		return nil, err
+	}
+	project[".gitignore"] = []byte("*.wasm\n*.sig\n")
+	project[path.Join(sdkFolder, "AUTHORING.md")] = read("AUTHORING.md")
+	if lang == "c" {
+		project[path.Join(sdkFolder, "corenode.h")] = read("sdk/c/corenode.h")
+		return project, nil
+	}
+	project["go.mod"] = fmt.Appendf(nil, goMod, name)
+	project[path.Join(sdkFolder, "go.mod")] = []byte(sdkMod)
+	for _, folder := range []string{"abi", "sdk", "sdk/scan"} {
+		addGo(project, folder, path.Join(sdkFolder, "wasm", folder))
+	}
+	return project, nil
+}
+
+const (
+	goMod  = "module %s\n\ngo 1.26\n\nrequire corenode v0.0.0\n\nreplace corenode => ./corenode\n"
+	sdkMod = "module corenode\n\ngo 1.26\n"
+)
+
+const readme = `# %[1]s
+
+A module of kind %[2]s for a corenode node. It is a working example until you change it.
+
+    make            # compile, pack manifest and vectors into %[1]s.wasm, check it as a node would
+    make golden     # write what the module gives into vectors/; read the diff
+
+Then, on a machine that reaches the node's admin address:
+
+    corenode module sign %[1]s.wasm --key my.key
+    corenode module load %[1]s.wasm
+    corenode module activate %[1]s@1.0.0
+
+- manifest.json says what the module is; raise its version with each change.
+- vectors/ holds calls and what must come back: the contract of the module.
+- corenode/ is a copy of the kit. corenode/AUTHORING.md explains all of this.
+`
+
+// checkName takes the names that a manifest takes.
+func checkName(name string) error {
+	plain := name != "" && len(name) <= 64
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		plain = plain && (letter || i > 0 && (c == '.' || c == '_' || c == '-'))
+	}
+	if !plain {
+		return fmt.Errorf("name is %q, want 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit", name)
+	}
+	if name == sdkFolder {
+		return errors.New("name is corenode, which is the kit's")
+	}
+	return nil
+}
+
+// addFolder adds all of a folder's files.
+func addFolder(project map[string][]byte, folder, to string) {
+	_ = fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, _ error) error {
+		if !entry.IsDir() {
+			project[path.Join(to, strings.TrimPrefix(name, folder+"/"))] = read(name)
+		}
+		return nil
+	})
+}
+
+// addGo adds the Go files of a folder, but for its tests.
+func addGo(project map[string][]byte, folder, to string) {
+	entries, err := files.ReadDir(folder)
+	if err != nil {
+		panic(err) // it is compiled in
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			project[path.Join(to, name)] = read(path.Join(folder, name))
+		}
+	}
+}
+
+func read(name string) []byte {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is compiled in
+	}
+	return text
+}
+
+// rename gives the module its name and the Makefile the place of the kit.
+func rename(project map[string][]byte, name string) error {
+	var manifest struct{ Name string }
+	if err := json.Unmarshal(project["manifest.json"], &manifest); err != nil {
+		return err
+	}
+	quoted := func(name string) []byte { return fmt.Appendf(nil, `"name": %q`, name) }
+	project["manifest.json"] = bytes.Replace(project["manifest.json"], quoted(manifest.Name), quoted(name), 1)
+	makefile := string(project["Makefile"])
+	makefile = strings.Replace(makefile, ":= "+manifest.Name+"\n", ":= "+name+"\n", 1)
+	project["Makefile"] = []byte(strings.Replace(makefile, ":= ../../sdk/c\n", ":= "+sdkFolder+"\n", 1))
+	return nil
+}

@@ -1,0 +1,180 @@
+package responses
+
+import (
+	"strconv"
+
+	"corenode/wasm/sdk/scan"
+)
+
+// fieldNames are the fields that count; all others are accepted and ignored.
+var fieldNames = [...]string{
+	"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
+	"temperature", "top_p", "reasoning", "text", "store", "previous_response_id", "background", "conversation",
+	"prompt", "include", "truncation", "stream", "top_logprobs", "metadata",
+}
+
+func fieldIndex(name string) int {
+	for i := range fieldNames {
+		if fieldNames[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *request) has(name string) bool { return r.seen>>fieldIndex(name)&1 != 0 }
+
+// field reads one field of the body. It is one dispatch switch: the list of
+// what the protocol knows.
+func (r *request) field(s *scan.Scanner) {
+	i := fieldIndex(string(s.Key()))
+	if i < 0 {
+		return
+	}
+	name := fieldNames[i]
+	if r.seen>>i&1 != 0 {
+		r.fail(name, "the field is there twice")
+		return
+	}
+	if s.Null() {
+		return
+	}
+	r.seen |= 1 << i
+	switch name {
+	case "model":
+		if r.model = r.str(s); r.err == nil && len(r.model) == 0 {
+			r.fail(name, "must not be empty")
+		}
+	case "input":
+		r.input(s)
+	case "instructions":
+		r.instructions = r.str(s)
+		r.echo.text(echoInstructions, r.instructions)
+	case "tools":
+		r.readTools(s, top)
+	case "tool_choice":
+		r.readChoice(s)
+	case "parallel_tool_calls":
+		parallel := r.boolean(s)
+		r.sequential = !parallel
+		r.echo.flag(echoParallel, parallel)
+	case "max_output_tokens":
+		r.readMaxTokens(s)
+	case "temperature":
+		r.temperature = r.number(s)
+		r.echo.raw(echoTemperature, r.temperature)
+	case "top_p":
+		r.topP = r.number(s)
+		r.echo.raw(echoTopP, r.topP)
+	case "reasoning":
+		r.readReasoning(s)
+	case "text":
+		r.readText(s)
+	case "metadata":
+		r.readMetadata(s)
+	case "stream":
+		r.stream = r.boolean(s)
+	case "truncation":
+		r.truncation(s)
+	case "include":
+		r.want(s, top, scan.Array)
+	default:
+		r.refused(s, name)
+	}
+}
+
+// refused are the fields that would change what happens to the answer and that
+// a service without memory cannot honour; some have a value that asks for nothing.
+func (r *request) refused(s *scan.Scanner, name string) {
+	switch name {
+	case "store":
+		if r.boolean(s) {
+			r.fail(name, `this service keeps no responses; leave it out or set "store": false`)
+		}
+	case "background":
+		if r.boolean(s) {
+			r.fail(name, "this service does not answer in the background")
+		}
+	case "top_logprobs":
+		if n, ok := r.integer(s, name); ok && n != 0 {
+			r.fail(name, "this service does not support it")
+		}
+	case "previous_response_id":
+		r.fail(name, "this service keeps no responses; send the whole conversation as input")
+	case "conversation":
+		r.fail(name, "this service keeps no conversations; send the whole conversation as input")
+	case "prompt":
+		r.fail(name, "this service keeps no prompts; send the text as instructions or input")
+	}
+}
+
+func (r *request) str(s *scan.Scanner) []byte {
+	if !r.want(s, top, scan.String) {
+		return nil
+	}
+	text, ok := s.Str()
+	if !ok {
+		r.syntax(s, top)
+	}
+	return text
+}
+
+func (r *request) boolean(s *scan.Scanner) bool {
+	if !r.want(s, top, scan.Bool) {
+		return false
+	}
+	v, ok := s.Bool()
+	if !ok {
+		r.syntax(s, top)
+	}
+	return v
+}
+
+func (r *request) number(s *scan.Scanner) []byte {
+	if !r.want(s, top, scan.Number) {
+		return nil
+	}
+	text, ok := s.Number()
+	if !ok {
+		r.syntax(s, top)
+	}
+	return text
+}
+
+// integer reads a number that is an integer, however it is written.
+func (r *request) integer(s *scan.Scanner, path string) (n int64, ok bool) {
+	text := r.number(s)
+	if r.err != nil {
+		return 0, false
+	}
+	if n, ok = scan.Integer(text); !ok {
+		r.fail(path, "want an integer")
+	}
+	return n, ok
+}
+
+func (r *request) readMaxTokens(s *scan.Scanner) {
+	n, ok := r.integer(s, "max_output_tokens")
+	if !ok {
+		return
+	}
+	if n < 1 {
+		r.fail("max_output_tokens", strconv.FormatInt(n, 10)+" is under 1")
+		return
+	}
+	r.maxTokens = n
+	r.echo.raw(echoMaxTokens, strconv.AppendInt(nil, n, 10))
+}
+
+func (r *request) truncation(s *scan.Scanner) {
+	text := r.str(s)
+	if r.err != nil {
+		return
+	}
+	switch string(word(text)) {
+	case "auto", "disabled": // a prompt that does not fit is refused either way
+		r.echo.text(echoTruncation, text)
+	default:
+		r.fail("truncation", quote(word(text))+" is not one of auto, disabled")
+	}
+}

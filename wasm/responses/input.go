@@ -1,0 +1,315 @@
+package responses
+
+import (
+	"bytes"
+
+	"corenode/wasm/sdk/scan"
+)
+
+// role is whose native message is open.
+type role uint8
+
+const (
+	roleNone role = iota
+	roleUser
+	roleResults // the user's, with the results of calls: they gather in one message
+	roleAssistant
+	roleSystem
+)
+
+var roleNames = [...]string{roleUser: "user", roleResults: "user", roleAssistant: "assistant", roleSystem: "system"}
+
+// input reads the conversation: a string is the user's one message.
+func (r *request) input(s *scan.Scanner) {
+	switch s.Kind() {
+	case scan.String:
+		text := r.str(s)
+		r.open(roleUser)
+		r.messages = appendTextBlock(r.messages, text)
+		return
+	case scan.Array:
+	default:
+		r.neither(s, "a string or an array of items")
+		return
+	}
+	var f fields
+	for s.Open(); r.err == nil && s.Next(); {
+		index := s.Index()
+		r.fields(s, top, &f)
+		if r.err == nil {
+			r.item(&f, element("input", index))
+		}
+	}
+	r.syntax(s, top)
+}
+
+// open makes ready for one more block of a role: in a message of its own,
+// unless the blocks of this role gather and the open message is such a one.
+func (r *request) open(who role) {
+	if r.role == who && (who == roleAssistant || who == roleResults) {
+		r.messages = append(r.messages, ',')
+		return
+	}
+	if r.role != roleNone {
+		r.messages = append(r.messages, "]},"...)
+	}
+	r.role = who
+	r.messages = append(append(r.messages, `{"role":"`...), roleNames[who]...)
+	r.messages = append(r.messages, `","content":[`...)
+}
+
+// silent are the items that say what a service did on its side. There is
+// nothing in them that the model could be told.
+var silent = []string{
+	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "tool_search_call",
+	"mcp_list_tools", "compaction_trigger",
+}
+
+const noItems = `this service keeps no items to refer to; send the item itself, as clients do that are told "store": false`
+
+// item translates one item of the conversation.
+func (r *request) item(f *fields, p place) {
+	kind := word(r.text(f.kind, p, "type"))
+	if r.err != nil {
+		return
+	}
+	switch string(kind) {
+	case "message":
+		r.message(f, p)
+	case "reasoning":
+		r.reasoning(f, p)
+	case "function_call":
+		r.call(f, p)
+	case "custom_tool_call":
+		r.customCall(f, p)
+	case "function_call_output", "custom_tool_call_output":
+		r.result(f, p)
+	case "additional_tools", "tool_search_output":
+		if f.tools != nil {
+			var s scan.Scanner
+			s.Reset(f.tools)
+			r.readTools(&s, p.in("tools", -1))
+		}
+	case "item_reference":
+		r.fail(p.at(""), noItems)
+	case "":
+		r.untyped(f, p)
+	default:
+		for _, skipped := range silent {
+			if string(kind) == skipped {
+				return
+			}
+		}
+		r.fail(p.at("type"), quote(kind)+" items are not supported here")
+	}
+}
+
+// untyped is an item without a type: a message, or a reference to an item.
+func (r *request) untyped(f *fields, p place) {
+	switch {
+	case f.role != nil || f.content != nil:
+		r.message(f, p)
+	case f.id != nil:
+		r.fail(p.at(""), noItems)
+	default:
+		r.fail(p.at("type"), "field required, such as message or function_call_output")
+	}
+}
+
+// message translates a message. System messages that open the conversation
+// join the instructions; later ones stay where they are.
+func (r *request) message(f *fields, p place) {
+	who := roleUser
+	switch name := string(word(r.required(f.role, p, "role"))); {
+	case r.err != nil:
+		return
+	case name == "assistant":
+		who = roleAssistant
+	case name == "system" || name == "developer":
+		who = roleSystem
+	case name != "user":
+		r.fail(p.at("role"), quote(word(f.role[1:len(f.role)-1]))+" is not one of user, assistant, system, developer")
+		return
+	}
+	if f.content == nil {
+		r.fail(p.at("content"), "field required, a string or an array of parts")
+		return
+	}
+	blocks := messageBlocks{who: who}
+	switch f.content[0] {
+	case '"':
+		r.block(&blocks, f.content[1:len(f.content)-1])
+	case '[':
+		r.parts(f.content, p, "content", func(text []byte) { r.block(&blocks, text) })
+	default:
+		r.wrong(p.at("content"), "a string or an array of parts", kindOf(f.content))
+	}
+	if blocks.count == 0 && who == roleUser && r.err == nil {
+		r.block(&blocks, nil) // a turn without words is still one
+	}
+}
+
+// messageBlocks is how many blocks of a message are written.
+type messageBlocks struct {
+	who   role
+	count int
+}
+
+// block writes one text block of a message. The assistant's empty ones say
+// nothing: they are what answers without text come back as.
+func (r *request) block(b *messageBlocks, text []byte) {
+	switch {
+	case b.who != roleUser && len(text) == 0:
+		return
+	case b.who == roleSystem && r.role == roleNone:
+		if len(r.system) > 0 {
+			r.system = append(r.system, ',')
+		}
+		r.system = appendTextBlock(r.system, text)
+		return
+	case b.count == 0:
+		r.open(b.who)
+	default:
+		r.messages = append(r.messages, ',')
+	}
+	b.count++
+	r.messages = appendTextBlock(r.messages, text)
+}
+
+// parts calls each for the text of every part in an array, the field of the item at p.
+func (r *request) parts(raw []byte, p place, field string, each func(text []byte)) {
+	s := &r.inner
+	s.Reset(raw)
+	base := p.in(field, -1)
+	var f fields
+	for s.Open(); r.err == nil && s.Next(); {
+		one := p.in(field, s.Index())
+		r.fields(s, base, &f)
+		if r.err != nil {
+			return
+		}
+		text, name := f.text, "text"
+		switch kind := word(r.required(f.kind, one, "type")); string(kind) {
+		case "input_text", "output_text", "text", "summary_text", "reasoning_text":
+		case "refusal":
+			text, name = f.refusal, "refusal"
+		default:
+			r.fail(one.at("type"), quote(kind)+" is not supported: text content only")
+		}
+		if text == nil && r.err == nil {
+			r.fail(one.at(name), "field required, a string")
+		}
+		if plain := r.text(text, one, name); r.err == nil {
+			each(plain)
+		}
+	}
+}
+
+// reasoning translates a reasoning item into a thinking block of the assistant's
+// turn. Its content is the thinking itself, its summary what there is without
+// one; encrypted thinking of another service is left out.
+func (r *request) reasoning(f *fields, p place) {
+	raw, field := f.content, "content"
+	if raw == nil || bytes.Equal(raw, []byte("[]")) {
+		raw, field = f.summary, "summary"
+	}
+	if raw == nil {
+		return
+	}
+	if raw[0] != '[' {
+		r.wrong(p.at(field), "an array", kindOf(raw))
+		return
+	}
+	count := 0
+	r.parts(raw, p, field, func(text []byte) {
+		switch {
+		case len(text) == 0:
+			return
+		case count == 0:
+			r.open(roleAssistant)
+			r.messages = append(r.messages, `{"type":"thinking","thinking":"`...)
+		default:
+			r.messages = append(r.messages, `\n\n`...)
+		}
+		count++
+		r.messages = append(r.messages, text...)
+	})
+	if count > 0 {
+		r.messages = append(r.messages, `"}`...)
+	}
+}
+
+// openCall writes a call up to its input.
+func (r *request) openCall(f *fields, p place) bool {
+	id := r.required(f.callID, p, "call_id")
+	name := r.name(f, p)
+	if r.err != nil {
+		return false
+	}
+	r.open(roleAssistant)
+	r.messages = append(append(r.messages, `{"type":"tool_use","id":"`...), id...)
+	r.messages = appendName(append(r.messages, `","name":"`...), f.namespace, name)
+	r.messages = append(r.messages, `","input":`...)
+	return true
+}
+
+// call translates a function call, whose arguments are an object as text.
+func (r *request) call(f *fields, p place) {
+	arguments := r.text(f.arguments, p, "arguments")
+	if r.err != nil || !r.openCall(f, p) {
+		return
+	}
+	from := len(r.messages)
+	r.messages = scan.Unescape(r.messages, arguments)
+	object := bytes.TrimSpace(r.messages[from:])
+	switch {
+	case len(object) == 0:
+		r.messages = append(r.messages[:from], "{}"...)
+	case object[0] != '{' || scan.Valid(object) != nil:
+		r.fail(p.at("arguments"), "want the text of a JSON object")
+	}
+	r.messages = append(r.messages, '}')
+}
+
+// customCall translates a call of a custom tool into one of the function that
+// stands for it.
+func (r *request) customCall(f *fields, p place) {
+	input := r.text(f.input, p, "input")
+	if r.err != nil || !r.openCall(f, p) {
+		return
+	}
+	r.messages = append(append(r.messages, `{"`+customField+`":"`...), input...)
+	r.messages = append(r.messages, `"}}`...)
+}
+
+// result translates what a call gave.
+func (r *request) result(f *fields, p place) {
+	id := r.required(f.callID, p, "call_id")
+	if f.output == nil {
+		r.fail(p.at("output"), "field required, a string or an array of parts")
+	}
+	if r.err != nil {
+		return
+	}
+	r.open(roleResults)
+	r.messages = append(append(r.messages, `{"type":"tool_result","tool_use_id":"`...), id...)
+	r.messages = append(r.messages, `","content":`...)
+	switch f.output[0] {
+	case '"':
+		r.messages = append(r.messages, f.output...)
+	case '[':
+		r.messages = append(r.messages, '[')
+		first := true
+		r.parts(f.output, p, "output", func(text []byte) {
+			if !first {
+				r.messages = append(r.messages, ',')
+			}
+			first = false
+			r.messages = appendTextBlock(r.messages, text)
+		})
+		r.messages = append(r.messages, ']')
+	default:
+		r.wrong(p.at("output"), "a string or an array of parts", kindOf(f.output))
+	}
+	r.messages = append(r.messages, '}')
+}

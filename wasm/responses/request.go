@@ -1,0 +1,144 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk/scan"
+)
+
+// request is a body while it is translated. What it appends to its parts is
+// checked JSON text.
+type request struct {
+	scanner scan.Scanner
+	inner   scan.Scanner // of the parts of one item
+	err     *abi.Error   // the first one; nothing is read after it
+	seen    uint32       // bit i: fieldNames[i] was there
+
+	model  []byte // escaped
+	stream bool
+
+	messages []byte // the native body, from its brace to the last message
+	role     role   // of the message that is open in messages
+	system   []byte // text blocks of the system messages that open the input
+
+	instructions []byte // escaped; nil for none
+	tools        []byte // native tools, separated by commas
+	offered      int    // how many they are
+	flags        uint8
+	custom       hashes
+
+	maxTokens   int64 // 0 when absent
+	temperature []byte
+	topP        []byte
+	choice      choice
+	sequential  bool // parallel_tool_calls is false
+	thinkingOff bool
+
+	echo echoes
+}
+
+// Request translates a body of POST /v1/responses.
+func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
+	var r request
+	r.messages = append(make([]byte, 0, len(in.Body)+len(in.Body)/8+512), `{"messages":[`...)
+	r.read(in.Body)
+	if r.err != nil {
+		return abi.Translated{}, r.err
+	}
+	return abi.Translated{Body: r.body(), Kept: r.kept()}, nil
+}
+
+// read reads the whole body.
+func (r *request) read(body []byte) {
+	s := &r.scanner
+	s.Reset(body)
+	if len(bytes.TrimSpace(body)) == 0 {
+		r.fail("", "the body is empty; want a JSON object")
+		return
+	}
+	if !r.want(s, top, scan.Object) {
+		return
+	}
+	for s.Open(); r.err == nil && s.Next(); {
+		r.field(s)
+	}
+	if r.err == nil && !s.End() {
+		r.syntax(s, top)
+	}
+	if r.err == nil {
+		r.complete()
+	}
+}
+
+// complete checks what only the whole request can tell.
+func (r *request) complete() {
+	switch {
+	case r.model == nil:
+		r.fail("model", "field required, a model id")
+	case !r.has("input"):
+		r.fail("input", "field required, a string or an array of items")
+	case r.role == roleNone:
+		r.fail("input", "at least one message of the user is required")
+	case r.maxTokens > nonStreamingMax && !r.stream:
+		r.fail("max_output_tokens", strconv.FormatInt(r.maxTokens, 10)+" is over "+strconv.Itoa(nonStreamingMax)+
+			`, the most without streaming; set "stream": true for longer answers`)
+	}
+}
+
+// nonStreamingMax is the most max_output_tokens of a request without streaming.
+const nonStreamingMax = 32768
+
+// body completes the native body.
+func (r *request) body() []byte {
+	b := r.messages
+	if r.role != roleNone {
+		b = append(b, "]}"...)
+	}
+	b = append(b, `],"model":"`...)
+	b = append(append(b, r.model...), '"')
+	b = r.appendSystem(b)
+	if len(r.tools) > 0 {
+		b = append(append(append(b, `,"tools":[`...), r.tools...), ']')
+	}
+	b = r.appendChoice(b)
+	if r.maxTokens > 0 {
+		b = strconv.AppendInt(append(b, `,"max_tokens":`...), r.maxTokens, 10)
+	}
+	if r.temperature != nil {
+		b = append(append(b, `,"temperature":`...), r.temperature...)
+	}
+	if r.topP != nil {
+		b = append(append(b, `,"top_p":`...), r.topP...)
+	}
+	if r.thinkingOff {
+		b = append(b, `,"thinking":{"type":"disabled"}`...)
+	}
+	if r.stream {
+		b = append(b, `,"stream":true`...)
+	}
+	return append(b, '}')
+}
+
+// appendSystem appends instructions and then the system messages that open the input.
+func (r *request) appendSystem(b []byte) []byte {
+	switch {
+	case r.instructions == nil && len(r.system) == 0:
+		return b
+	case len(r.system) == 0:
+		b = append(append(b, `,"system":"`...), r.instructions...)
+		return append(b, '"')
+	}
+	b = append(b, `,"system":[`...)
+	if r.instructions != nil {
+		b = appendTextBlock(b, r.instructions)
+		b = append(b, ',')
+	}
+	return append(append(b, r.system...), ']')
+}
+
+func appendTextBlock(dst, escaped []byte) []byte {
+	dst = append(dst, `{"type":"text","text":"`...)
+	return append(append(dst, escaped...), `"}`...)
+}

@@ -1,0 +1,72 @@
+// Package responses translates the stateless subset of the responses protocol
+// to the messages protocol and answers back.
+//
+// Everything is a pure function of its input. What the answer must know of the
+// request travels as Kept, what one event group must know of those before it as
+// State; both are made and read here only.
+//
+// One block of an answer is one output item, and its index is the item's
+// output_index:
+//
+//	thinking  reasoning item, its text as one summary part
+//	text      message item with one output_text part
+//	tool use  function_call item, or custom_tool_call if the request's tool was custom
+//
+// Thinking is told as summary text and not as reasoning text: that is what
+// clients of this protocol show, and what they send back with the next turn.
+//
+// A custom tool, which takes free text, is offered to the model as a function
+// with one string named input; its calls are turned back. A tool of a namespace
+// is offered as "namespace:name": the protocol's own names hold no colon. Tools
+// that a service would run are skipped in silence, and so are the items that
+// tell of them.
+//
+// Texts are never decoded: what stands between the quotes of the body stands
+// between quotes in what is made of it, and the payloads of event frames are
+// escaped already. A field that the body has twice is refused; in an item the
+// last one counts.
+//
+// A stream that the budget cuts says so where it ends: the last item is
+// incomplete in the response that ends the stream, while the frame that was
+// done with it, which left earlier, could not know.
+package responses
+
+import (
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk"
+)
+
+// Translator is the module's logic. It has no state: one value serves any
+// number of calls at once.
+type Translator struct{}
+
+var _ sdk.Translator = Translator{}
+
+// New returns the translator.
+func New() Translator { return Translator{} }
+
+// Events appends the frames of one event group. It writes them into dst, and
+// the state into next.
+func (Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, state []byte) {
+	w := writer{dst: dst, facts: in.Facts, state: parseState(in.State), history: in.History, kept: in.Kept}
+	events := in.Events
+	for {
+		f, ok := events.Next()
+		if !ok {
+			break
+		}
+		if f.Kind == abi.EventDelta { // nearly all of them
+			w.delta(&f)
+		} else {
+			w.event(&f)
+		}
+	}
+	return w.dst, w.state.append(next)
+}
+
+// Response appends the response object of a whole answer: the same that ends
+// the stream of it.
+func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
+	k := parseKept(in.Kept)
+	return appendResponse(dst, &in.Facts, k, ending(in.Events), in.Events)
+}

@@ -1,0 +1,246 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+const toolsRequest = `{"model":"m","input":"q","tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"},` +
+	`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"g"}]}]}`
+
+func keptOf(t testing.TB, body string) []byte {
+	t.Helper()
+	out, refusal := New().Request(abi.RequestInput{Body: []byte(body)})
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	return out.Kept
+}
+
+var words = []string{"a", "", "zwölf ", "\"", "\\", "\n", "☃", "𝄞", "<b>", "\x00", "{}", "two words"}
+
+// randomAnswer is a whole answer of up to four blocks.
+func randomAnswer(rnd *rand.Rand) []abi.Event {
+	all := []abi.Event{{Kind: abi.EventStart, Usage: abi.Usage{InputUncached: 3, CacheRead: 2}}}
+	for index := range rnd.Int32N(5) {
+		start := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockKind(rnd.IntN(3)), Index: index}
+		if start.Block == abi.BlockToolUse {
+			start.ID, start.Name = "toolu_x", []string{"f", "c", "n:g"}[rnd.IntN(3)]
+		}
+		all = append(all, start)
+		text := ""
+		for range rnd.IntN(6) {
+			text += words[rnd.IntN(len(words))]
+		}
+		if start.Block == abi.BlockToolUse && rnd.IntN(4) > 0 {
+			raw, _ := json.Marshal(map[string]string{"input": text})
+			text = string(raw)
+		}
+		for len(text) > 0 {
+			n := 1 + rnd.IntN(len(text))
+			for n < len(text) && text[n]&0xC0 == 0x80 { // texts end between characters
+				n++
+			}
+			all = append(all, abi.Event{Kind: abi.EventDelta, Block: start.Block, Index: index, Text: text[:n]})
+			text = text[n:]
+		}
+		all = append(all, abi.Event{Kind: abi.EventBlockStop, Block: start.Block, Index: index})
+	}
+	stop := []abi.StopReason{abi.StopEndTurn, abi.StopMaxTokens, abi.StopToolUse}[rnd.IntN(3)]
+	return append(all, abi.Event{Kind: abi.EventEnd, Stop: stop, Usage: abi.Usage{InputUncached: 3, CacheRead: 2, Output: 9, Reasoning: 1}})
+}
+
+func framesOf(all []abi.Event) (f abi.Frames) {
+	for i := range all {
+		f = abi.AppendFrame(f, &all[i])
+	}
+	return f
+}
+
+// historyOf is the answer with one delta a block.
+func historyOf(all []abi.Event) abi.Frames {
+	var merged []abi.Event
+	for _, e := range all {
+		if n := len(merged) - 1; e.Kind == abi.EventDelta && merged[n].Kind == abi.EventDelta {
+			merged[n].Text += e.Text
+			continue
+		}
+		merged = append(merged, e)
+	}
+	return framesOf(merged)
+}
+
+func hasKind(group []abi.Event, kinds ...abi.EventKind) bool {
+	for _, e := range group {
+		for _, k := range kinds {
+			if e.Kind == k {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// streamed runs an answer in groups that end after the given events, as a host does.
+func streamed(t testing.TB, facts abi.Facts, kept []byte, all []abi.Event, ends []int) []byte {
+	t.Helper()
+	var out, state []byte
+	from := 0
+	for _, to := range ends {
+		in := abi.EventsInput{Facts: facts, State: state, Events: framesOf(all[from:to])}
+		if hasKind(all[from:to], abi.EventStart, abi.EventEnd) {
+			in.Kept = kept
+		}
+		if hasKind(all[from:to], abi.EventBlockStop, abi.EventEnd) {
+			in.History = historyOf(all[:to])
+		}
+		out, state = New().Events(out, nil, in)
+		if len(state) > abi.StateBytesMax {
+			t.Fatalf("the state has %d bytes", len(state))
+		}
+		from = to
+	}
+	return out
+}
+
+// TestSplits cuts random answers at random places: the bytes are those of one
+// group, and the last event carries the object of a whole answer.
+func TestSplits(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	facts := abi.Facts{ID: "id", Created: 5, Model: "m", Stream: true}
+	kept := keptOf(t, toolsRequest)
+	for range 300 {
+		all := randomAnswer(rnd)
+		whole := streamed(t, facts, kept, all, []int{len(all)})
+		for range 5 {
+			var ends []int
+			for i := 1; i < len(all); i++ {
+				if rnd.IntN(3) == 0 {
+					ends = append(ends, i)
+				}
+			}
+			ends = append(ends, len(all))
+			if got := streamed(t, facts, kept, all, ends); !bytes.Equal(got, whole) {
+				t.Fatalf("groups that end at %v give\n%s\nnot\n%s", ends, got, whole)
+			}
+		}
+		frames := sseEvents(t, string(whole))
+		last := frames[len(frames)-1]
+		object := string(New().Response(nil, abi.ResponseInput{Facts: facts, Kept: kept, Events: historyOf(all)}))
+		if !strings.HasSuffix(string(last.data), `"response":`+object+"}") {
+			t.Fatalf("the stream ends with\n%s\nthe response is\n%s", last.data, object)
+		}
+		checkSequence(t, frames)
+	}
+}
+
+// checkSequence checks what readers of a stream rely on: rising numbers, every
+// item added before it is done, texts that are the sum of their deltas.
+func checkSequence(t *testing.T, frames []event) {
+	t.Helper()
+	sums := map[any]string{}
+	open := any(nil)
+	for i, e := range frames {
+		if e.sequence != i {
+			t.Fatalf("event %d has the number %d", i, e.sequence)
+		}
+		id := e.fields["item_id"]
+		switch {
+		case e.name == "response.output_item.added":
+			if open != nil {
+				t.Fatalf("%s while %v is open", e.data, open)
+			}
+			open = e.fields["item"].(map[string]any)["id"]
+		case e.name == "response.output_item.done":
+			if done := e.fields["item"].(map[string]any)["id"]; done != open {
+				t.Fatalf("%s while %v is open", e.data, open)
+			}
+			open = nil
+		case id != nil && id != open:
+			t.Fatalf("%s while %v is open", e.data, open)
+		case strings.HasSuffix(e.name, ".delta"):
+			sums[id] += e.fields["delta"].(string)
+		case strings.HasSuffix(e.name, ".done") && e.fields["part"] == nil:
+			for _, field := range []string{"text", "arguments", "input"} {
+				if text, ok := e.fields[field].(string); ok && text != sums[id] {
+					t.Fatalf("%s: the deltas say %q", e.data, sums[id])
+				}
+			}
+		}
+	}
+}
+
+// TestConcurrent runs one translator from many goroutines: the race detector watches.
+func TestConcurrent(t *testing.T) {
+	tr := New()
+	kept := keptOf(t, toolsRequest)
+	run := func() []byte {
+		all := randomAnswer(rand.New(rand.NewPCG(3, 4)))
+		return streamed(t, abi.Facts{ID: "x"}, kept, all, []int{1, len(all)})
+	}
+	want := run()
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 20 {
+				if _, refusal := tr.Request(abi.RequestInput{Body: []byte(toolsRequest)}); refusal != nil {
+					t.Error(refusal)
+				}
+				if got := run(); !bytes.Equal(got, want) {
+					t.Errorf("got %s", got)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// TestEchoIsBounded gives requests whose echo would be over the bound: they are
+// translated whole, only the echo is cut to what fits.
+func TestEchoIsBounded(t *testing.T) {
+	long := strings.Repeat("x", abi.KeptBytesMax)
+	for name, body := range map[string]string{
+		"instructions": `{"model":"m","input":"q","instructions":"` + long + `","metadata":{"k":"v"}}`,
+		"tools":        `{"model":"m","input":"q","instructions":"I","metadata":{"k":"v"},"tools":[{"type":"function","name":"f","description":"` + long + `"}]}`,
+		"both":         `{"model":"m","input":"q","instructions":"` + long + `","metadata":{"k":"v"},"tools":[{"type":"function","name":"f","description":"` + long + `"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, refusal := New().Request(abi.RequestInput{Body: []byte(body)})
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			if len(out.Kept) > abi.KeptBytesMax {
+				t.Errorf("%d bytes are kept", len(out.Kept))
+			}
+			if strings.Count(string(out.Body), long) != strings.Count(body, long) {
+				t.Error("the translated body lost text")
+			}
+			object := New().Response(nil, abi.ResponseInput{Kept: out.Kept, Events: framesOf([]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd}})})
+			if !json.Valid(object) || !strings.Contains(string(object), `"metadata":{"k":"v"}`) {
+				t.Errorf("the response is %.300s", object)
+			}
+		})
+	}
+}
+
+// TestCustomToolsAreBounded: their names travel in the state.
+func TestCustomToolsAreBounded(t *testing.T) {
+	body := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, `{"type":"custom","name":"tool_`+strings.Repeat("x", i)+`"}`)
+		}
+		return `{"model":"m","input":"q","tools":[` + strings.Join(all, ",") + `]}`
+	}
+	kept := keptOf(t, body(customMax))
+	streamed(t, abi.Facts{}, kept, []abi.Event{{Kind: abi.EventStart}}, []int{1})
+	if _, refusal := New().Request(abi.RequestInput{Body: []byte(body(customMax + 1))}); refusal == nil || refusal.Param != "tools" {
+		t.Errorf("%d custom tools: %v", customMax+1, refusal)
+	}
+}

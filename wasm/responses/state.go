@@ -1,0 +1,113 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// state is what the calls of one stream hand on:
+//
+//	next sequence number u64, flags u8, hashes of the custom tools' names u64 each
+//
+// Its size does not change within a stream: at most stateHead + 8*customMax
+// bytes, which is below the bound of the interface.
+type state struct {
+	sequence uint64
+	flags    uint8
+	custom   hashes // aliases the input
+}
+
+const (
+	flagBegun  = 1 << iota // response.created is written
+	flagCustom             // the open block is a call of a custom tool
+)
+
+const (
+	stateHead = 9
+	// customMax bounds the custom tools of a request.
+	customMax = 256
+)
+
+func parseState(b []byte) state {
+	if len(b) < stateHead {
+		return state{}
+	}
+	return state{sequence: binary.LittleEndian.Uint64(b), flags: b[8], custom: b[stateHead:]}
+}
+
+func (s state) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, s.sequence)
+	return append(append(dst, s.flags), s.custom...)
+}
+
+// hashes is a set of names: their FNV-1a hashes, 8 bytes each. Two names of
+// one request that collide would only confuse the one who chose them.
+type hashes []byte
+
+func hash(name []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range name {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+func (h hashes) has(name []byte) bool {
+	if len(h) == 0 {
+		return false
+	}
+	want := hash(name)
+	for b := []byte(h); len(b) >= 8; b = b[8:] {
+		if binary.LittleEndian.Uint64(b) == want {
+			return true
+		}
+	}
+	return false
+}
+
+func (h hashes) add(name []byte) hashes {
+	return binary.LittleEndian.AppendUint64(h, hash(name))
+}
+
+// kept is what an answer knows of its request:
+//
+//	flags u8, number of hashes u16, hashes, members
+//
+// members are those of the response object that echo the request, as JSON text
+// "name":value,... without braces.
+type kept struct {
+	flags   uint8
+	custom  hashes
+	members []byte
+}
+
+// keptRenumbered says that the tools' places differ from those in the request.
+const keptRenumbered = 1
+
+func parseKept(b []byte) kept {
+	if len(b) < 3 {
+		return kept{members: []byte(membersDefault)}
+	}
+	n := 3 + 8*int(binary.LittleEndian.Uint16(b[1:]))
+	if n > len(b) {
+		return kept{members: []byte(membersDefault)}
+	}
+	return kept{flags: b[0], custom: b[3:n:n], members: b[n:]}
+}
+
+func (k kept) append(dst []byte) []byte {
+	dst = append(dst, k.flags)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(k.custom)/8))
+	return append(append(dst, k.custom...), k.members...)
+}
+
+// splitName takes a native tool name apart. Both parts alias it.
+func splitName(native []byte) (namespace, name []byte) {
+	if before, after, ok := bytes.Cut(native, []byte{namespaceMark}); ok {
+		return before, after
+	}
+	return nil, native
+}
+
+// namespaceMark stands between a namespace and a name in native tool names.
+const namespaceMark = ':'

@@ -1,0 +1,203 @@
+package responses
+
+import (
+	"strconv"
+
+	"corenode/wasm/abi"
+)
+
+// writer writes the frames of one event group.
+type writer struct {
+	dst     []byte
+	facts   abi.Facts
+	state   state
+	history abi.Frames // the answer so far, when the group closes a block or the answer
+	kept    []byte     // what the request said, when the group opens or closes the answer
+	middle  middle
+}
+
+// event writes what one native event that is no delta becomes.
+func (w *writer) event(f *abi.Frame) {
+	switch f.Kind {
+	case abi.EventStart:
+		w.start()
+	case abi.EventBlockStart:
+		if f.Block <= abi.BlockToolUse {
+			w.blockStart(begin(f, w.state.custom))
+		}
+	case abi.EventBlockStop:
+		if f.Block <= abi.BlockToolUse {
+			w.blockStop(find(w.history, w.state.custom, f))
+		}
+	case abi.EventEnd:
+		o := endOf(f)
+		w.whole("response."+o.status, o)
+	}
+}
+
+// start opens the response. It is written once, whatever comes.
+func (w *writer) start() {
+	if w.state.flags&flagBegun != 0 {
+		return
+	}
+	w.state.flags |= flagBegun
+	w.state.custom = parseKept(w.kept).custom
+	w.whole("response.created", outcome{status: inProgress})
+	w.whole("response.in_progress", outcome{status: inProgress})
+}
+
+// frame opens a frame: its data lacks the end that close writes.
+func (w *writer) frame(name string) {
+	w.dst = append(w.dst, "event: "...)
+	w.dst = append(w.dst, name...)
+	w.dst = append(w.dst, "\ndata: {\"type\":\""...)
+	w.dst = append(w.dst, name...)
+	w.dst = append(w.dst, `","sequence_number":`...)
+	w.dst = strconv.AppendUint(w.dst, w.state.sequence, 10)
+	w.state.sequence++
+}
+
+func (w *writer) close() { w.dst = append(w.dst, "}\n\n"...) }
+
+// whole writes a frame with the response object. One that is in progress has
+// no output yet.
+func (w *writer) whole(name string, o outcome) {
+	answer := w.history
+	if o.status == inProgress {
+		answer = nil
+	}
+	w.frame(name)
+	w.dst = append(w.dst, `,"response":`...)
+	w.dst = appendResponse(w.dst, &w.facts, parseKept(w.kept), o, answer)
+	w.close()
+}
+
+// itemFrame opens a frame about an item's text.
+func (w *writer) itemFrame(name string, it item) {
+	w.frame(name)
+	w.dst = it.appendPlace(w.dst, &w.facts)
+}
+
+// textFrame writes a frame about an item's text that ends with one string.
+func (w *writer) textFrame(name string, it item, before string, text []byte) {
+	w.itemFrame(name, it)
+	w.dst = append(w.dst, before...)
+	w.dst = append(append(w.dst, text...), '"')
+	w.close()
+}
+
+// wholeItem writes the frame that adds an item or is done with it.
+func (w *writer) wholeItem(name string, it item, status string) {
+	w.frame(name)
+	w.dst = append(w.dst, `,"output_index":`...)
+	w.dst = strconv.AppendInt(w.dst, int64(it.index), 10)
+	w.dst = append(w.dst, `,"item":`...)
+	w.dst = it.append(w.dst, &w.facts, status)
+	w.close()
+}
+
+// part writes the frame that adds an item's one part or is done with it.
+func (w *writer) part(name string, it item) {
+	w.itemFrame(name, it)
+	if it.block == abi.BlockThinking {
+		w.dst = append(w.dst, `,"summary_index":0,"part":`...)
+		w.dst = appendSummary(w.dst, it.text)
+	} else {
+		w.dst = append(w.dst, `,"content_index":0,"part":`...)
+		w.dst = appendPart(w.dst, it.text)
+	}
+	w.close()
+}
+
+func (w *writer) blockStart(it item) {
+	w.state.flags &^= flagCustom
+	if it.custom {
+		w.state.flags |= flagCustom
+	}
+	w.wholeItem("response.output_item.added", it, inProgress)
+	switch it.block {
+	case abi.BlockThinking:
+		w.part("response.reasoning_summary_part.added", it)
+	case abi.BlockText:
+		w.part("response.content_part.added", it)
+	}
+}
+
+// deltaForm is what stands before and behind the number of a delta's frame; the
+// item's place follows it.
+type deltaForm struct{ head, before string }
+
+const (
+	beforeSummary = `,"summary_index":0,"delta":"`
+	beforeText    = `,"content_index":0,"logprobs":[],"delta":"`
+	beforeCall    = `,"delta":"`
+)
+
+var deltaForms = [...]deltaForm{
+	abi.BlockThinking: {frameHead("response.reasoning_summary_text.delta"), beforeSummary},
+	abi.BlockText:     {frameHead("response.output_text.delta"), beforeText},
+	abi.BlockToolUse:  {frameHead("response.function_call_arguments.delta"), beforeCall},
+}
+
+// frameHead is what opens a frame, up to its sequence number.
+func frameHead(name string) string {
+	return "event: " + name + "\ndata: {\"type\":\"" + name + `","sequence_number":`
+}
+
+// delta writes a piece of text. A custom tool's call is held back until it is
+// whole: its free text stands escaped within its arguments. What the deltas of
+// a block have in common is made once a group.
+func (w *writer) delta(f *abi.Frame) {
+	if f.Block > abi.BlockToolUse || f.Block == abi.BlockToolUse && w.state.flags&flagCustom != 0 {
+		return
+	}
+	form := &deltaForms[f.Block]
+	dst := append(w.dst, form.head...)
+	dst = strconv.AppendUint(dst, w.state.sequence, 10)
+	w.state.sequence++
+	if m := &w.middle; m.to > 0 && m.block == f.Block && m.index == f.Index {
+		dst = append(dst, dst[m.from:m.to]...)
+	} else {
+		from := len(dst)
+		it := item{block: f.Block, index: f.Index}
+		dst = append(it.appendPlace(dst, &w.facts), form.before...)
+		*m = middle{from: from, to: len(dst), block: f.Block, index: f.Index}
+	}
+	dst = append(dst, f.Payload...)
+	w.dst = append(dst, "\"}\n\n"...)
+}
+
+// middle is where in writer.dst stands what the deltas of a block have in
+// common; to is 0 before the first.
+type middle struct {
+	from, to int
+	block    abi.BlockKind
+	index    int
+}
+
+// blockStop writes the frames that repeat an item's whole text.
+func (w *writer) blockStop(it item) {
+	switch {
+	case it.block == abi.BlockThinking:
+		w.textFrame("response.reasoning_summary_text.done", it, `,"summary_index":0,"text":"`, it.text)
+		w.part("response.reasoning_summary_part.done", it)
+	case it.block == abi.BlockText:
+		w.textFrame("response.output_text.done", it, `,"content_index":0,"logprobs":[],"text":"`, it.text)
+		w.part("response.content_part.done", it)
+	case it.custom:
+		w.textFrame("response.custom_tool_call_input.delta", it, beforeCall, it.input)
+		w.textFrame("response.custom_tool_call_input.done", it, `,"input":"`, it.input)
+	default:
+		if len(it.text) == 0 { // no delta said that the arguments are empty
+			w.textFrame("response.function_call_arguments.delta", it, beforeCall, it.arguments())
+		}
+		_, name := splitName(it.name)
+		w.itemFrame("response.function_call_arguments.done", it)
+		w.dst = append(append(w.dst, `,"name":"`...), name...)
+		w.dst = append(append(w.dst, `","arguments":"`...), it.arguments()...)
+		w.dst = append(w.dst, '"')
+		w.close()
+	}
+	w.wholeItem("response.output_item.done", it, completed)
+	w.state.flags &^= flagCustom
+}

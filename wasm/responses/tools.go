@@ -1,0 +1,337 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk/scan"
+)
+
+// fields are what may count in an item, a tool or a choice: checked values,
+// nil when absent or null. Which of them do depends on kind.
+type fields struct {
+	kind, role, content, id              []byte
+	callID, name, namespace              []byte
+	arguments, input, output             []byte
+	summary, description, parameters     []byte
+	strict, format, tools, text, refusal []byte
+}
+
+// slot is where the value of a field goes, nil for one that never counts.
+func (f *fields) slot(name []byte) *[]byte {
+	switch string(name) {
+	case "type":
+		return &f.kind
+	case "role":
+		return &f.role
+	case "content":
+		return &f.content
+	case "id":
+		return &f.id
+	case "call_id":
+		return &f.callID
+	case "name":
+		return &f.name
+	case "namespace":
+		return &f.namespace
+	case "arguments":
+		return &f.arguments
+	case "input":
+		return &f.input
+	case "output":
+		return &f.output
+	case "summary":
+		return &f.summary
+	case "description":
+		return &f.description
+	case "parameters":
+		return &f.parameters
+	case "strict":
+		return &f.strict
+	case "format":
+		return &f.format
+	case "tools":
+		return &f.tools
+	case "text":
+		return &f.text
+	case "refusal":
+		return &f.refusal
+	}
+	return nil
+}
+
+// fields reads the object that s stands before, in a text that stands at base.
+func (r *request) fields(s *scan.Scanner, base place, f *fields) {
+	*f = fields{}
+	if !r.want(s, base, scan.Object) {
+		return
+	}
+	for s.Open(); s.Next(); {
+		slot := f.slot(s.Key())
+		if slot == nil || s.Null() {
+			continue
+		}
+		*slot = s.Raw()
+	}
+	r.syntax(s, base)
+}
+
+// readTools reads an array of tools, in a text that stands at base, and offers
+// the client's own ones to the model. Those that the service would have to run
+// are skipped in silence.
+func (r *request) readTools(s *scan.Scanner, base place) {
+	if !r.want(s, base, scan.Array) {
+		return
+	}
+	if base != top {
+		r.flags |= keptRenumbered
+	}
+	path := base.at(s.Path())
+	var f fields
+	for s.Open(); r.err == nil && s.Next(); {
+		index := s.Index()
+		r.fields(s, base, &f)
+		if r.err == nil {
+			r.tool(&f, element(path, index))
+		}
+	}
+	r.syntax(s, base)
+}
+
+// serverTools are the beginnings of the types of tools that run on the
+// service's side, or need a service that does.
+var serverTools = []string{
+	"web_search", "file_search", "code_interpreter", "image_generation", "mcp", "computer",
+	"tool_search", "programmatic_tool_calling",
+}
+
+func (r *request) tool(f *fields, p place) {
+	kind := word(r.required(f.kind, p, "type"))
+	if r.err != nil {
+		return
+	}
+	echo := r.toolEcho()
+	switch string(kind) {
+	case "function":
+		echo = r.function(echo, nil, f, p)
+	case "custom":
+		echo = r.customTool(echo, nil, f, p)
+	case "namespace":
+		echo = r.namespaceTool(echo, f, p)
+	case "local_shell", "shell", "apply_patch":
+		r.fail(p.at("type"), quote(kind)+" is a tool that only models trained for it can use; offer it as a function")
+	default:
+		for _, prefix := range serverTools {
+			if bytes.HasPrefix(kind, []byte(prefix)) {
+				r.flags |= keptRenumbered
+				return
+			}
+		}
+		r.fail(p.at("type"), quote(kind)+" is not a tool type this service knows")
+	}
+	r.echo[echoTools] = echo
+}
+
+// toolEcho is the echoed array of tools, open for one more.
+func (r *request) toolEcho() []byte {
+	echo := r.echo[echoTools]
+	if echo == nil {
+		return []byte{'['}
+	}
+	return append(echo, ',')
+}
+
+// name checks and returns a tool's name, and checks its namespace.
+func (r *request) name(f *fields, p place) []byte {
+	name := r.required(f.name, p, "name")
+	namespace := r.text(f.namespace, p, "namespace")
+	if r.err == nil && (bytes.IndexByte(name, namespaceMark) >= 0 || bytes.IndexByte(namespace, namespaceMark) >= 0) {
+		r.fail(p.at("name"), "a colon cannot be part of a name; want letters, digits, '_' or '-'")
+	}
+	return name
+}
+
+// appendName appends the name that the model sees: behind its namespace, a
+// checked value, if there is one.
+func appendName(dst, namespace, name []byte) []byte {
+	if len(namespace) > len(`""`) {
+		dst = append(append(dst, namespace[1:len(namespace)-1]...), namespaceMark)
+	}
+	return append(dst, name...)
+}
+
+// beginTool starts a native tool with its name.
+func (r *request) beginTool(name []byte) {
+	if r.offered > 0 {
+		r.tools = append(r.tools, ',')
+	}
+	r.offered++
+	r.tools = append(append(append(r.tools, `{"name":"`...), name...), '"')
+}
+
+// function offers a function tool, and appends what is echoed of it.
+func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
+	f.namespace = namespace
+	name := r.name(f, p)
+	description := r.text(f.description, p, "description")
+	if f.parameters != nil && f.parameters[0] != '{' {
+		r.wrong(p.at("parameters"), "an object", kindOf(f.parameters))
+	}
+	if f.strict != nil && kindOf(f.strict) != scan.Bool {
+		r.wrong(p.at("strict"), "a boolean", kindOf(f.strict))
+	}
+	if r.err != nil {
+		return echo
+	}
+	r.beginTool(appendName(nil, namespace, name))
+	if f.description != nil {
+		r.tools = append(append(append(r.tools, `,"description":"`...), description...), '"')
+	}
+	r.tools = append(r.tools, `,"input_schema":`...)
+	if f.parameters == nil {
+		r.tools = append(r.tools, `{"type":"object","properties":{}}}`...)
+	} else {
+		r.tools = append(append(r.tools, f.parameters...), '}')
+	}
+	echo = append(append(append(echo, `{"type":"function","name":"`...), name...), '"')
+	echo = appendMember(echo, "description", f.description)
+	echo = appendMember(echo, "parameters", f.parameters)
+	return append(appendMember(echo, "strict", f.strict), '}')
+}
+
+func appendMember(dst []byte, name string, value []byte) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	if value == nil {
+		return append(dst, "null"...)
+	}
+	return appendCompact(dst, value)
+}
+
+// customTool offers a custom tool as a function whose one argument is the free
+// text. Its grammar is told, not enforced.
+func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte {
+	f.namespace = namespace
+	name := r.name(f, p)
+	description := r.text(f.description, p, "description")
+	var g grammar
+	if f.format != nil {
+		g = r.grammar(f.format, place{base: p.at("format"), item: -1, part: -1})
+	}
+	if r.err == nil && len(r.custom)/8 == customMax {
+		r.fail("tools", "at most "+strconv.Itoa(customMax)+" custom tools")
+	}
+	if r.err != nil {
+		return echo
+	}
+	native := appendName(nil, namespace, name)
+	r.custom = r.custom.add(native)
+	r.beginTool(native)
+	r.tools = append(append(r.tools, `,"description":"`...), description...)
+	if g.definition != nil {
+		r.tools = append(append(r.tools, `\n\nThe input follows this `...), g.syntax...)
+		r.tools = append(append(r.tools, ` grammar:\n`...), g.definition...)
+	}
+	r.tools = append(r.tools, `","input_schema":{"type":"object","properties":{"`+customField+
+		`":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["`+customField+`"]}}`...)
+	echo = append(append(append(echo, `{"type":"custom","name":"`...), name...), '"')
+	if f.description != nil {
+		echo = append(append(append(echo, `,"description":"`...), description...), '"')
+	}
+	return append(g.appendEcho(echo), '}')
+}
+
+// grammar is the format of a custom tool's input, escaped; zero for plain text.
+type grammar struct{ syntax, definition []byte }
+
+func (r *request) grammar(raw []byte, p place) (g grammar) {
+	var s scan.Scanner
+	s.Reset(raw)
+	if !r.want(&s, p, scan.Object) {
+		return g
+	}
+	kind := []byte("text")
+	for s.Open(); r.err == nil && s.Next(); {
+		switch string(s.Key()) {
+		case "type":
+			kind = word(r.text(s.Raw(), p, "type"))
+		case "syntax":
+			g.syntax = r.text(s.Raw(), p, "syntax")
+		case "definition":
+			g.definition = r.text(s.Raw(), p, "definition")
+		}
+	}
+	syntax := word(g.syntax)
+	switch {
+	case r.err != nil || string(kind) == "text":
+		return grammar{}
+	case string(kind) != "grammar":
+		r.fail(p.at("type"), quote(kind)+" is not one of text, grammar")
+	case string(syntax) != "lark" && string(syntax) != "regex":
+		r.fail(p.at("syntax"), quote(syntax)+" is not one of lark, regex")
+	case g.definition == nil:
+		r.fail(p.at("definition"), "field required, a string")
+	}
+	return g
+}
+
+func (g grammar) appendEcho(dst []byte) []byte {
+	if g.definition == nil {
+		return append(dst, `,"format":{"type":"text"}`...)
+	}
+	dst = append(append(dst, `,"format":{"type":"grammar","syntax":"`...), g.syntax...)
+	dst = append(append(dst, `","definition":"`...), g.definition...)
+	return append(dst, `"}`...)
+}
+
+// namespaceTool offers the tools of a namespace.
+func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
+	name := r.required(f.name, p, "name")
+	description := r.text(f.description, p, "description")
+	if f.tools == nil {
+		r.fail(p.at("tools"), "field required, an array of tools")
+	}
+	if r.err != nil {
+		return echo
+	}
+	r.flags |= keptRenumbered
+	echo = append(append(echo, `{"type":"namespace","name":"`...), name...)
+	echo = append(append(echo, `","description":"`...), description...)
+	echo = append(echo, `","tools":[`...)
+	space := f.name // as a value, like a namespace field
+	var s scan.Scanner
+	s.Reset(f.tools)
+	list := p.in("tools", -1)
+	if !r.want(&s, list, scan.Array) {
+		return echo
+	}
+	var inner fields
+	for s.Open(); r.err == nil && s.Next(); {
+		if s.Index() > 0 {
+			echo = append(echo, ',')
+		}
+		one := p.in("tools", s.Index())
+		r.fields(&s, list, &inner)
+		if r.err == nil {
+			echo = r.namespaced(echo, space, &inner, one)
+		}
+	}
+	return append(echo, "]}"...)
+}
+
+func (r *request) namespaced(echo, namespace []byte, f *fields, p place) []byte {
+	switch kind := word(r.required(f.kind, p, "type")); string(kind) {
+	case "function":
+		return r.function(echo, namespace, f, p)
+	case "custom":
+		return r.customTool(echo, namespace, f, p)
+	default:
+		r.fail(p.at("type"), quote(kind)+" is not one of function, custom")
+		return echo
+	}
+}
+
+// appendQuoted appends text, which has no escapes, as a JSON string.
+func appendQuoted(dst, text []byte) []byte {
+	return append(abi.AppendEscaped(append(dst, '"'), string(text)), '"')
+}

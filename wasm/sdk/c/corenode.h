@@ -1,0 +1,879 @@
+/* corenode.h: modules of node-abi/1 in C99, without libc. One header, one file.
+ *
+ *     #define CN_BILLING                    // or CN_TRANSLATOR, CN_ADMISSION
+ *     #include "corenode.h"
+ *     static int cn_quote(const cn_quote_input *in, cn_quote_output *out) { ... }
+ *     static int cn_charge(const cn_charge_input *in, cn_charge_output *out) { ... }
+ *
+ *     clang --target=wasm32 -std=c99 -O2 -mbulk-memory -nostdlib -Wl,--no-entry \
+ *           -Wl,--stack-first -Wl,--strip-all -o module.wasm module.c
+ *
+ * The header exports abi, buf, init and call and asks for the functions below
+ * that the module's kind has; define CN_CONFIGURE to have cn_configure called
+ * too. Each returns CN_OK, CN_DECLINE (the node's built-in module does this one)
+ * or, where it says so, what cn_refuse returns.
+ *
+ * Memory is: stack and globals, the input, the output. There is no heap: input
+ * and output grow where they are, and a module that reaches its cap traps. What
+ * a function is given points into the input and is gone when it returns. Keep
+ * nothing between calls but what cn_configure made: a call is a pure function.
+ */
+#ifndef CORENODE_H
+#define CORENODE_H
+
+#include <stdint.h>
+
+#ifndef __wasm_bulk_memory__
+#error "build with -mbulk-memory: without libc there is no memcpy"
+#endif
+
+#define CN_ABI_VERSION (1 << 16)
+#define CN_UNUSED __attribute__((unused))
+
+enum { CN_OK = 0, CN_ERROR = 1, CN_DECLINE = 2 };
+
+/* Kinds of error. The numbers are the boundary's: they never change. */
+enum {
+	CN_INTERNAL, CN_INVALID_REQUEST, CN_MODEL_NOT_FOUND, CN_PATH_NOT_FOUND, CN_UNAUTHENTICATED,
+	CN_INSUFFICIENT_BALANCE, CN_RATE_LIMITED, CN_OVERLOADED, CN_TOO_LARGE, CN_METHOD_NOT_ALLOWED,
+	CN_UNSUPPORTED_ENCODING, CN_READ_TIMEOUT, CN_TIMEOUT, CN_CANCELED
+};
+
+/* cn_text is n bytes that belong to somebody else; not terminated by a zero. */
+typedef struct { const char *p; uint32_t n; } cn_text;
+
+#define CN_LITERAL(s) ((cn_text){ (s), sizeof(s) - 1 })
+
+CN_UNUSED static int cn_same(cn_text a, cn_text b)
+{
+	if (a.n != b.n)
+		return 0;
+	for (uint32_t i = 0; i < a.n; i++)
+		if (a.p[i] != b.p[i])
+			return 0;
+	return 1;
+}
+
+/* ---- records */
+
+typedef struct { cn_text id, model; int64_t created; int stream; } cn_facts;
+typedef struct { int64_t input, cached, output; } cn_prices; /* nano-dollars per token */
+typedef struct { int64_t uncached, cache_read, cache_write, output, reasoning; } cn_usage;
+
+typedef struct { cn_facts facts; cn_text body; } cn_request_input;
+typedef struct { cn_facts facts; cn_text state, kept, history, events; } cn_events_input;
+typedef struct { cn_facts facts; cn_text kept, events; } cn_response_input;
+typedef struct {
+	cn_facts facts;
+	cn_text state, kept, history;
+	uint32_t status, kind; /* HTTP status of a body; one of the kinds above */
+	cn_text param, msg;    /* not escaped */
+} cn_error_input;
+
+typedef struct {
+	cn_prices prices;
+	int64_t input, output_max, at;
+	cn_text model, account;
+} cn_quote_input;
+typedef struct { int64_t upper, minimum; } cn_quote_output;
+
+typedef struct {
+	cn_prices prices;
+	cn_usage usage;
+	int64_t at;
+	cn_text model, account;
+} cn_charge_input;
+
+#define CN_LINES_MAX 16
+#define CN_UNIT_BYTES 16
+
+typedef struct { char unit[CN_UNIT_BYTES]; int64_t tokens, price, amount; } cn_line;
+typedef struct { int64_t total; uint32_t tier, count; cn_line lines[CN_LINES_MAX]; } cn_charge_output;
+
+typedef struct {
+	int64_t at, prompt_tokens, output_max;
+	int stream;
+	int64_t account_requests, account_requests_max, tokens_remaining, tokens_per_minute, available;
+	int unlimited;
+	int64_t node_requests, node_requests_max;
+	cn_text account, key, model, protocol;
+} cn_admission_input;
+
+enum { CN_ALLOW, CN_DENY, CN_QUEUE };
+typedef struct {
+	uint8_t verdict;
+	int8_t priority;       /* CN_QUEUE: higher goes first */
+	uint16_t kind;         /* CN_DENY */
+	uint32_t retry_after_ms;
+	cn_text msg;
+} cn_decision;
+
+#define CN_STATE_MAX 4096
+typedef struct { uint32_t n; char p[CN_STATE_MAX]; } cn_state;
+
+/* ---- what the module defines */
+
+#ifdef CN_CONFIGURE
+/* config is a JSON object, "{}" without one. May refuse. Runs once, first. */
+static int cn_configure(cn_text config);
+#endif
+#ifdef CN_TRANSLATOR
+/* Keep with cn_keep, then write the messages body with cn_put*. May refuse. */
+static int cn_request(const cn_request_input *in);
+/* Write whole SSE frames. next holds the last state and is the next one. */
+static int cn_events(const cn_events_input *in, cn_state *next);
+/* Write the body of a whole answer; the body, or the end of a stream, of an error. */
+static int cn_response(const cn_response_input *in);
+static int cn_error(const cn_error_input *in);
+#endif
+#ifdef CN_BILLING
+static int cn_quote(const cn_quote_input *in, cn_quote_output *out);
+static int cn_charge(const cn_charge_input *in, cn_charge_output *out);
+#endif
+#ifdef CN_ADMISSION
+static int cn_decide(const cn_admission_input *in, cn_decision *out);
+#endif
+
+/* ---- memory: input at the heap's base, output behind it */
+
+extern char __heap_base;
+static uint32_t cn_input_room; /* bytes from the base that belong to the input */
+static char *cn_out;           /* the output frame */
+static uint32_t cn_out_len;    /* what is written of it */
+static uint32_t cn_out_room;   /* from cn_out to the end of memory; never below cn_out_len */
+
+static void cn_reserve(uintptr_t end)
+{
+	uintptr_t have = (uintptr_t)__builtin_wasm_memory_size(0) << 16;
+	if (end < (uintptr_t)&__heap_base)
+		__builtin_trap(); /* beyond 4 GiB */
+	if (end > have && __builtin_wasm_memory_grow(0, (end - have + 0xffff) >> 16) == (uintptr_t)-1)
+		__builtin_trap();
+}
+
+__attribute__((export_name("abi"))) int32_t cn_export_abi(void) { return CN_ABI_VERSION; }
+
+__attribute__((export_name("buf"))) char *cn_export_buf(uint32_t n)
+{
+	if (n > cn_input_room) {
+		if (n > 0x7fff0000u)
+			__builtin_trap();
+		cn_reserve((uintptr_t)&__heap_base + n);
+		cn_input_room = n;
+	}
+	return &__heap_base;
+}
+
+/* ---- writing */
+
+/* cn_grow makes the output's memory larger than cn_out_len + n. */
+__attribute__((noinline)) static void cn_grow(uint32_t n)
+{
+	if (n > 0x7fff0000u)
+		__builtin_trap();
+	cn_reserve((uintptr_t)cn_out + cn_out_len + n);
+	cn_out_room = (uint32_t)(((uintptr_t)__builtin_wasm_memory_size(0) << 16) - (uintptr_t)cn_out);
+}
+
+/* cn_room makes room for n bytes at the end of the output and gives their place. */
+static inline char *cn_room(uint32_t n)
+{
+	if (n > cn_out_room - cn_out_len)
+		cn_grow(n);
+	char *at = cn_out + cn_out_len;
+	cn_out_len += n;
+	return at;
+}
+
+CN_UNUSED __attribute__((noinline)) static void cn_put(cn_text s) { __builtin_memcpy(cn_room(s.n), s.p, s.n); }
+
+/* cn_puts writes a literal; its size is known, so there is no loop and no call. */
+#define cn_puts(literal) ((void)__builtin_memcpy(cn_room(sizeof(literal) - 1), literal, sizeof(literal) - 1))
+
+CN_UNUSED static void cn_put_byte(char c) { *cn_room(1) = c; }
+CN_UNUSED static void cn_put_u16(uint16_t v) { __builtin_memcpy(cn_room(2), &v, 2); }
+CN_UNUSED static void cn_put_u32(uint32_t v) { __builtin_memcpy(cn_room(4), &v, 4); }
+CN_UNUSED static void cn_put_i64(int64_t v) { __builtin_memcpy(cn_room(8), &v, 8); }
+
+/* cn_put_section writes a length and the bytes. */
+CN_UNUSED static void cn_put_section(cn_text s)
+{
+	cn_put_u32(s.n);
+	cn_put(s);
+}
+
+CN_UNUSED static void cn_put_decimal(int64_t v)
+{
+	char digits[20];
+	uint32_t at = sizeof digits;
+	uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	do {
+		digits[--at] = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	if (v < 0)
+		digits[--at] = '-';
+	cn_put((cn_text){ digits + at, sizeof digits - at });
+}
+
+/* cn_char is the length of the UTF-8 character that n > 0 bytes begin with; 0
+ * if they begin with none. */
+CN_UNUSED static uint32_t cn_char(const char *at, uint32_t n)
+{
+	const unsigned char *p = (const unsigned char *)at;
+	uint32_t length = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	if (length > n)
+		return 0;
+	for (uint32_t i = 1; i < length; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return length;
+}
+
+/* cn_put_escaped writes text as it stands between the quotes of a JSON string;
+ * bytes that are no UTF-8 become U+FFFD. Texts in event frames and in JSON are
+ * escaped already: cn_put those. */
+CN_UNUSED static void cn_put_escaped(cn_text s)
+{
+	uint32_t clean = 0; /* from there to i nothing needs a change */
+	for (uint32_t i = 0; i < s.n;) {
+		unsigned char c = (unsigned char)s.p[i];
+		if (c >= ' ' && c < 0x80 && c != '"' && c != '\\') {
+			i++;
+			continue;
+		}
+		uint32_t length = c < 0x80 ? 0 : cn_char(s.p + i, s.n - i);
+		if (length) {
+			i += length;
+			continue;
+		}
+		cn_put((cn_text){ s.p + clean, i - clean });
+		clean = ++i;
+		if (c >= 0x80) {
+			cn_puts("\xef\xbf\xbd");
+		} else if (c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t') {
+			cn_put_byte('\\');
+			cn_put_byte((char)(c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : c));
+		} else {
+			cn_puts("\\u00");
+			cn_put_byte("0123456789abcdef"[c >> 4]);
+			cn_put_byte("0123456789abcdef"[c & 15]);
+		}
+	}
+	cn_put((cn_text){ s.p + clean, s.n - clean });
+}
+
+/* ---- output frames: status u8, zero u8, kind u16, payload length u32, payload */
+
+#define CN_HEADER 8
+
+static void cn_begin(void)
+{
+	cn_out = (char *)(((uintptr_t)&__heap_base + cn_input_room + 15) & ~(uintptr_t)15);
+	cn_out_len = cn_out_room = 0;
+	cn_room(CN_HEADER);
+}
+
+static uint16_t cn_error_kind;
+
+static int64_t cn_end(int status)
+{
+	if (status == CN_DECLINE)
+		cn_out_len = CN_HEADER;
+	uint32_t n = cn_out_len - CN_HEADER;
+	cn_out[0] = (char)status;
+	cn_out[1] = 0;
+	uint16_t kind = status == CN_ERROR ? cn_error_kind : 0;
+	__builtin_memcpy(cn_out + 2, &kind, 2);
+	__builtin_memcpy(cn_out + 4, &n, 4);
+	return (int64_t)((uint64_t)(uintptr_t)cn_out << 32 | cn_out_len);
+}
+
+#define CN_REFUSAL_MAX 2048
+
+/* cn_put_clipped writes what a refusal may hold of a text in which clients may
+ * have put anything: UTF-8 of at most CN_REFUSAL_MAX bytes. */
+static void cn_put_clipped(cn_text s)
+{
+	uint32_t length;
+	for (uint32_t i = 0; i < s.n; i += length ? length : 1) {
+		length = cn_char(s.p + i, s.n - i);
+		if (i + length > CN_REFUSAL_MAX || i == CN_REFUSAL_MAX)
+			return;
+		cn_put(length ? (cn_text){ s.p + i, length } : CN_LITERAL("?"));
+	}
+}
+
+/* cn_refuse makes the output an error of the client: which field, and what is
+ * wrong with it. What was written before is dropped. */
+CN_UNUSED static int cn_refuse(cn_text param, cn_text msg)
+{
+	cn_out_len = CN_HEADER;
+	cn_error_kind = CN_INVALID_REQUEST;
+	cn_put_u32(0);
+	cn_put_clipped(param);
+	uint32_t n = cn_out_len - CN_HEADER - 4;
+	__builtin_memcpy(cn_out + CN_HEADER, &n, 4);
+	cn_put_clipped(msg);
+	return CN_ERROR;
+}
+
+/* ---- reading */
+
+typedef struct { const char *p; uint32_t n; int bad; } cn_reader;
+
+static const char *cn_take(cn_reader *r, uint32_t n)
+{
+	static const char zeros[8];
+	if (r->bad || n > r->n) {
+		r->bad = 1;
+		return zeros; /* fixed fields are at most as long */
+	}
+	const char *at = r->p;
+	r->p += n;
+	r->n -= n;
+	return at;
+}
+
+CN_UNUSED static uint8_t cn_u8(cn_reader *r) { return (uint8_t)*cn_take(r, 1); }
+
+CN_UNUSED static uint16_t cn_u16(cn_reader *r)
+{
+	uint16_t v;
+	__builtin_memcpy(&v, cn_take(r, 2), 2);
+	return v;
+}
+
+CN_UNUSED static uint32_t cn_u32(cn_reader *r)
+{
+	uint32_t v;
+	__builtin_memcpy(&v, cn_take(r, 4), 4);
+	return v;
+}
+
+CN_UNUSED static int64_t cn_i64(cn_reader *r)
+{
+	int64_t v;
+	__builtin_memcpy(&v, cn_take(r, 8), 8);
+	return v;
+}
+
+CN_UNUSED static cn_text cn_section(cn_reader *r)
+{
+	cn_text s = { 0, cn_u32(r) };
+	s.p = cn_take(r, s.n);
+	if (r->bad)
+		s.n = 0;
+	return s;
+}
+
+CN_UNUSED static cn_text cn_rest(cn_reader *r)
+{
+	cn_text s = { r->p, r->bad ? 0 : r->n };
+	r->n = 0;
+	return s;
+}
+
+CN_UNUSED static void cn_tag(cn_reader *r, const char *tag)
+{
+	const char *got = cn_take(r, 8);
+	for (int i = 0; i < 8; i++)
+		if (got[i] != tag[i])
+			r->bad = 1;
+}
+
+CN_UNUSED static cn_facts cn_read_facts(cn_reader *r)
+{
+	cn_facts f;
+	f.created = cn_i64(r);
+	f.stream = cn_u8(r) != 0;
+	f.id = cn_section(r);
+	f.model = cn_section(r);
+	return f;
+}
+
+CN_UNUSED static cn_prices cn_read_prices(cn_reader *r)
+{
+	cn_prices p;
+	p.input = cn_i64(r);
+	p.cached = cn_i64(r);
+	p.output = cn_i64(r);
+	return p;
+}
+
+CN_UNUSED static cn_usage cn_read_usage(cn_reader *r)
+{
+	cn_usage u;
+	u.uncached = cn_i64(r);
+	u.cache_read = cn_i64(r);
+	u.cache_write = cn_i64(r);
+	u.output = cn_i64(r);
+	u.reasoning = cn_i64(r);
+	return u;
+}
+
+/* ---- event frames: kind u8, block or stop u8, index u16, payload length u32, payload */
+
+enum { CN_START, CN_BLOCK_START, CN_DELTA, CN_BLOCK_STOP, CN_END };
+enum { CN_THINKING, CN_TEXT, CN_TOOL_USE };
+enum { CN_STOP_NONE, CN_STOP_END_TURN, CN_STOP_MAX_TOKENS, CN_STOP_TOOL_USE, CN_STOP_SEQUENCE };
+
+typedef struct {
+	uint8_t kind;  /* skip kinds you do not know */
+	uint8_t mark;  /* CN_END: why it stopped; else the kind of block */
+	uint16_t index;
+	cn_text text;  /* the payload; of a CN_DELTA the escaped text */
+} cn_frame;
+
+/* cn_next takes the next frame off events; 0 when there is none. */
+CN_UNUSED static int cn_next(cn_text *events, cn_frame *f)
+{
+	cn_reader r = { events->p, events->n, 0 };
+	f->kind = cn_u8(&r);
+	f->mark = cn_u8(&r);
+	f->index = cn_u16(&r);
+	f->text = cn_section(&r);
+	if (r.bad)
+		return 0;
+	events->p = r.p;
+	events->n = r.n;
+	return 1;
+}
+
+/* cn_frame_usage is the usage of a CN_START or CN_END, and its stop sequence, escaped. */
+CN_UNUSED static cn_usage cn_frame_usage(const cn_frame *f, cn_text *stop_sequence)
+{
+	cn_reader r = { f->text.p, f->text.n, 0 };
+	cn_usage u = cn_read_usage(&r);
+	cn_text rest = cn_rest(&r);
+	if (stop_sequence)
+		*stop_sequence = rest;
+	return u;
+}
+
+/* cn_frame_tool is the escaped id and name of a CN_BLOCK_START of CN_TOOL_USE. */
+CN_UNUSED static void cn_frame_tool(const cn_frame *f, cn_text *id, cn_text *name)
+{
+	cn_reader r = { f->text.p, f->text.n, 0 };
+	id->n = cn_u16(&r);
+	id->p = cn_take(&r, id->n);
+	*name = cn_rest(&r);
+	if (r.bad)
+		id->n = 0;
+}
+
+/* ---- JSON: enough to find values in a body or a configuration
+ *
+ * cn_json walks one text forward without taking it apart:
+ *
+ *     cn_json j = { body, 0, 0 };
+ *     cn_text name;
+ *     if (!cn_json_open(&j, '{')) ...
+ *     while (cn_json_member(&j, &name))
+ *         if (cn_same(name, CN_LITERAL("model"))) model = cn_json_value(&j);
+ *         else cn_json_value(&j);
+ *     if (!cn_json_end(&j)) ...
+ *
+ * It knows where values end, at any depth up to CN_DEPTH_MAX. It does not look
+ * into numbers and strings: the node checks the whole body that comes out.
+ */
+#define CN_DEPTH_MAX 128
+
+typedef struct { cn_text rest; int started, bad; } cn_json;
+
+static int cn_json_fail(cn_json *j)
+{
+	j->bad = 1;
+	j->rest.n = 0;
+	return 0;
+}
+
+static int cn_json_peek(cn_json *j)
+{
+	while (j->rest.n > 0 && (*j->rest.p == ' ' || *j->rest.p == '\n' || *j->rest.p == '\r' || *j->rest.p == '\t')) {
+		j->rest.p++;
+		j->rest.n--;
+	}
+	return j->rest.n > 0 ? (unsigned char)*j->rest.p : -1;
+}
+
+static void cn_json_skip(cn_json *j, uint32_t n)
+{
+	j->rest.p += n;
+	j->rest.n -= n;
+}
+
+/* cn_json_string takes a string, quotes and all. */
+static cn_text cn_json_string(cn_json *j)
+{
+	cn_text s = { j->rest.p, 0 };
+	for (uint32_t i = 1; i < j->rest.n; i++) {
+		if (s.p[i] == '"') {
+			s.n = i + 1;
+			cn_json_skip(j, s.n);
+			return s;
+		}
+		if ((unsigned char)s.p[i] < ' ')
+			break;
+		if (s.p[i] == '\\')
+			i++;
+	}
+	cn_json_fail(j);
+	return s;
+}
+
+/* cn_json_open goes into an object '{' or an array '['; 0 if there is none. */
+CN_UNUSED static int cn_json_open(cn_json *j, char bracket)
+{
+	if (cn_json_peek(j) != bracket)
+		return cn_json_fail(j);
+	cn_json_skip(j, 1);
+	j->started = 0;
+	return 1;
+}
+
+static int cn_json_step(cn_json *j, char closer)
+{
+	int c = cn_json_peek(j);
+	if (c == closer) {
+		cn_json_skip(j, 1);
+		j->started = 1;
+		return 0;
+	}
+	if (j->started) {
+		if (c != ',')
+			return cn_json_fail(j);
+		cn_json_skip(j, 1);
+		c = cn_json_peek(j);
+	}
+	if (c < 0 || c == closer)
+		return cn_json_fail(j);
+	j->started = 1;
+	return 1;
+}
+
+/* cn_json_element stands before the next element of the array; 0 at its end.
+ * Take each with cn_json_value. */
+CN_UNUSED static int cn_json_element(cn_json *j) { return cn_json_step(j, ']'); }
+
+/* cn_json_member stands before the value of the object's next member; name is
+ * as in the text, without quotes. 0 at the end. Take each value. */
+CN_UNUSED static int cn_json_member(cn_json *j, cn_text *name)
+{
+	if (!cn_json_step(j, '}'))
+		return 0;
+	if (cn_json_peek(j) != '"')
+		return cn_json_fail(j);
+	*name = cn_json_string(j);
+	if (cn_json_peek(j) != ':')
+		return cn_json_fail(j);
+	name->p++;
+	name->n -= 2;
+	cn_json_skip(j, 1);
+	return 1;
+}
+
+/* cn_json_value takes the next value whole and gives its text. */
+CN_UNUSED static cn_text cn_json_value(cn_json *j)
+{
+	int c = cn_json_peek(j);
+	cn_text v = { j->rest.p, 0 };
+	char closers[CN_DEPTH_MAX];
+	uint32_t depth = 0;
+	do {
+		c = cn_json_peek(j);
+		if (c == '"') {
+			cn_json_string(j);
+		} else if (c == '{' || c == '[') {
+			if (depth == CN_DEPTH_MAX)
+				cn_json_fail(j);
+			else
+				closers[depth++] = c == '{' ? '}' : ']';
+			if (!j->bad)
+				cn_json_skip(j, 1);
+		} else if (c == '}' || c == ']') {
+			if (depth == 0 || closers[depth - 1] != c) {
+				cn_json_fail(j);
+			} else {
+				depth--;
+				cn_json_skip(j, 1);
+			}
+		} else if (depth > 0 && (c == ',' || c == ':')) {
+			cn_json_skip(j, 1);
+		} else if (c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
+			while (j->rest.n > 0 && (c = (unsigned char)*j->rest.p, c == '-' || c == '+' || c == '.' ||
+			       (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E'))
+				cn_json_skip(j, 1);
+		} else {
+			cn_json_fail(j);
+		}
+	} while (depth > 0 && !j->bad);
+	v.n = j->bad ? 0 : (uint32_t)(j->rest.p - v.p);
+	return v;
+}
+
+/* cn_json_end tells whether the text was well formed as far as it was read and
+ * nothing follows. Ask it after the outermost object was left. */
+CN_UNUSED static int cn_json_end(cn_json *j) { return cn_json_peek(j) < 0 && !j->bad; }
+
+/* cn_json_int reads a value that is a whole number; 0 if it is none. */
+CN_UNUSED static int cn_json_int(cn_text v, int64_t *out)
+{
+	uint32_t negative = v.n > 0 && v.p[0] == '-';
+	uint64_t limit = (uint64_t)INT64_MAX + negative, n = 0;
+	if (negative == v.n || (v.p[negative] == '0' && v.n > negative + 1))
+		return 0;
+	for (uint32_t i = negative; i < v.n; i++) {
+		if (v.p[i] < '0' || v.p[i] > '9')
+			return 0;
+		uint64_t digit = (uint64_t)(v.p[i] - '0');
+		if (n > (limit - digit) / 10)
+			return 0;
+		n = 10 * n + digit;
+	}
+	*out = negative ? (int64_t)(0 - n) : (int64_t)n;
+	return 1;
+}
+
+/* ---- host functions: imported only where they are used */
+
+enum { CN_DEBUG, CN_INFO, CN_WARN, CN_ERR };
+__attribute__((import_module("corenode"), import_name("log"))) void cn_import_log(int32_t level, const char *p, uint32_t n);
+__attribute__((import_module("corenode"), import_name("metric"))) void cn_import_metric(int32_t id, int64_t delta);
+
+CN_UNUSED static void cn_log(int32_t level, cn_text line) { cn_import_log(level, line.p, line.n); }
+CN_UNUSED static void cn_count(int32_t id, int64_t delta) { cn_import_metric(id, delta); }
+
+/* ---- the operations */
+
+#ifdef CN_TRANSLATOR
+
+/* cn_keep says what comes back with the answer's calls. Before the body. */
+CN_UNUSED static void cn_keep(cn_text kept)
+{
+	if (cn_out_len != CN_HEADER + 4)
+		__builtin_trap();
+	cn_out_len = CN_HEADER;
+	cn_put_section(kept);
+}
+
+static int cn_op_request(cn_reader *r)
+{
+	cn_request_input in;
+	in.facts = cn_read_facts(r);
+	in.body = cn_rest(r);
+	if (r->bad)
+		return CN_DECLINE;
+	cn_put_u32(0);
+	return cn_request(&in);
+}
+
+/* cn_op_events leaves room for a state as large as the last one before the
+ * bytes, and moves the bytes when the size changed. */
+static int cn_op_events(cn_reader *r)
+{
+	static cn_state next;
+	cn_events_input in;
+	in.facts = cn_read_facts(r);
+	in.state = cn_section(r);
+	in.kept = cn_section(r);
+	in.history = cn_section(r);
+	in.events = cn_rest(r);
+	if (r->bad || in.state.n > CN_STATE_MAX)
+		return CN_DECLINE;
+	next.n = in.state.n;
+	__builtin_memcpy(next.p, in.state.p, in.state.n);
+	cn_put_section(in.state);
+	uint32_t from = cn_out_len;
+	int status = cn_events(&in, &next);
+	if (status != CN_OK)
+		return status;
+	uint32_t n = cn_out_len - from;
+	if (next.n > in.state.n)
+		cn_room(next.n - in.state.n);
+	char *state = cn_out + CN_HEADER + 4;
+	if (next.n != in.state.n)
+		__builtin_memmove(state + next.n, state + in.state.n, n);
+	__builtin_memcpy(state, next.p, next.n);
+	__builtin_memcpy(state - 4, &next.n, 4);
+	cn_out_len = CN_HEADER + 4 + next.n + n;
+	return CN_OK;
+}
+
+static int cn_op_response(cn_reader *r)
+{
+	cn_response_input in;
+	in.facts = cn_read_facts(r);
+	in.kept = cn_section(r);
+	in.events = cn_rest(r);
+	return r->bad ? CN_DECLINE : cn_response(&in);
+}
+
+static int cn_op_error(cn_reader *r)
+{
+	cn_error_input in;
+	in.facts = cn_read_facts(r);
+	in.state = cn_section(r);
+	in.kept = cn_section(r);
+	in.history = cn_section(r);
+	in.status = cn_u16(r);
+	in.kind = cn_u16(r);
+	in.param = cn_section(r);
+	in.msg = cn_rest(r);
+	return r->bad ? CN_DECLINE : cn_error(&in);
+}
+
+#endif
+#ifdef CN_BILLING
+
+static int cn_op_quote(cn_reader *r)
+{
+	cn_quote_input in;
+	cn_quote_output out = { 0, 0 };
+	cn_tag(r, "quote/1\0");
+	in.prices = cn_read_prices(r);
+	in.input = cn_i64(r);
+	in.output_max = cn_i64(r);
+	in.at = cn_i64(r);
+	in.model = cn_section(r);
+	in.account = cn_rest(r);
+	int status = r->bad ? CN_DECLINE : cn_quote(&in, &out);
+	if (status == CN_OK) {
+		cn_put_i64(out.upper);
+		cn_put_i64(out.minimum);
+	}
+	return status;
+}
+
+static int cn_op_charge(cn_reader *r)
+{
+	cn_charge_input in;
+	static cn_charge_output out;
+	__builtin_memset(&out, 0, sizeof out);
+	cn_tag(r, "charge/2");
+	in.prices = cn_read_prices(r);
+	in.usage = cn_read_usage(r);
+	in.at = cn_i64(r);
+	in.model = cn_section(r);
+	in.account = cn_rest(r);
+	int status = r->bad ? CN_DECLINE : cn_charge(&in, &out);
+	if (status != CN_OK || out.count > CN_LINES_MAX)
+		return CN_DECLINE;
+	cn_put_i64(out.total);
+	cn_put_u32(out.tier);
+	cn_put_u32(out.count);
+	for (uint32_t i = 0; i < out.count; i++) {
+		cn_put((cn_text){ out.lines[i].unit, CN_UNIT_BYTES });
+		cn_put_i64(out.lines[i].tokens);
+		cn_put_i64(out.lines[i].price);
+		cn_put_i64(out.lines[i].amount);
+	}
+	return CN_OK;
+}
+
+/* cn_mul multiplies money and counts that are zero or more; 0 if one is not or
+ * the product does not fit. (The compiler's own check needs a library.) */
+CN_UNUSED static int cn_mul(int64_t a, int64_t b, int64_t *product)
+{
+	if (a < 0 || b < 0 || (a > 0 && b > INT64_MAX / a))
+		return 0;
+	*product = a * b;
+	return 1;
+}
+
+/* cn_add_line adds tokens at a price to a charge; 0 if one is negative, the
+ * amount does not fit or there are too many lines. unit is cut at CN_UNIT_BYTES. */
+CN_UNUSED static int cn_add_line(cn_charge_output *out, cn_text unit, int64_t tokens, int64_t price)
+{
+	int64_t amount;
+	if (out->count == CN_LINES_MAX || !cn_mul(tokens, price, &amount) ||
+	    __builtin_add_overflow(out->total, amount, &out->total))
+		return 0;
+	cn_line *l = &out->lines[out->count++];
+	for (uint32_t i = 0; i < unit.n && i < CN_UNIT_BYTES; i++)
+		l->unit[i] = unit.p[i];
+	l->tokens = tokens;
+	l->price = price;
+	l->amount = amount;
+	return 1;
+}
+
+#endif
+#ifdef CN_ADMISSION
+
+static int cn_op_decide(cn_reader *r)
+{
+	cn_admission_input in;
+	cn_decision out = { CN_ALLOW, 0, 0, 0, { 0, 0 } };
+	cn_tag(r, "decide/1");
+	in.at = cn_i64(r);
+	in.prompt_tokens = cn_i64(r);
+	in.output_max = cn_i64(r);
+	in.stream = cn_i64(r) != 0;
+	in.account_requests = cn_i64(r);
+	in.account_requests_max = cn_i64(r);
+	in.tokens_remaining = cn_i64(r);
+	in.tokens_per_minute = cn_i64(r);
+	in.available = cn_i64(r);
+	in.unlimited = cn_i64(r) != 0;
+	in.node_requests = cn_i64(r);
+	in.node_requests_max = cn_i64(r);
+	in.account = cn_section(r);
+	in.key = cn_section(r);
+	in.model = cn_section(r);
+	in.protocol = cn_rest(r);
+	int status = r->bad ? CN_DECLINE : cn_decide(&in, &out);
+	if (status != CN_OK)
+		return CN_DECLINE;
+	cn_put_byte((char)out.verdict);
+	cn_put_byte((char)out.priority);
+	cn_put_u16(out.kind);
+	cn_put_u32(out.retry_after_ms);
+	cn_put_clipped(out.msg);
+	return CN_OK;
+}
+
+#endif
+
+__attribute__((export_name("init"))) int64_t cn_export_init(uint32_t n)
+{
+	if (n > cn_input_room)
+		return 0;
+	cn_begin();
+	cn_text config = n > 0 ? (cn_text){ &__heap_base, n } : CN_LITERAL("{}");
+#ifdef CN_CONFIGURE
+	return cn_end(cn_configure(config));
+#else
+	if (!cn_same(config, CN_LITERAL("{}")))
+		return cn_end(cn_refuse(CN_LITERAL(""), CN_LITERAL("this module takes no configuration")));
+	return cn_end(CN_OK);
+#endif
+}
+
+__attribute__((export_name("call"))) int64_t cn_export_call(uint32_t op, uint32_t n)
+{
+	if (n > cn_input_room)
+		return 0;
+	cn_reader r = { &__heap_base, n, 0 };
+	cn_begin();
+	switch (op) {
+#ifdef CN_TRANSLATOR
+	case 1: return cn_end(cn_op_request(&r));
+	case 2: return cn_end(cn_op_events(&r));
+	case 3: return cn_end(cn_op_response(&r));
+	case 4: return cn_end(cn_op_error(&r));
+#endif
+#ifdef CN_BILLING
+	case 16: return cn_end(cn_op_quote(&r));
+	case 17: return cn_end(cn_op_charge(&r));
+#endif
+#ifdef CN_ADMISSION
+	case 32: return cn_end(cn_op_decide(&r));
+#endif
+	}
+	return cn_end(CN_DECLINE);
+}
+
+#endif
