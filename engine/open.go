@@ -165,7 +165,7 @@ func (e *Engine) loadModel(o Options) error {
 	}
 	e.vocab, e.fileContext = config.Vocab, config.ContextLength
 	if o.Kind == Instant {
-		e.forwarder = instant.New(e.tokenizer, config.Vocab)
+		e.forwarder = instant.New(e.tokenizer)
 		e.memory = memory{pages: contextsMax * e.info.ContextLength / o.Cache.PageTokens, pageBytes: 1}
 		return nil
 	}
@@ -227,6 +227,15 @@ func (e *Engine) PackError() error {
 		return m.SealError()
 	}
 	return nil
+}
+
+// logitsWidth is how many logits a row has; those that Instant would leave at
+// zero are left out.
+func (e *Engine) logitsWidth() int {
+	if m, ok := e.forwarder.(*instant.Model); ok {
+		return m.Vocab()
+	}
+	return e.vocab
 }
 
 // FileContext is the context length that the model file says.

@@ -220,7 +220,7 @@ func (s *Stepper) lay(plan *sched.Plan) {
 		}
 	}
 	for len(s.logits) < len(s.logitRows) {
-		s.logits = append(s.logits, make([]float32, s.engine.vocab))
+		s.logits = append(s.logits, make([]float32, s.engine.logitsWidth()))
 	}
 }
 

@@ -9,11 +9,14 @@ import (
 // denialRetryMax bounds what a policy may tell a client to wait.
 const denialRetryMax = 24 * time.Hour
 
+// policyMissing is the fault of a policy that is not loaded, yet or any more.
+var policyMissing = &fault{cause: causeInstantiate, detail: "the admission policy is not loaded"}
+
 // Deciding says whether there is an admission policy, so that a caller without
 // one need not gather the counters.
 func (h *Host) Deciding() bool {
 	a := h.slot(SlotAdmission).now.Load()
-	return a.active != nil || a.canary != nil
+	return a.active != nil || a.canary != nil || a.missing && !h.options.AdmissionFailOpen
 }
 
 // Decide asks the admission policy; without one everything is allowed. The
@@ -22,6 +25,9 @@ func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
 	sl := h.slot(SlotAdmission)
 	g := sl.acquire(in.Account)
 	if g == nil {
+		if sl.now.Load().missing && !h.options.AdmissionFailOpen {
+			return abi.Decision{}, overloaded("extensions.Decide", policyMissing)
+		}
 		return abi.Decision{}, nil
 	}
 	defer g.release()

@@ -3,6 +3,12 @@
 package extensions
 
 import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -85,4 +91,83 @@ func BenchmarkEventsNative(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkSwaps loads and activates a new module each time while four streams
+// run, and removes an old one: the time of a swap with everything it takes, the
+// streams that failed, and the growth of the process.
+func BenchmarkSwaps(b *testing.B) {
+	h, _ := openTest(b, Options{Dir: b.TempDir()})
+	l := startLoad(b, h, 4)
+	swap := func(n int) {
+		activate(b, h, chatGuest(b, fmt.Sprint("v", n)))
+		if n > 1 {
+			if err := h.Remove(fmt.Sprint("test@v", n-2)); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	for n := range 20 {
+		swap(n)
+	}
+	before := resident(b)
+	n := 20
+	for b.Loop() {
+		swap(n)
+		n++
+	}
+	b.StopTimer()
+	calls := l.end(b)
+	b.ReportMetric(float64(l.failed.Load()), "failed")
+	b.ReportMetric(float64(calls), "streams")
+	b.ReportMetric(float64(before)/(1<<20), "rss-before-MiB")
+	b.ReportMetric(float64(resident(b))/(1<<20), "rss-after-MiB")
+}
+
+// resident is the memory of the process, after a collection.
+func resident(b *testing.B) int64 {
+	debug.FreeOSMemory()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		b.Skip(err)
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		b.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// BenchmarkCollection is a garbage collection while four guests compute without
+// end: they let others run at their safepoints.
+func BenchmarkCollection(b *testing.B) {
+	h, _ := openTest(b, Options{PoolMax: 4})
+	g := newGuest(SlotChat, "spin")
+	g.manifest.Ticks.Call = ticksCallMost
+	done := g.place(okFrame(nil))
+	g.locals = []byte{wasmtest.I32}
+	g.call = wasmtest.Asm().I32(20_000_000).Set(2).
+		Loop(wasmtest.Void).Get(2).I32(1).Op(wasmtest.I32Sub).Tee(2).BrIf(0).End().I64(done)
+	activate(b, h, g.bytes(b))
+	spinning := h.slot(SlotChat).now.Load().active
+	var stop atomic.Bool
+	var w sync.WaitGroup
+	for range 4 {
+		w.Go(func() {
+			for !stop.Load() {
+				if _, f := spinning.do(abi.OpError, "a", nil, nil); f != nil {
+					b.Error(f)
+					return
+				}
+			}
+		})
+	}
+	for spinning.pool.use().busy < 4 {
+		runtime.Gosched()
+	}
+	for b.Loop() {
+		runtime.GC()
+	}
+	stop.Store(true)
+	w.Wait()
 }

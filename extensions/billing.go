@@ -1,9 +1,3 @@
-// Package extensions runs the policies that decide what a request costs, and
-// hides from the node where their code comes from.
-//
-// A Billing turns token counts into nano-dollars. Each charge names the module
-// that made it and a hash of the exact input, so that an amount in the ledger
-// can be computed again later, to the nano-dollar.
 package extensions
 
 import (
@@ -46,8 +40,9 @@ type Charge struct {
 	Provisional bool
 }
 
-// Billing rates requests by the prices of their model. It is immutable and
-// safe for concurrent use; a change of prices makes a new one.
+// Billing rates requests by the prices of their model, natively and without a
+// Host. It is immutable and safe for concurrent use; a change of prices makes a
+// new one.
 type Billing struct{ prices map[string]Prices }
 
 // NewBilling makes a Billing from the prices of each model id.

@@ -33,9 +33,9 @@ func (b *breaker) fault(now time.Time, calls uint64) (reason string) {
 	if b.tripped {
 		return ""
 	}
-	oldest := b.recent[b.next]
 	b.recent[b.next] = now
 	b.next = (b.next + 1) % breakerFaults
+	oldest := b.recent[b.next] // of the last breakerFaults, this one included
 	if calls-b.from > breakerCallsMax {
 		b.from, b.faults = calls, 0
 	}

@@ -64,6 +64,7 @@ func compile(metered []byte, dir string) (*code, error) {
 	}
 	if dir != "" {
 		writeSum(dir)
+		trimCache(filepath.Dir(dir))
 	}
 	return c, nil
 }

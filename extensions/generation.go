@@ -36,7 +36,8 @@ type generation struct {
 	nativeDone nativeCounters
 	tally      tally
 	breaker    breaker
-	lines      lineLimit // of its log
+	lines      lineLimit // of what it says
+	faultLines lineLimit // of what is said about it
 }
 
 // acquire takes part in g. It fails when g is being closed: a new user must

@@ -54,9 +54,6 @@ type Options struct {
 	// AdmissionFailOpen admits a request when the admission policy fails on it;
 	// otherwise the request is refused as Overloaded.
 	AdmissionFailOpen bool
-	// Named says whether a charge names the module with this digest: its file
-	// is kept then, for replays. nil: none does.
-	Named func(digest string) bool
 	// Log takes what happens to modules. nil: slog.Default.
 	Log *slog.Logger
 	// Now is the clock of everything but durations. nil: time.Now.
@@ -271,7 +268,7 @@ func (h *Host) failed(g *generation, f *fault) {
 	if f.cause == causeOverloaded {
 		return
 	}
-	if g.lines.allow(h.now()) {
+	if g.faultLines.allow(h.now()) {
 		h.log.Warn("a module failed on a call", "module", g.title(), "cause", f.cause.String(), "detail", f.detail)
 	}
 	if g.native != nil {

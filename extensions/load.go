@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func (h *Host) build(f file) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	metered, _, err := meter.Rewrite(f.wasm, meter.Options{MemoryPagesMax: memoryPagesMost})
+	metered, _, err := meter.Rewrite(f.wasm, metering)
 	if err != nil {
 		return nil, refused("meter", "", "%w", err) // it says how to mend it
 	}
@@ -72,27 +71,24 @@ func (h *Host) build(f file) (*generation, error) {
 	return g, nil
 }
 
+// metering is how every module is rewritten.
+var metering = meter.Options{MemoryPagesMax: memoryPagesMost, SafepointPages: safepointPages}
+
 // memoryPagesMost is what the meter lets a memory declare: the cap is enforced
 // where memory is given out, which knows when a guest asked for too much.
 const memoryPagesMost = 65536
 
-// check is all that can be said about a module without running it.
-func (h *Host) check(f file) (*meter.Info, Manifest, string, error) {
-	info, m, signedBy, err := (*meter.Info)(nil), Manifest{}, "", error(nil)
+// check is all that can be said about a module without running it. Who made it
+// is asked first: bytes of strangers are not even parsed.
+func (h *Host) check(f file) (info *meter.Info, m Manifest, signedBy string, err error) {
 	if len(f.wasm) > moduleBytesMax {
 		return nil, m, "", refused("size", "strip debug information and unused code", "the file has %d bytes, at most %d", len(f.wasm), moduleBytesMax)
 	}
 	if len(f.config) > configBytesMax {
 		return nil, m, "", refused("size", "shorten it", "the configuration has %d bytes, at most %d", len(f.config), configBytesMax)
 	}
-	if !f.trusted {
-		if signedBy, err = h.options.signer(f.wasm, f.signature); err != nil {
-			return nil, m, "", err
-		}
-		if signedBy == "" && !h.options.AllowUnsigned {
-			return nil, m, "", &LoadError{Stage: "signature", Err: ErrNotSigned, Reason: "the module is not signed",
-				Fix: "sign it with: corenode module sign, or set modules.allow_unsigned on a node for development"}
-		}
+	if signedBy, err = h.checkSignature(f); err != nil {
+		return nil, m, "", err
 	}
 	if info, err = meter.Inspect(f.wasm); err != nil {
 		return nil, m, "", refused("parse", "", "%w", err) // it says how to mend it
@@ -100,10 +96,27 @@ func (h *Host) check(f file) (*meter.Info, Manifest, string, error) {
 	if m, err = manifestOf(info); err != nil {
 		return nil, m, "", err
 	}
-	if err = checkImports(info, &m); err != nil {
-		return nil, m, "", err
+	for _, rule := range []func(*meter.Info, *Manifest) error{checkImports, checkExports, checkFloats} {
+		if err := rule(info, &m); err != nil {
+			return nil, m, "", err
+		}
 	}
-	return info, m, signedBy, errors.Join(checkExports(info, &m), checkFloats(info, &m))
+	return info, m, signedBy, nil
+}
+
+// checkSignature returns who signed a module.
+func (h *Host) checkSignature(f file) (signedBy string, err error) {
+	if f.trusted {
+		return "", nil
+	}
+	if signedBy, err = h.options.signer(f.wasm, f.signature); err != nil {
+		return "", err
+	}
+	if signedBy == "" && !h.options.AllowUnsigned {
+		return "", &LoadError{Stage: "signature", Err: ErrNotSigned, Reason: "the module is not signed",
+			Fix: "sign it with: corenode module sign, or set modules.allow_unsigned on a node for development"}
+	}
+	return signedBy, nil
 }
 
 func manifestOf(info *meter.Info) (Manifest, error) {
@@ -209,6 +222,9 @@ func (h *Host) fill(g *generation, s *starter, info *meter.Info) (*pool, error) 
 func (s *starter) start() (*instance, error) {
 	i := &instance{ctx: context.Background()}
 	limit := s.manifest.memoryMax()
+	if s.info.MemoryBounded {
+		limit = min(limit, int64(s.info.MemoryMax)*pageBytes)
+	}
 	ctx := experimental.WithMemoryAllocator(i.ctx, allocator(limit, func(l *linear) { i.linear = l }))
 	mod, err := s.code.runtime.InstantiateModule(ctx, s.code.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {

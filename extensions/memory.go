@@ -1,6 +1,10 @@
 package extensions
 
-import "github.com/tetratelabs/wazero/experimental"
+import (
+	"runtime"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
 
 // linear is the memory of one instance: its most bytes are reserved as address
 // space once, so that growing neither copies nor moves it. It is not Go heap:
@@ -20,8 +24,19 @@ func allocator(limit int64, made func(*linear)) experimental.MemoryAllocator {
 	})
 }
 
-// Reallocate gives the first size bytes, nil when that is over the cap.
+// safepointPages is what a guest asks for at its safepoints: all the memory
+// that there can be, which no guest may have.
+const safepointPages = 65536
+
+// Reallocate gives the first size bytes, nil when that is over the cap. At a
+// safepoint it lets other goroutines run: a guest that computes for long would
+// otherwise keep its processor for a whole time slice, and with it the garbage
+// collector's workers, or the streams of everybody else.
 func (l *linear) Reallocate(size uint64) []byte {
+	if size == safepointPages*pageBytes {
+		runtime.Gosched()
+		return nil
+	}
 	if size > uint64(len(l.reserved)) {
 		l.denied = true
 		return nil

@@ -36,9 +36,9 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 	if n > 1 {
 		return nil, refused("vectors", "put all vectors into one array", "the file has %d custom sections %q", n, vectorsSection)
 	}
-	metered, _, err := meter.Rewrite(wasm, meter.Options{MemoryPagesMax: memoryPagesMost})
+	metered, _, err := meter.Rewrite(wasm, metering)
 	if err != nil {
-		return nil, refused("meter", "build it for core WebAssembly 2.0 with SIMD", "%w", err)
+		return nil, refused("meter", "", "%w", err) // it says how to mend it
 	}
 	g := &generation{digest: digestOf(wasm), manifest: m, size: len(wasm)}
 	if g.code, err = compile(metered, ""); err != nil {

@@ -20,6 +20,7 @@ type state struct {
 	Slots   map[Slot]wanted   `json:"slots,omitempty"`   // of those that an operator changed
 	Failed  map[string]string `json:"failed,omitempty"`  // why modules were taken out of service, by digest
 	Removed []string          `json:"removed,omitempty"` // digests whose files are kept for replays only
+	Charged []string          `json:"charged,omitempty"` // digests of modules that served billing: charges may name them
 }
 
 // wanted is the assignment of one slot, by digests. wantShipped and wantNative
@@ -64,12 +65,24 @@ func (h *Host) remember(sl *slot) {
 		h.state.Slots = map[Slot]wanted{}
 	}
 	h.state.Slots[sl.name] = w
+	if sl.name != SlotBilling {
+		return
+	}
+	for _, g := range []*generation{a.active, a.canary} {
+		if g != nil && g.native == nil && !slices.Contains(h.state.Charged, g.digest) {
+			h.state.Charged = append(h.state.Charged, g.digest)
+		}
+	}
 }
 
-// forget drops the failure and the removal of a module that is loaded again. mu is held.
-func (h *Host) forget(digest string) {
+// forget drops the failure and the removal of a module that is loaded again,
+// and says whether there was any. mu is held.
+func (h *Host) forget(digest string) bool {
+	_, failed := h.state.Failed[digest]
 	delete(h.state.Failed, digest)
+	n := len(h.state.Removed)
 	h.state.Removed = slices.DeleteFunc(h.state.Removed, func(d string) bool { return d == digest })
+	return failed || len(h.state.Removed) < n
 }
 
 // save writes the state. mu is held.
@@ -170,6 +183,14 @@ func (h *Host) readDir() error {
 	if err != nil {
 		return err
 	}
+	for name, w := range h.state.Slots {
+		if name.index() < 0 {
+			return fmt.Errorf("read %s: %q: %w", stateFile, name, ErrSlot)
+		}
+		a := *h.slot(name).now.Load()
+		a.missing = strings.HasPrefix(w.Active, digestPrefix)
+		h.slot(name).now.Store(&a)
+	}
 	for _, e := range entries {
 		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
 		if !isModule || len(hex) != 64 {
@@ -207,7 +228,6 @@ func (h *Host) restore(shipped []shippedModule) {
 		}
 	}
 	h.readManifests()
-	trimCache(h.options.CacheDir)
 }
 
 // restoreShipped loads a shipped module. It takes over unless an operator
@@ -224,6 +244,9 @@ func (h *Host) restoreShipped(s shippedModule) {
 		return
 	}
 	g, err := h.open(s.digest)
+	if errors.Is(err, ErrClosed) {
+		return
+	}
 	if err != nil {
 		h.log.Error("a shipped module does not load, its native build serves", "module", s.name, "err", err)
 		return
@@ -255,6 +278,9 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 	h.building.Lock()
 	defer h.building.Unlock()
 	g, err := h.open(digest)
+	if errors.Is(err, ErrClosed) {
+		return
+	}
 	if err == nil && g.manifest.slot() != sl.name {
 		err = fmt.Errorf("the module is for slot %s", g.manifest.slot())
 	}
@@ -280,7 +306,7 @@ func (h *Host) assume(sl *slot) {
 	before := a
 	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
 	if g := find(w.Active); g != nil {
-		a.active = g
+		a.active, a.missing = g, false
 	} else if g := find(wantShipped); g != nil {
 		a.active = g
 	}

@@ -163,10 +163,10 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestNamedIsKept: the file of a module that charges name stays for replays
-// when it is removed.
-func TestNamedIsKept(t *testing.T) {
-	o := Options{Dir: t.TempDir(), Named: func(string) bool { return true }}
+// TestChargingModuleIsKept: the file of a module that served billing stays for
+// replays when it is removed, also across a restart.
+func TestChargingModuleIsKept(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
 	h, _ := openTest(t, o)
 	charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
 	digest := mustLoad(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge))
@@ -181,6 +181,12 @@ func TestNamedIsKept(t *testing.T) {
 				t.Errorf("it is listed: %+v", i)
 			}
 		}
+	}
+	if _, err := h.Activate(digest); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Rollback(SlotBilling); err != nil {
+		t.Fatal(err)
 	}
 	if err := h.Remove(digest); err != nil {
 		t.Fatal(err)
@@ -241,4 +247,53 @@ func TestCorruptCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
+}
+
+// TestMissingPolicies: while the policies that an operator chose are not in
+// memory, or no longer pass, admission fails closed and charges are provisional,
+// until the operator decides.
+func TestMissingPolicies(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		o := Options{Dir: t.TempDir(), AdmissionFailOpen: open}
+		h, _ := openTest(t, o)
+		admission := activate(t, h, admissionGuest(t, abi.Decision{})).Digest
+		charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
+		billing := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge)).Digest
+		_ = h.Close()
+		for _, digest := range []string{admission, billing} {
+			flip(t, h.path(digest, extWasm), 30)
+		}
+		h, _ = openTest(t, o)
+		if h.Deciding() == open {
+			t.Errorf("fail open %v: deciding %v", open, h.Deciding())
+		}
+		if _, err := h.Decide(abi.AdmissionInput{}); (err == nil) != open || err != nil && abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("fail open %v: %v", open, err)
+		}
+		rate := func() Charge {
+			t.Helper()
+			q, err := h.Quote(ratingInput)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Close()
+			quoted, err := q.Charge(ratingUsage)
+			rated, err2 := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1)
+			if err != nil || err2 != nil || quoted.Provisional != rated.Provisional || quoted.Amount != nativeAmount {
+				t.Errorf("%+v, %v and %+v, %v", quoted, err, rated, err2)
+			}
+			return quoted
+		}
+		if !rate().Provisional {
+			t.Error("the builtin stands in for a module that is missing, and its charge is final")
+		}
+		for _, s := range []Slot{SlotAdmission, SlotBilling} {
+			if _, err := h.Rollback(s); err != nil {
+				t.Errorf("accepting what ships in slot %s: %v", s, err)
+			}
+		}
+		if _, err := h.Decide(abi.AdmissionInput{}); err != nil || h.Deciding() || rate().Provisional {
+			t.Errorf("after the operator's decision: %v, deciding %v", err, h.Deciding())
+		}
+	}
 }

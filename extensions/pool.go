@@ -254,6 +254,22 @@ func (p *pool) calls() uint64 {
 	return p.done.calls
 }
 
+// trim leaves one idle instance, for a generation that is only kept.
+func (p *pool) trim() {
+	p.mu.Lock()
+	var idle []*instance
+	if len(p.free) > 1 {
+		idle = append(idle, p.free[1:]...)
+		clear(p.free[1:])
+		p.free = p.free[:1]
+		p.total -= len(idle)
+	}
+	p.mu.Unlock()
+	for _, i := range idle {
+		i.close()
+	}
+}
+
 // close closes every instance. No call may be running.
 func (p *pool) close() {
 	p.mu.Lock()

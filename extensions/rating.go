@@ -21,8 +21,8 @@ type Quote struct {
 	host       *Host
 	generation *generation
 	in         abi.QuoteInput
-	// provisional: the module could not quote, so that the builtin tariff
-	// charges as well, and the charge is to be rated again.
+	// provisional: what charges is only there because the operator's module
+	// could not quote or is not loaded, and the charge is to be rated again.
 	provisional bool
 	closed      atomic.Bool
 }
@@ -38,6 +38,7 @@ func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
 	in.Prices = prices
 	sl := h.slot(SlotBilling)
 	q := &Quote{host: h, generation: sl.acquire(in.Account), in: in}
+	q.provisional = sl.standsIn(q.generation)
 	quoted, f := h.quote(q.generation, in)
 	if f != nil && q.generation != sl.builtin {
 		q.generation.tally.fallbacks.Add(1)
@@ -112,7 +113,9 @@ func (h *Host) Rate(digest string, in abi.ChargeInput, upper abi.Nano) (Charge, 
 		g = h.slot(SlotBilling).acquire(in.Account)
 	}
 	defer g.release()
-	return h.rate(g, in, upper)
+	c, err := h.rate(g, in, upper)
+	c.Provisional = c.Provisional || h.slot(SlotBilling).standsIn(g)
+	return c, err
 }
 
 // rate charges with g, or else with the builtin tariff.

@@ -27,7 +27,8 @@ type module struct {
 }
 
 // find resolves a reference: a digest, at least six digits that begin its hex,
-// or name@version. mu is held.
+// or name@version, which prefers what ships with this program to copies that
+// earlier ones left. mu is held.
 func (h *Host) find(ref string) (*module, error) {
 	if m := h.modules[ref]; m != nil && !m.removed {
 		return m, nil
@@ -39,10 +40,13 @@ func (h *Host) find(ref string) (*module, error) {
 		if m.removed || !byHex && !(m.known && m.manifest.ref() == ref) {
 			continue
 		}
-		if found != nil {
+		switch {
+		case found == nil || !byHex && m.shipped && !found.shipped:
+			found = m
+		case !byHex && found.shipped && !m.shipped:
+		default:
 			return nil, fmt.Errorf("%q: %w", ref, ErrAmbiguous)
 		}
-		found = m
 	}
 	if found == nil {
 		return nil, fmt.Errorf("%q: %w", ref, ErrUnknownModule)
@@ -95,8 +99,10 @@ func (h *Host) Load(wasm, signature, config []byte) (Info, error) {
 		g.retire()
 		return Info{}, ErrClosed
 	}
-	h.adopt(m, g)
-	return h.infoOf(m), nil
+	if h.adopt(m, g) {
+		err = h.save()
+	}
+	return h.infoOf(m), err
 }
 
 // mayLoad says whether a module is loaded already, just so, or may not be
@@ -123,10 +129,13 @@ func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, er
 	return false, nil
 }
 
-func (h *Host) named(digest string) bool { return h.options.Named != nil && h.options.Named(digest) }
+// named says whether charges may name a module: then its file and its
+// configuration stay as they are. mu is held.
+func (h *Host) named(digest string) bool { return slices.Contains(h.state.Charged, digest) }
 
-// adopt makes g the generation of m. mu is held.
-func (h *Host) adopt(m *module, g *generation) {
+// adopt makes g the generation of m. It says whether the state has changed and
+// is to be saved. mu is held.
+func (h *Host) adopt(m *module, g *generation) (changed bool) {
 	if old := h.modules[m.digest]; old != nil && old.generation != nil && old.generation != g {
 		old.generation.retire()
 	}
@@ -134,9 +143,9 @@ func (h *Host) adopt(m *module, g *generation) {
 	g.number = h.numbers
 	m.generation, m.failed, m.loading, m.removed = g, "", false, false
 	h.modules[m.digest] = m
-	h.forget(m.digest)
 	h.log.Info("module loaded", "module", g.title(), "slot", string(g.manifest.slot()), "signed_by", g.signedBy,
 		"took_ms", g.compile.Milliseconds(), "note", g.note)
+	return h.forget(m.digest)
 }
 
 // open brings a module into memory that is known but not there. building is
@@ -144,9 +153,12 @@ func (h *Host) adopt(m *module, g *generation) {
 func (h *Host) open(digest string) (*generation, error) {
 	h.mu.Lock()
 	m := h.modules[digest]
-	if m == nil || h.closed {
-		h.mu.Unlock()
-		return nil, ErrUnknownModule
+	if h.closed || m == nil {
+		defer h.mu.Unlock()
+		if h.closed {
+			return nil, ErrClosed
+		}
+		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
 	}
 	if m.generation != nil {
 		defer h.mu.Unlock()

@@ -74,9 +74,9 @@ func TestVerbs(t *testing.T) {
 		if got := request(t, h, "a"); got != `{"by":"`+by+`"}` {
 			t.Errorf("%s serves, want %s", got, by)
 		}
-		for i, digest := range []string{one, two, three} {
-			if got := stateOf(t, h, digest); i < len(states) && got != states[i] {
-				t.Errorf("module %d is %s, want %s", i+1, got, states[i])
+		for i, want := range states {
+			if got := stateOf(t, h, []string{one, two, three}[i]); got != want {
+				t.Errorf("module %d is %s, want %s", i+1, got, want)
 			}
 		}
 	}

@@ -20,6 +20,10 @@ type assignment struct {
 	canaryPercent int
 	shadow        *shadow     // runs beside, on a share of the calls
 	previous      *generation // kept for a rollback
+	// missing: the module that an operator chose is not in memory, yet or
+	// because it no longer passes. Until an operator decides, what ships serves,
+	// provisionally where it charges, and an admission slot fails closed.
+	missing bool
 }
 
 // roles are the generations of an assignment.
@@ -29,6 +33,30 @@ func (a *assignment) roles() []*generation {
 		all = append(all, a.shadow.generation)
 	}
 	return all
+}
+
+// without is an assignment in which g has no part any more: in its place serves
+// the previous generation, or else the native build.
+func (a assignment) without(g *generation, sl *slot) assignment {
+	if a.canary == g {
+		a.canary, a.canaryPercent = nil, 0
+	}
+	if a.shadow != nil && a.shadow.generation == g {
+		a.shadow = nil
+	}
+	if a.previous == g {
+		a.previous = nil
+	}
+	if a.active == g {
+		a.active, a.previous = a.previous, nil
+		if a.active == nil {
+			a.active = sl.builtin
+		}
+	}
+	if a.previous == nil {
+		a.previous = sl.builtinUnless(a.active)
+	}
+	return a
 }
 
 func (a *assignment) holds(g *generation) bool {
@@ -69,3 +97,14 @@ func inShare(account string, percent int) bool {
 	h ^= h >> 33
 	return h%100 < uint64(percent)
 }
+
+// builtinUnless is the native build, to go back to when g is something else.
+func (s *slot) builtinUnless(g *generation) *generation {
+	if g == s.builtin {
+		return nil
+	}
+	return s.builtin
+}
+
+// standsIn says whether g serves only because the operator's module is missing.
+func (s *slot) standsIn(g *generation) bool { return g.shipped && s.now.Load().missing }

@@ -1,8 +1,6 @@
 package extensions
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Activate makes a module the one that serves its slot. What served before
 // becomes the previous generation, kept for Rollback; a canary ends, and an
@@ -15,7 +13,7 @@ func (h *Host) Activate(ref string) (Info, error) {
 				a.previous = sl.builtin
 			}
 		}
-		a.active, a.canary, a.canaryPercent = g, nil, 0
+		a.active, a.canary, a.canaryPercent, a.missing = g, nil, 0, false
 		if a.shadow != nil && a.shadow.generation == g {
 			a.shadow = nil
 		}
@@ -109,8 +107,10 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		return Info{}, ErrClosed
 	case a.canary != nil:
 		a.canary, a.canaryPercent = nil, 0
-	case a.previous == nil && (s != SlotAdmission || a.active == nil):
+	case a.previous == nil && !a.missing && (s != SlotAdmission || a.active == nil):
 		return Info{}, fmt.Errorf("slot %s: %w", s, ErrNoPrevious)
+	case a.missing: // what ships serves already
+		a.missing = false
 	default:
 		a.active = a.previous
 		a.previous = sl.builtinUnless(a.active)
@@ -122,14 +122,6 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		return Info{Slot: s, State: StateBuiltin}, err
 	}
 	return h.infoOf(h.modules[a.active.digest]), err
-}
-
-// builtinUnless is the native build, to go back to when g is something else.
-func (s *slot) builtinUnless(g *generation) *generation {
-	if g == s.builtin {
-		return nil
-	}
-	return s.builtin
 }
 
 // assign puts an assignment in force. A generation that falls out of the
@@ -145,6 +137,9 @@ func (h *Host) assign(sl *slot, a assignment) {
 	}
 	if g := before.previous; g != nil && !a.holds(g) {
 		h.drop(g)
+	}
+	if g := before.active; g != nil && g != a.active && g.pool != nil {
+		g.pool.trim()
 	}
 }
 
@@ -171,32 +166,13 @@ func (h *Host) demote(g *generation, reason string) {
 	}
 	sl := h.slot(g.manifest.slot())
 	a := *sl.now.Load()
-	served := a.active == g
-	if served && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
+	if a.active == g && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
 		m.failed = reason
 		h.log.Error("the admission policy fails and nothing can replace it", "module", g.title(), "reason", reason)
 		g.breaker.reset()
 		return
 	}
-	if a.canary == g {
-		a.canary, a.canaryPercent = nil, 0
-	}
-	if a.shadow != nil && a.shadow.generation == g {
-		a.shadow = nil
-	}
-	if a.previous == g {
-		a.previous = nil
-	}
-	if served {
-		a.active = a.previous
-		if a.active == nil {
-			a.active = sl.builtin
-		}
-		a.previous = nil
-	}
-	if a.previous == nil {
-		a.previous = sl.builtinUnless(a.active)
-	}
+	a = a.without(g, sl)
 	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
 	h.assign(sl, a)
 	h.remember(sl)

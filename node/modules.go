@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"path/filepath"
 
 	"corenode/actors/account"
@@ -54,12 +53,21 @@ func (q quote) Charge(u abi.Usage) (tree.Charge, error) {
 }
 
 // rateCrashed charges what a killed process left open, by the module that
-// quoted it; the hold's time is the quote's.
-func rateCrashed(h *extensions.Host, e *account.Entry) error {
-	c, err := h.Rate(e.ModuleDigest, abi.ChargeInput{Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}, -1)
-	if errors.Is(err, extensions.ErrNoPrice) { // a model that is not served any more
+// quoted it, also when another one serves by now; the hold's time is the
+// quote's. Should that module be of no use, the one that serves charges.
+func (n *node) rateCrashed(e *account.Entry) error {
+	prices, ok := prices(n.cfg)[e.Model]
+	if !ok { // a model that is not served any more
 		e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
 		return nil
+	}
+	<-n.modules.Ready() // what serves is in memory then, and is not opened for each row
+	in := abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
+	c, err := n.modules.Replay(e.ModuleDigest, in.Append(nil))
+	if err != nil {
+		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
+		c, err = n.modules.Rate("", in, -1)
+		c.Provisional = true
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, c.Provisional
 	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input

@@ -112,21 +112,20 @@ func serve(cfg *config.Config, out, logTo io.Writer) error {
 
 // node is everything that runs.
 type node struct {
-	cfg       *config.Config
-	log       *slog.Logger
-	store     *store.Store
-	spill     *store.Spill
-	modules   *extensions.Host
-	catalog   *catalog
-	tree      *tree.Tree
-	server    *server.Server
-	directory *server.Directory
-	keyFile   string
+	cfg     *config.Config
+	log     *slog.Logger
+	store   *store.Store
+	spill   *store.Spill
+	modules *extensions.Host
+	catalog *catalog
+	tree    *tree.Tree
+	server  *server.Server
+	keys    *keyring
+	keyFile string
 
 	public, admin net.Listener
 	withdraw      func() // takes the admin address out of the data folder
 
-	refreshing sync.Mutex // one snapshot of accounts and keys at a time
 	drainOnce  sync.Once
 	drainAsked chan struct{}
 	stopped    chan struct{} // closed by stop
@@ -147,7 +146,7 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 		n.close()
 		return nil, err
 	}
-	n.serving.Go(n.touchKeys)
+	n.serving.Go(func() { n.keys.run(n.stopped) })
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
 	return n, nil
@@ -192,10 +191,10 @@ func (n *node) open() (err error) {
 	if err != nil {
 		return err
 	}
-	n.directory = server.NewDirectory(nil)
-	if err := n.refresh(); err != nil {
+	if n.keys, err = openKeyring(n.store, n.log); err != nil {
 		return err
 	}
+	boundHeap()
 	if n.catalog, err = openModels(n.cfg, observer{n}, n.log); err != nil {
 		return err
 	}
@@ -228,7 +227,7 @@ func (n *node) replaySpilled() error {
 // settleCrashed closes what a killed process left open: each request pays what
 // was delivered at its last checkpoint.
 func (n *node) settleCrashed() error {
-	settled, err := n.store.SettleOpenHolds(account.Crashed, func(e *account.Entry) error { return rateCrashed(n.modules, e) })
+	settled, err := n.store.SettleOpenHolds(account.Crashed, n.rateCrashed)
 	for _, e := range settled {
 		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
 			"model", e.Model, "charge_nano_usd", int64(-e.Amount))
@@ -260,60 +259,16 @@ func (n *node) openServer(secret []byte) error {
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, AdminToken: token,
 	}, server.Deps{
-		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.directory, Secret: secret,
-		Ready: n.ready, Admin: admin.New(n.store, n, n.modules), Gauges: n.gauges(), DebugState: func() any { return n.tree.Inspect() },
+		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
+		Ready: n.ready, Admin: admin.New(n.store, n, n.modules), Gauges: n.gauges(), Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Log: n.log,
 	})
 	return err
 }
 
-// refresh reads accounts and keys anew; requests that start afterwards see them.
-func (n *node) refresh() error {
-	n.refreshing.Lock()
-	defer n.refreshing.Unlock()
-	accounts, keys, err := n.store.Snapshot()
-	if err != nil {
-		return fmt.Errorf("read accounts: %w", err)
-	}
-	old := n.directory.Swap(server.NewSnapshot(accounts, keys))
-	return n.touch(old)
-}
-
-// touch writes down when the keys of a snapshot were last used.
-func (n *node) touch(s *server.Snapshot) error {
-	if s == nil {
-		return nil
-	}
-	if used := s.Used(); len(used) > 0 {
-		return n.store.TouchKeys(used)
-	}
-	return nil
-}
-
-// touchEvery is how coarse the last use of a key is known.
-const touchEvery = time.Minute
-
-// touchKeys keeps the last use of keys on disk until the node stops.
-func (n *node) touchKeys() {
-	tick := time.NewTicker(touchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-n.stopped:
-			return
-		case <-tick.C:
-			if err := n.touch(n.directory.Snapshot()); err != nil {
-				n.log.Warn("write the last use of keys", "error", err.Error())
-			}
-		}
-	}
-}
-
 // Changed makes the node see a changed account, its keys and its money.
 func (n *node) Changed(accountID string) {
-	if err := n.refresh(); err != nil {
-		n.log.Error("accounts and keys are as they were before a change", "error", err.Error())
-	}
+	n.keys.changed(accountID)
 	n.tree.AccountChanged(accountID)
 }
 
@@ -358,7 +313,7 @@ func (n *node) stop() error {
 	err := n.server.Drain(ctx)
 	draining.Wait()
 	close(n.stopped)
-	err = errors.Join(err, n.touch(n.directory.Snapshot()))
+	err = errors.Join(err, n.keys.flush())
 	n.close()
 	n.serving.Wait()
 	n.log.Info("stopped")

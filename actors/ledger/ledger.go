@@ -146,6 +146,8 @@ type Log struct {
 	// stuck is a transaction that the store has not ended in time; rows must not
 	// overtake it. Owned by the flight.
 	stuck chan struct{}
+	// replayed is when a replay of the spill journal last ended. Owned by the flight.
+	replayed time.Time
 
 	waiting                 atomic.Int64
 	behind                  atomic.Int64 // rows in the spill journal

@@ -80,11 +80,16 @@ func (l *Log) patiently(entries []account.Entry) error {
 }
 
 // replay brings what was spilled to the store and empties the journal. A row
-// that the store rejects, which it would have rejected then, is left out.
-func (l *Log) replay() error {
+// that the store rejects, which it would have rejected then, is left out. It
+// reads the whole journal, so in an outage it is not tried with every commit.
+func (l *Log) replay() (err error) {
 	if l.behind.Load() == 0 {
 		return nil
 	}
+	if time.Since(l.replayed) < l.cfg.RetryMax/8 {
+		return errBehind
+	}
+	defer func() { l.replayed = time.Now() }()
 	entries, err := l.cfg.Spill.Entries()
 	for from := 0; err == nil && from < len(entries); from += l.cfg.BatchMax {
 		err = l.replayBatch(entries[from:min(from+l.cfg.BatchMax, len(entries))])
@@ -130,6 +135,15 @@ func (l *Log) spill(entries []account.Entry, cause error) error {
 	l.behind.Store(int64(l.cfg.Spill.Rows()))
 	l.failed(fmt.Errorf("%d rows are in the spill journal: %w", len(entries), cause))
 	return nil
+}
+
+// Room says whether another request may open: in an outage the spill journal must
+// hold, for it and for all that are open, a hold, a checkpoint and a settlement.
+func (l *Log) Room() bool {
+	if l.behind.Load() == 0 {
+		return true
+	}
+	return l.cfg.Spill.Room() >= 3*int64(1+l.cfg.Open())*rowBytesMax
 }
 
 // failed counts a failure and tells whoever wants to know.

@@ -17,7 +17,9 @@ func (t *Tree) sweepLoop() {
 		select {
 		case <-tick.C:
 			t.sweepRequests(time.Now())
-			t.limits.Sweep()
+			if t.journal.Stats().Spilled == 0 { // in an outage a limiter that retired could not come back
+				t.limits.Sweep()
+			}
 			t.sessions.Sweep()
 		case <-t.quit:
 			return

@@ -139,7 +139,7 @@ func (m *run) start(ctx context.Context, config string) (s Start, err error) {
 		return s, fmt.Errorf("read the node's key: %w", err)
 	}
 	m.key = strings.TrimSpace(string(secret))
-	return s, nil
+	return s, proc.AwaitModules(ctx, data)
 }
 
 // baseURL finds the address in the node's greeting.

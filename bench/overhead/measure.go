@@ -103,32 +103,40 @@ func (m *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := m.add(ctx, PassThrough, &server{child: through, addr: addr, key: "none"}); err != nil {
-		return err
-	}
+	m.servers[PassThrough] = &server{child: through, addr: addr, key: "none"}
 	if err := m.startNode(ctx, Node, "node", "info"); err != nil {
 		return err
 	}
-	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn")
-}
-
-// add takes a started server into the run, which then stops it, and connects its clients.
-func (m *run) add(ctx context.Context, target string, s *server) (err error) {
-	m.servers[target] = s
-	if s.clients, err = load.Open(ctx, s.addr, m.o.Clients); err != nil {
+	if err := m.startNode(ctx, NodeQuiet, "node-no-log", "warn"); err != nil {
 		return err
 	}
-	s.single, err = load.Open(ctx, s.addr, 1)
-	return err
+	return m.connect(ctx)
+}
+
+// connect opens the clients of all servers, last of all: a server closes a
+// connection that sends nothing for some seconds.
+func (m *run) connect(ctx context.Context) (err error) {
+	for _, s := range m.servers {
+		if s.clients, err = load.Open(ctx, s.addr, m.o.Clients); err != nil {
+			return err
+		}
+		if s.single, err = load.Open(ctx, s.addr, 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nodeConfig serves the one model by an engine that computes nothing and always
-// picks the likeliest token. Nothing else differs from the defaults but the log.
+// picks the likeliest token. Nothing else differs from the defaults but the log
+// and that the nodes share what they compile of their modules.
 const nodeConfig = `listen: 127.0.0.1:0
 admin:
   listen: 127.0.0.1:0
 log:
   level: %s
+modules:
+  cache_dir: %q
 models:
   %s:
     engine: instant
@@ -139,7 +147,7 @@ models:
 
 func (m *run) startNode(ctx context.Context, target, name, logLevel string) error {
 	data, config := filepath.Join(m.dir, name), filepath.Join(m.dir, name+".yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, nodeConfig, logLevel, workload.Model), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"), workload.Model), 0o600); err != nil {
 		return err
 	}
 	child, base, err := proc.Start(ctx, proc.Spec{Name: name, Path: m.o.Node, Dir: m.dir,
@@ -149,10 +157,11 @@ func (m *run) startNode(ctx context.Context, target, name, logLevel string) erro
 	}
 	s := &server{child: child, dir: data, addr: strings.TrimPrefix(base, "http://")}
 	m.servers[target] = s // from here on close stops it
-	if s.key, err = m.account(ctx, data); err != nil {
+	if err := proc.AwaitModules(ctx, data); err != nil {
 		return err
 	}
-	return m.add(ctx, target, s)
+	s.key, err = m.account(ctx, data)
+	return err
 }
 
 // baseURL finds the address in the node's greeting.

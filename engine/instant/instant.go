@@ -1,7 +1,9 @@
 // Package instant is the forward pass of a model that computes nothing: the
 // next token is a hash of the last token and its position, among the plain
 // words of the vocabulary. It answers at once and never ends by itself, so
-// that what is measured is the node around it. It has no KV and no state.
+// that what is measured is the node around it. It has no KV and no state, and
+// its logits are as few as its words need: sampling from more would cost more
+// than all the rest of a token.
 package instant
 
 import (
@@ -16,15 +18,16 @@ type Vocabulary interface {
 
 // Model picks tokens; safe for one goroutine, as any forward pass.
 type Model struct {
-	words []int32 // ids of plain words; never empty
-	vocab int
+	words []int32 // ids of plain words, rising; never empty, at most wordsMax
 }
 
-// New makes a model over the printable ASCII tokens of a vocabulary whose
-// logits have width vocab.
-func New(v Vocabulary, vocab int) *Model {
-	m := &Model{vocab: vocab}
-	for id := range int32(v.Size()) {
+// wordsMax is how many different tokens the model says.
+const wordsMax = 64
+
+// New makes a model over the first plain words of a vocabulary.
+func New(v Vocabulary) *Model {
+	m := &Model{}
+	for id := int32(0); id < int32(v.Size()) && len(m.words) < wordsMax; id++ {
 		if plain(v.Bytes(id)) {
 			m.words = append(m.words, id)
 		}
@@ -55,8 +58,8 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, _ kernel.Cache, logit
 	return nil
 }
 
-// Vocab is the width of the logits.
-func (m *Model) Vocab() int { return m.vocab }
+// Vocab is the width of the logits: up to the last word.
+func (m *Model) Vocab() int { return int(m.words[len(m.words)-1]) + 1 }
 
 // Close does nothing.
 func (m *Model) Close() {}

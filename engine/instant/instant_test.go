@@ -13,11 +13,11 @@ func (w words) Bytes(id int32) []byte { return []byte(w[id]) }
 
 func TestForwardPicksPlainWordsOnly(t *testing.T) {
 	vocab := words{"<think>", "ab", " the", "\xff", "a b", "Z", ""}
-	m := New(vocab, 9)
+	m := New(vocab)
 	step := &kernel.Step{Rows: 3, Spans: []kernel.Span{{Row: 0, Len: 1, Pos: 7}, {Row: 1, Len: 2, Pos: 40}}}
 	seen := map[int32]bool{}
 	for token := range int32(50) {
-		logits := [][]float32{make([]float32, 9), make([]float32, 9)}
+		logits := [][]float32{make([]float32, m.Vocab()), make([]float32, m.Vocab())}
 		if err := m.Forward(step, []int32{token, 0, token}, nil, []int32{0, 2}, logits); err != nil {
 			t.Fatal(err)
 		}

@@ -58,6 +58,9 @@ type Options struct {
 	// Calls is how many calls the growth of memory is measured over. Default 20,000.
 	Calls int
 
+	// fresh bounds the instances that determinism opens, 0 = freshMax: a large
+	// module takes milliseconds for each.
+	fresh int
 	// only: tests of one stage leave the others out; load always runs.
 	only []string
 }
@@ -89,6 +92,9 @@ func Study(s Subject, o Options) *Report {
 	}
 	if o.Calls == 0 {
 		o.Calls = 20_000
+	}
+	if o.fresh == 0 {
+		o.fresh = freshMax
 	}
 	st := &study{Subject: s, o: o, report: &Report{
 		Module: s.Name, Kind: s.Kind, Protocol: s.Protocol, Digest: s.Digest, Size: s.Size,

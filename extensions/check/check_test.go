@@ -154,6 +154,21 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestFilesReplace: a vector of the files stands for the module's of that name.
+func TestFilesReplace(t *testing.T) {
+	s := billing(toll{})
+	s.Vectors = bytes.Replace(s.Vectors, []byte("26400"), []byte("1"), 1)
+	o := quick()
+	o.only = []string{"vectors"}
+	if r := Study(s, o); r.Passed {
+		t.Error("a wrong vector of the module passes")
+	}
+	o.Files = []vector.File{{Vectors: mustParse(t, tollVectors)}}
+	if r := Study(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r), "1 vectors in the module are not those of the folder") {
+		t.Error(written(r))
+	}
+}
+
 // TestNativeIsInformation: what the shipped build does otherwise is told and
 // fails nothing.
 func TestNativeIsInformation(t *testing.T) {

@@ -229,7 +229,7 @@ func written(r *Report) string {
 	return b.String()
 }
 
-func quick() Options { return Options{Calls: 400} }
+func quick() Options { return Options{Calls: 400, fresh: 32} }
 
 // failed lists the stages that did not pass.
 func failed(r *Report) (names []string) {

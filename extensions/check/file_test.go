@@ -62,6 +62,7 @@ func TestFile(t *testing.T) {
 	}{
 		{"none", gateManifest, packed(atDecline), nil, "", ""},
 		{"it spins", gateManifest, forever, nil, "vectors", "ticks"},
+		{"it calls itself", gateManifest, w.Asm().Get(0).Get(1).Call(3), nil, "vectors", "nested too deep"},
 		{"it gives nothing", gateManifest, w.Asm().I64(0), nil, "vectors", "gave no output"},
 		{"it points outside", gateManifest, w.Asm().I64(0x7fff_0000<<32 | 8), nil, "vectors", "outside its memory"},
 		{"its frame is none", gateManifest, packed(atInput), nil, "hostile input", "no output frame"},
@@ -79,6 +80,18 @@ func TestFile(t *testing.T) {
 	}
 	if r := File([]byte("\x00asm"), quick(), nil); r.Passed || !strings.Contains(written(r), "not a WebAssembly module") {
 		t.Errorf("no module at all:\n%s", written(r))
+	}
+}
+
+// TestCountingModule: a module whose answer tells how often it was called.
+func TestCountingModule(t *testing.T) {
+	const at, retry = 64, 64 + 8 + 4 // a frame with a decision, and its time to wait
+	count := w.Asm().I32(retry).I32(retry).Mem(w.I32Load, 0).I32(1).Op(w.I32Add).Mem(w.I32Store, 0).I64(at<<32 | 16)
+	vectors := `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "allow", "retry_after_ms": 1}}}]`
+	module := made(t, gateManifest, vectors, count, func(m *w.Module) { m.Data(at, []byte{0, 0, 0, 0, 8, 0, 0, 0}) })
+	r := File(module, quick(), nil)
+	if got := findings(r, "determinism"); !strings.Contains(got, "on a used instance") || strings.Contains(got, `"a", op decide, gives other bytes on a fresh`) {
+		t.Error(written(r))
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // golden runs every vector on a fresh instance of its configuration, or with
-// Update makes what the module gives their wants.
+// Update makes what the module gives their wants. A vector of the files stands
+// for the one of the same name in the module.
 func (st *study) golden(s *Stage) {
 	embedded, err := []vector.Vector(nil), error(nil)
 	if len(st.Vectors) > 0 {
@@ -18,18 +19,36 @@ func (st *study) golden(s *Stage) {
 	if err != nil {
 		s.fix("pack the module again", "the vectors in the module: %v", err)
 	}
-	for i := range embedded {
-		st.vectors = append(st.vectors, &embedded[i])
-	}
-	first := len(st.vectors) // of those that may be updated
+	edited := make(map[string]*vector.Vector)
 	for _, f := range st.o.Files {
 		for i := range f.Vectors {
+			edited[f.Vectors[i].Name] = &f.Vectors[i]
 			st.vectors = append(st.vectors, &f.Vectors[i])
 		}
 	}
+	ours := len(st.vectors) // those that may be updated
+	for i := range embedded {
+		if edited[embedded[i].Name] == nil {
+			st.vectors = append(st.vectors, &embedded[i])
+		}
+	}
+	st.runVectors(s, ours)
+	stale := 0
+	for i := range embedded {
+		if v := edited[embedded[i].Name]; v != nil && !v.Equal(&embedded[i]) {
+			stale++
+		}
+	}
+	if stale > 0 {
+		s.note("%d vectors in the module are not those of the folder: pack it before you load it", stale)
+	}
+}
+
+// runVectors runs all vectors; the first ones may be updated.
+func (st *study) runVectors(s *Stage, ours int) {
 	passed, calls := 0, 0
 	for i, v := range st.vectors {
-		made, changed, err := st.runVector(v, st.o.Update && i >= first)
+		made, changed, err := st.runVector(v, st.o.Update && i < ours)
 		calls += len(made)
 		if changed {
 			s.note("%q: its want was written; read it before you keep it", v.Name)
@@ -70,8 +89,7 @@ func (st *study) runVector(v *vector.Vector, update bool) (made []exchange, chan
 	return made, false, v.Run(call, st.History)
 }
 
-// freshMax bounds the instances that determinism opens: a large module takes
-// milliseconds for each.
+// freshMax is the default of Options.fresh.
 const freshMax = 256
 
 // determinism repeats calls on fresh instances and, in the opposite order, on
@@ -109,7 +127,7 @@ func (st *study) repeat(s *Stage, how, which string, l *lab, e exchange) {
 	}
 }
 
-// distinct picks at most freshMax different calls of the vectors, and the
+// distinct picks at most Options.fresh different calls of the vectors, and the
 // usual calls that went well.
 func (st *study) distinct() []exchange {
 	seen := make(map[string]bool)
@@ -121,12 +139,12 @@ func (st *study) distinct() []exchange {
 			all = append(all, e)
 		}
 	}
-	if len(all) <= freshMax {
+	if len(all) <= st.o.fresh {
 		return all
 	}
-	picked := make([]exchange, freshMax)
+	picked := make([]exchange, st.o.fresh)
 	for i := range picked {
-		picked[i] = all[i*len(all)/freshMax]
+		picked[i] = all[i*len(all)/len(picked)]
 	}
 	return picked
 }

@@ -18,6 +18,9 @@ func (st *study) ticks(s *Stage) {
 	for _, c := range st.samples {
 		l := st.lab(st.o.Config)
 		frame, used, err := l.call(c.op, c.in)
+		if l.g != nil {
+			st.report.Memory.Most = max(st.report.Memory.Most, l.g.MemoryBytes())
+		}
 		l.close()
 		budget := st.Budget(c.op, len(c.in))
 		if err != nil {
@@ -117,7 +120,7 @@ func (st *study) memory(s *Stage) {
 			m.Last, m.GrewAt = now, m.Calls
 		}
 	}
-	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d calls", m.First>>10, m.Last>>10, m.Calls)
+	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d small calls, at most %d KB for a large one", m.First>>10, m.Last>>10, m.Calls, m.Most>>10)
 	if m.GrewAt > 0 {
 		s.Summary += fmt.Sprintf(", the last growth at call %d", m.GrewAt)
 	}

@@ -51,11 +51,8 @@ func NewKey() (private []byte, public string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), PublicText(pub), nil
+	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), base64.StdEncoding.EncodeToString(pub), nil
 }
-
-// PublicText is a public key as modules.trusted_keys takes it.
-func PublicText(key ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(key) }
 
 // ParseKey reads what NewKey made.
 func ParseKey(private []byte) (ed25519.PrivateKey, error) {

@@ -71,7 +71,8 @@ type VectorTicks struct {
 // Memory is the linear memory of an instance in bytes.
 type Memory struct {
 	First  int64 `json:"first"` // when it opened
-	Last   int64 `json:"last"`
+	Most   int64 `json:"most"`  // after the one usual call that takes the most
+	Last   int64 `json:"last"`  // after many small calls
 	Calls  int   `json:"calls"`
 	GrewAt int   `json:"grew_at"` // the call that last made it grow, 0 = none
 }

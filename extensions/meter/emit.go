@@ -90,9 +90,12 @@ func (w *rewriter) slowHelper() {
 	w.op(opI64LtS)
 	w.stopIf(CauseDepth)
 
-	// The safepoint: growing by nothing changes nothing, but the engine does
-	// it in Go, where the goroutine can be stopped.
-	w.i32(0)
+	// The safepoint: growing by nothing, or to what is refused, changes
+	// nothing, but the engine does it in Go, where the goroutine can be stopped.
+	w.i32(int(w.o.SafepointPages))
+	if w.o.SafepointPages > 0 {
+		w.op(opMemorySize, 0, opI32Sub)
+	}
 	w.op(opMemoryGrow, 0, opDrop)
 
 	w.global(opGlobalGet, w.budget)
@@ -221,6 +224,9 @@ func (w *rewriter) memory() []byte {
 	most := capped(mem.max, mem.bounded, w.o.MemoryPagesMax)
 	if !mem.present {
 		most = 0
+	}
+	if w.o.SafepointPages > 0 { // the host keeps to the cap
+		most = w.o.SafepointPages
 	}
 	return appendLimits([]byte{1}, mem.min, most)
 }

@@ -91,6 +91,11 @@ type Options struct {
 	// to call itself counts one, and one more per 64 locals and per 4 KiB of
 	// its code, which bounds the stack that it can take.
 	DepthMax int32
+	// SafepointPages, if not 0, makes a safepoint ask for so many pages in all
+	// instead of for none more. The memory is declared to take them; the host's
+	// allocator refuses, as it then must whatever is over the module's own
+	// maximum or MemoryPagesMax, and may let others run before it returns.
+	SafepointPages uint32
 	// MemoryPagesMax caps the memory's maximum, in pages of 64 KiB. A module
 	// whose minimum is above it is refused.
 	MemoryPagesMax uint32
@@ -108,7 +113,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.TableEntriesMax, DefaultTableEntriesMax)
 	setDefault(&o.StartTicks, DefaultStartTicks)
 	if o.SafepointTicks < 0 || o.SafepointTicks > 1<<30 || o.DepthMax < 0 || o.DepthMax > 1<<30 ||
-		o.StartTicks < 0 || o.MemoryPagesMax > pagesMax {
+		o.StartTicks < 0 || o.MemoryPagesMax > pagesMax || o.SafepointPages > pagesMax {
 		return o, errors.New("meter: an option is out of range")
 	}
 	return o, nil

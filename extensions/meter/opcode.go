@@ -54,11 +54,13 @@ const (
 	opGlobalGet    = 0x23
 	opGlobalSet    = 0x24
 	opTableSet     = 0x26
+	opMemorySize   = 0x3f
 	opMemoryGrow   = 0x40
 	opI32Const     = 0x41
 	opI64Const     = 0x42
 	opI32LtU       = 0x49
 	opI64LtS       = 0x53
+	opI32Sub       = 0x6b
 	opI32Mul       = 0x6c
 	opI32ShrU      = 0x76
 	opI64Add       = 0x7c

@@ -84,6 +84,9 @@ func Format(all []Vector) []byte {
 
 const wantKey = `"want"`
 
+// Equal tells whether two vectors say the same, however they are laid out.
+func (v *Vector) Equal(other *Vector) bool { return bytes.Equal(v.layout(nil), other.layout(nil)) }
+
 // layout appends the vector with its present want in place of the old one.
 func (v *Vector) layout(out []byte) []byte {
 	members, err := membersOf(v.raw)

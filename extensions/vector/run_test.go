@@ -113,7 +113,7 @@ func TestFaultsAreTold(t *testing.T) {
 		{frame(0, 0, 0, 0, 0, 0, 0, 0), "malformed"},              // an empty quote
 		{frame(1, 0, 1, 0, 0, 0, 0, 0), "only request"},           // a refusal of billing
 		{frame(2, 0, 0, 0, 1, 0, 0, 0, 1), "declined with"},       // a decline with bytes
-		{frame(2, 0, 0, 0, 0, 0, 0, 0), "got decline"},          // a decline
+		{frame(2, 0, 0, 0, 0, 0, 0, 0), "got decline"},            // a decline
 		{native(sdk.BillingHandler(billing{})), "quote.upper is"}, // another amount
 	}
 	v := one(t, `{"name": "a", "op": "quote", "quote": {"input": 1}, "want": {"quote": {"upper": 1, "minimum": 1}}}`)

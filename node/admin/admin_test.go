@@ -113,7 +113,7 @@ func TestLifeOfAnAccount(t *testing.T) {
 		if !strings.HasPrefix(made.Key, "sk-") || made.BalanceNanoUSD != 12_500_000_000 || made.BalanceUSD != "12.50" || made.HeldUSD != "0.00" {
 			t.Errorf("made %+v", made)
 		}
-		_, keys, err := s.Snapshot()
+		_, keys, err := s.AccountKeys(made.ID)
 		if err != nil || len(keys) != 1 || keys[0].ID != made.KeyID || keys[0].Hash != sha256.Sum256([]byte(made.Key)) {
 			t.Errorf("keys %+v, %v", keys, err)
 		}

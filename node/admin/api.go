@@ -38,12 +38,11 @@ var openAPI []byte
 // Store is what the API needs of the store.
 type Store interface {
 	CreateAccount(a account.Account, initial abi.Nano) (account.Account, error)
-	Accounts() ([]account.Account, error)
+	Holders(after string, limit int) ([]store.Holder, error)
 	Account(idOrName string) (account.Account, error)
 	UpdateAccount(a account.Account) error
 	TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error)
 	Balance(accountID string) (balance, held abi.Nano, err error)
-	Balances() (map[string]store.Money, error)
 	Entries(q store.Query) ([]account.Entry, error)
 	CreateKey(accountID string, expires time.Time) (account.Key, string, error)
 	Keys(accountID string) ([]account.Key, error)

@@ -27,7 +27,7 @@ const (
 	tokenFile   = "admin.token"
 )
 
-// answerBytesMax bounds what a client reads of one answer: a list of some 500,000 accounts.
+// answerBytesMax bounds what a client reads of one answer: far more than a page of anything.
 const answerBytesMax = 256 << 20
 
 // ErrNoNode means that no node answers for a data folder.
@@ -161,9 +161,32 @@ func (c *Client) CreateAccount(in NewAccount) (made CreatedAccount, err error) {
 
 // Accounts lists all accounts by name.
 func (c *Client) Accounts() ([]Account, error) {
-	var all list[Account]
-	err := c.roundTrip("GET", Root+"/accounts", nil, nil, &all)
-	return all.Data, err
+	all := []Account{}
+	err := c.AccountPages(func(page []Account) error {
+		all = append(all, page...)
+		return nil
+	})
+	return all, err
+}
+
+// AccountPages visits all accounts by name, a page at a time.
+func (c *Client) AccountPages(visit func(page []Account) error) error {
+	for after := ""; ; {
+		page, err := c.accountPage(after, store.HoldersMax)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		if err := visit(page); err != nil || len(page) < store.HoldersMax {
+			return err
+		}
+		after = page[len(page)-1].Name
+	}
+}
+
+func (c *Client) accountPage(after string, limit int) ([]Account, error) {
+	var page list[Account]
+	err := c.roundTrip("GET", Root+"/accounts", url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}, nil, &page)
+	return page.Data, err
 }
 
 // Account shows one account.

@@ -19,20 +19,42 @@ func (a *API) drain(call) (any, error) {
 	return Status{Draining: true}, nil
 }
 
-func (a *API) listAccounts(call) (any, error) {
-	accounts, err := a.store.Accounts()
+// listAccounts returns a page of the accounts by name. Without a limit it
+// returns all that are left, read page by page: nobody who reads the store
+// meanwhile waits for more than a page.
+func (a *API) listAccounts(c call) (any, error) {
+	after, whole := c.query.Get("after"), c.query.Get("limit") == ""
+	limit, err := pageLimit(c.query, store.HoldersMax)
 	if err != nil {
 		return nil, err
 	}
-	money, err := a.store.Balances()
-	if err != nil {
-		return nil, err
+	shown := list[Account]{Data: []Account{}}
+	for {
+		page, err := a.store.Holders(after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range page {
+			shown.Data = append(shown.Data, showAccount(h.Account, h.Money))
+		}
+		if !whole || len(page) < limit {
+			return shown, nil
+		}
+		after = page[len(page)-1].Account.Name
 	}
-	shown := list[Account]{Data: make([]Account, len(accounts))}
-	for i, account := range accounts {
-		shown.Data[i] = showAccount(account, money[account.ID])
+}
+
+// pageLimit reads how many rows a page is to have: 1 to most, the default.
+func pageLimit(query url.Values, most int) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return most, nil
 	}
-	return shown, nil
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > most {
+		return 0, invalid(fmt.Errorf("limit is %q, want 1 to %d", text, most))
+	}
+	return limit, nil
 }
 
 // createAccount makes the account and its first key. Should the key fail, the
@@ -196,12 +218,8 @@ func statementQuery(query url.Values) (q store.Query, err error) {
 			return q, invalid(fmt.Errorf("after is %q, want the id of a row", text))
 		}
 	}
-	if text := query.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > store.EntriesMax {
-			return q, invalid(fmt.Errorf("limit is %q, want 1 to %d", text, store.EntriesMax))
-		}
-	}
-	return q, nil
+	q.Limit, err = pageLimit(query, store.EntriesMax)
+	return q, err
 }
 
 func (a *API) listKeys(c call) (any, error) {

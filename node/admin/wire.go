@@ -1,11 +1,7 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"corenode/actors/account"
@@ -149,22 +145,6 @@ func (a Amount) nano(field string) (abi.Nano, error) {
 		return 0, invalid(fmt.Errorf("%s.usd is %q, want dollars such as \"12.50\" with at most nine decimals", field, a.USD))
 	}
 	return amount, nil
-}
-
-// decode reads a body strictly. An empty one is an empty object.
-func decode(body []byte, into any) error {
-	if len(bytes.TrimSpace(body)) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return invalid(fmt.Errorf("body: %w", err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return invalid(errors.New("body: more than one JSON value"))
-	}
-	return nil
 }
 
 func showAccount(a account.Account, money store.Money) Account {

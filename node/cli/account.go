@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -63,16 +66,55 @@ func accountList() *cobra.Command {
 		Use: "list", Short: "List all accounts", Args: cobra.NoArgs,
 		Example: `  corenode account list`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-			all, err := c.Accounts()
-			return result{all, func(w io.Writer) {
-				fmt.Fprintln(w, "NAME\tID\tBALANCE\tHELD\tCONCURRENCY\tTOKENS/MINUTE\tMODELS\tSTATE")
-				for _, a := range all {
-					fmt.Fprintf(w, "%s\t%s\t$%s\t$%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, a.BalanceUSD, a.HeldUSD,
-						limit(int64(a.Concurrency)), limit(a.TokensPerMinute), models(a), state(a))
+			return result{value: pages(func(w io.Writer, asJSON bool) error {
+				if asJSON {
+					return listJSON(c, w)
 				}
-			}}, err
+				return listText(c, w)
+			})}, nil
 		}),
 	}
+}
+
+// listText writes a table, its columns lined up page by page.
+func listText(c *admin.Client, w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tID\tBALANCE\tHELD\tCONCURRENCY\tTOKENS/MINUTE\tMODELS\tSTATE")
+	err := c.AccountPages(func(page []admin.Account) error {
+		for _, a := range page {
+			fmt.Fprintf(table, "%s\t%s\t$%s\t$%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, a.BalanceUSD, a.HeldUSD,
+				limit(int64(a.Concurrency)), limit(a.TokensPerMinute), models(a), state(a))
+		}
+		return table.Flush()
+	})
+	return errors.Join(err, table.Flush()) // the header, when there is no account
+}
+
+// listJSON writes one array, whatever the number of pages.
+func listJSON(c *admin.Client, w io.Writer) error {
+	before := "[\n  " // the next account
+	err := c.AccountPages(func(page []admin.Account) error {
+		for _, a := range page {
+			text, err := json.MarshalIndent(a, "  ", "  ")
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s%s", before, text); err != nil {
+				return err
+			}
+			before = ",\n  "
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	end := "\n]\n"
+	if before[0] == '[' {
+		end = "[]\n"
+	}
+	_, err = io.WriteString(w, end)
+	return err
 }
 
 func accountShow() *cobra.Command {

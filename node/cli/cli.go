@@ -46,11 +46,15 @@ func group(use, short, long, example string, children ...*cobra.Command) *cobra.
 // action is what a command does with a client; its result is printed.
 type action func(c *admin.Client, cmd *cobra.Command, args []string) (result, error)
 
-// result prints itself for people, or as its JSON value.
+// result prints itself for people, or as its JSON value. Where the value is
+// pages, it prints itself both ways.
 type result struct {
 	value any
 	text  func(w io.Writer)
 }
+
+// pages is a result that may be too long to hold: it is read while it is printed.
+type pages func(w io.Writer, asJSON bool) error
 
 // existing runs an action on a data folder that must be there; orNew makes it.
 func existing(do action) func(*cobra.Command, []string) error { return run(do, false) }
@@ -80,6 +84,9 @@ func show(cmd *cobra.Command, done result) error {
 	asJSON, err := cmd.Flags().GetBool("json")
 	if err != nil {
 		return err
+	}
+	if print, ok := done.value.(pages); ok {
+		return print(cmd.OutOrStdout(), asJSON)
 	}
 	if asJSON {
 		e := json.NewEncoder(cmd.OutOrStdout())

@@ -10,12 +10,9 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-)
 
-// projectFiles stands until package builtin has the kit.
-func projectFiles(kind, lang, name string) (map[string][]byte, error) {
-	return nil, errors.New("there is no kit yet")
-}
+	"corenode/wasm/builtin"
+)
 
 func moduleNew() *cobra.Command {
 	var kind, lang string
@@ -31,7 +28,7 @@ the SDK and a README that says how to build it. Nothing that exists is overwritt
 	_ = cmd.MarkFlagRequired("kind") // the flag exists
 	cmd.RunE = offline(func(_ *cobra.Command, args []string) (result, error) {
 		dir := args[0]
-		files, err := projectFiles(kind, lang, filepath.Base(dir))
+		files, err := builtin.Project(kind, lang, filepath.Base(dir))
 		if err != nil {
 			return result{}, err
 		}

@@ -28,7 +28,7 @@ import (
 // nothing of any account.
 
 const (
-	adminBodyMax = 1 << 20
+	adminBodyMax = 16 << 20 // a module in base64; the API has its own bounds below it
 	profileMax   = time.Minute
 )
 
@@ -171,7 +171,12 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 }
 
 // WriteMetrics writes all series in the text format of Prometheus.
-func (s *Server) WriteMetrics(w io.Writer) { s.metrics.set.WritePrometheus(w) }
+func (s *Server) WriteMetrics(w io.Writer) {
+	s.metrics.set.WritePrometheus(w)
+	if s.deps.Metrics != nil {
+		s.deps.Metrics(w)
+	}
+}
 
 // closedAdmin answers what needs the token.
 func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string) {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -119,6 +120,8 @@ type Deps struct {
 	Admin Admin
 	// Gauges are read at each scrape.
 	Gauges []Gauge
+	// Metrics writes further series at each scrape, of things that come and go; may be nil.
+	Metrics func(io.Writer)
 	// DebugState is what /debug/state shows as JSON; may be nil.
 	DebugState func() any
 	// StartDrain begins the process's shutdown, for POST /drain. It must not block.
@@ -245,8 +248,8 @@ type KeySource interface {
 
 // Identity is who is calling. It is immutable and shared by requests.
 type Identity struct {
-	Key     account.Key
-	Account account.Account
+	KeyID   string           // safe to log
+	Account *account.Account // shared by its keys; immutable
 }
 
 // Admin serves the admin API below the admin listener's own paths.

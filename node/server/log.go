@@ -121,7 +121,7 @@ func (x *exchange) panicked(r any) {
 // when no admission has told them.
 func (x *exchange) rateHeaders(now time.Time) {
 	if !x.hasLimits {
-		x.setLimits(x.s.deps.Backend.Limits(x.who.Account))
+		x.setLimits(x.s.deps.Backend.Limits(*x.who.Account))
 	}
 	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, now)
 }
@@ -219,7 +219,7 @@ func (x *exchange) writeLog(total time.Duration) {
 	attrs := make([]slog.Attr, 0, 24)
 	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.route.String()), slog.Int("status", x.status))
 	if x.authentic {
-		attrs = append(attrs, slog.String("account", x.who.Account.ID), slog.String("key", x.who.Key.ID))
+		attrs = append(attrs, slog.String("account", x.who.Account.ID), slog.String("key", x.who.KeyID))
 	}
 	if x.modelName != "" {
 		attrs = append(attrs, slog.String("model", x.modelName), slog.Bool("stream", x.stream))

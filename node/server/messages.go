@@ -25,7 +25,7 @@ func (x *exchange) generate() {
 		x.fail(refusal)
 		return
 	}
-	call := Call{RequestID: x.id, Account: x.who.Account, KeyID: x.who.Key.ID, Request: prepared,
+	call := Call{RequestID: x.id, Account: *x.who.Account, KeyID: x.who.KeyID, Request: prepared,
 		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: protocols[x.route]}
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
@@ -120,7 +120,7 @@ func (x *exchange) count(b *body) (int, *abi.Error) {
 	if refusal != nil {
 		return 0, refusal
 	}
-	release, limits, err := x.s.deps.Backend.Enter(x.who.Account)
+	release, limits, err := x.s.deps.Backend.Enter(*x.who.Account)
 	x.setLimits(limits)
 	if err != nil {
 		return 0, abi.AsError(err)

@@ -73,7 +73,7 @@ func (x *exchange) model() {
 
 // withPermit runs an endpoint that generates nothing under a permit.
 func (x *exchange) withPermit(serve func()) {
-	release, limits, err := x.s.deps.Backend.Enter(x.who.Account)
+	release, limits, err := x.s.deps.Backend.Enter(*x.who.Account)
 	x.setLimits(limits)
 	if err != nil {
 		x.fail(abi.AsError(err))

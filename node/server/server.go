@@ -3,8 +3,9 @@
 //
 // Life of a request: the connection's goroutine reads the headers, decides from
 // them alone whether the body is worth reading (readable), reads and decodes
-// the body within the node's byte budget, has the catalog prepare it, and asks
-// the backend to admit it. From then on a stream of events belongs to that same
+// the body within the node's byte budget, has a translation make a messages
+// body of it where it is of another protocol, has the catalog prepare it, and
+// asks the backend to admit it. From then on a stream of events belongs to that same
 // goroutine until it has settled it, exactly once, on every path: finished,
 // failed, timed out, drained, or left by its client. No other goroutine writes
 // to the connection; the watcher only cancels.

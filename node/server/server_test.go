@@ -220,7 +220,7 @@ func (c fakeCatalog) Models() (infos []engine.Info) {
 	return infos
 }
 
-func testKeys() *Snapshot {
+func testKeys() *Directory {
 	accounts := []account.Account{
 		{ID: "acct_good", Name: "good", Concurrency: 4, TokensPerMinute: 1000},
 		{ID: "acct_other", Name: "other", Concurrency: 1, Models: []string{"core-1.1-mini"}},
@@ -234,7 +234,7 @@ func testKeys() *Snapshot {
 		{ID: "key_off", AccountID: "acct_off", Hash: sha256.Sum256([]byte("sk-disabled"))},
 		{ID: "key_orphan", AccountID: "acct_none", Hash: sha256.Sum256([]byte("sk-orphan"))},
 	}
-	return NewSnapshot(accounts, keys)
+	return directoryOf(accounts, keys)
 }
 
 // node is a server on loopback.
@@ -272,7 +272,7 @@ func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)
 	if cfg.AdminToken == "" {
 		cfg.AdminToken = "admin-token"
 	}
-	deps := Deps{Backend: backend, Keys: NewDirectory(testKeys()), Secret: []byte("secret"),
+	deps := Deps{Backend: backend, Keys: testKeys(), Secret: []byte("secret"),
 		Catalog: fakeCatalog{"core-1.1": fakeModel{id: "core-1.1"}, "core-1.1-mini": fakeModel{id: "core-1.1-mini"}},
 		Log:     slog.New(slog.NewJSONHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {

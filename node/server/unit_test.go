@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -83,42 +81,6 @@ func TestBucketNormal(t *testing.T) {
 	}
 	if got := roundUp(now.Add(1)); !got.Equal(now.Add(time.Second)) || !roundUp(now).Equal(now) {
 		t.Errorf("a reset rounded to %v", got)
-	}
-}
-
-func TestDirectorySwaps(t *testing.T) {
-	now := time.Now()
-	if _, ok := NewDirectory(nil).Lookup([]byte(goodKey), now); ok || len((*Snapshot)(nil).Used()) != 0 {
-		t.Error("an empty directory knows a key")
-	}
-	old := testKeys()
-	d := NewDirectory(old)
-	if who, ok := d.Lookup([]byte(goodKey), now); !ok || who.Key.ID != "key_good" || who.Account.ID != "acct_good" {
-		t.Fatal("the good key is unknown")
-	}
-	next := NewSnapshot([]account.Account{{ID: "a"}}, []account.Key{{ID: "k", AccountID: "a", Hash: sha256.Sum256([]byte("new"))}})
-	if d.Swap(next) != old {
-		t.Error("Swap returned another snapshot")
-	}
-	if _, ok := d.Lookup([]byte(goodKey), now); ok {
-		t.Error("the old key still works")
-	}
-	if _, ok := d.Lookup([]byte("new"), now); !ok {
-		t.Error("the new key does not work")
-	}
-	if used := old.Used(); len(used) != 1 || time.Since(used["key_good"]) > time.Minute {
-		t.Errorf("used: %v", used)
-	}
-}
-
-func TestKeyExpiresByTheClock(t *testing.T) {
-	at := time.Unix(5000, 0)
-	s := NewSnapshot([]account.Account{{ID: "a"}}, []account.Key{{AccountID: "a", Hash: sha256.Sum256([]byte("s")), Expires: at}})
-	if _, ok := s.Lookup([]byte("s"), at.Add(-1)); !ok {
-		t.Error("expired too early")
-	}
-	if _, ok := s.Lookup([]byte("s"), at); ok {
-		t.Error("works when it has expired")
 	}
 }
 

@@ -76,11 +76,35 @@ func (s *Store) UpdateAccount(a account.Account) error {
 	return nil
 }
 
-// Accounts returns all accounts by name.
-func (s *Store) Accounts() ([]account.Account, error) {
+// Holder is an account and its money.
+type Holder struct {
+	Account account.Account
+	Money   Money
+}
+
+// HoldersMax is the most accounts that one call of Holders returns.
+const HoldersMax = 1000
+
+const selectHolders = `SELECT ` + accountColumns + `, b.amount, coalesce(h.held, 0)
+	FROM accounts JOIN balances b ON b.account_id = accounts.id
+	LEFT JOIN (SELECT account_id, sum(held) AS held FROM open_holds GROUP BY account_id) h ON h.account_id = accounts.id
+	WHERE name > ? ORDER BY name LIMIT ?`
+
+// Holders returns a page of the accounts by name: those whose name is above
+// after, which is the last one of the page before. limit is 1 to HoldersMax.
+func (s *Store) Holders(after string, limit int) (page []Holder, err error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
-	return s.read.accounts(`ORDER BY name`)
+	models := modelLists{}
+	err = s.read.each(selectHolders, func(r row) error {
+		a, err := scanAccount(r, models)
+		page = append(page, Holder{a, Money{Balance: abi.Nano(r.num(8)), Held: abi.Nano(r.num(9))}})
+		return err
+	}, after, int64(min(max(limit, 1), HoldersMax)))
+	if err != nil {
+		return nil, fmt.Errorf("list accounts: %w", err)
+	}
+	return page, nil
 }
 
 // Account finds an account by its ID or its name, or gives ErrNotFound.
@@ -159,20 +183,47 @@ func (c *conn) addTopUp(accountID string, amount abi.Nano, note string, now time
 }
 
 func (c *conn) accounts(where string, args ...any) (all []account.Account, err error) {
-	err = c.each(`SELECT `+accountColumns+` FROM accounts `+where, func(r row) error {
-		a := account.Account{
-			ID: r.text(0), Name: r.text(1), Unlimited: r.flag(2), Disabled: r.flag(3),
-			Concurrency: int(r.num(4)), TokensPerMinute: r.num(5), Created: r.time(7),
-		}
-		if models := r.text(6); models != "[]" {
-			if err := json.Unmarshal([]byte(models), &a.Models); err != nil {
-				return fmt.Errorf("account %s: models: %w", a.ID, err)
-			}
-		}
+	err = c.eachAccount(func(a account.Account) error {
 		all = append(all, a)
 		return nil
-	}, args...)
+	}, `SELECT `+accountColumns+` FROM accounts `+where, args...)
 	return all, err
+}
+
+func (c *conn) eachAccount(visit func(account.Account) error, query string, args ...any) error {
+	models := modelLists{}
+	return c.each(query, func(r row) error {
+		a, err := scanAccount(r, models)
+		if err != nil {
+			return err
+		}
+		return visit(a)
+	}, args...)
+}
+
+// modelLists are the lists of models that the rows of one query had so far, by
+// their stored form: most accounts share one of few.
+type modelLists map[string][]string
+
+// scanAccount reads a row that begins with accountColumns.
+func scanAccount(r row, lists modelLists) (account.Account, error) {
+	a := account.Account{
+		ID: r.text(0), Name: r.text(1), Unlimited: r.flag(2), Disabled: r.flag(3),
+		Concurrency: int(r.num(4)), TokensPerMinute: r.num(5), Created: r.time(7),
+	}
+	text := r.text(6)
+	if text == "[]" {
+		return a, nil
+	}
+	list, known := lists[text]
+	if !known {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return a, fmt.Errorf("account %s: models: %w", a.ID, err)
+		}
+		lists[text] = list
+	}
+	a.Models = list
+	return a, nil
 }
 
 // accountValues are the values of accountColumns.

@@ -82,8 +82,9 @@ func (s *Store) RevokeKey(id string) (account.Key, error) {
 }
 
 // TouchKeys records when keys were last used. It is coarse: call it every
-// minute or so with what was seen. Keys that do not exist are skipped, and a
-// time never moves back.
+// minute or so with what was seen, some hundred keys at a time: it is one
+// transaction, and ledger rows wait for it. Keys that do not exist are skipped,
+// and a time never moves back.
 func (s *Store) TouchKeys(used map[string]time.Time) error {
 	if len(used) == 0 {
 		return nil
@@ -103,35 +104,61 @@ func (s *Store) TouchKeys(used map[string]time.Time) error {
 	return nil
 }
 
-// Snapshot returns all accounts and keys of one moment, for the index that
-// authenticates requests without the store.
-func (s *Store) Snapshot() (accounts []account.Account, keys []account.Key, err error) {
-	err = s.read.view(func() (err error) {
-		if accounts, err = s.read.accounts(``); err != nil {
+// Scan visits all accounts and then all keys that are not revoked, of one
+// moment, for the index that authenticates requests without the store. Others
+// who read wait for it, and what it visits must not call the store.
+func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(account.Key) error) error {
+	err := s.read.view(func() error {
+		if err := s.read.eachAccount(visitAccount, `SELECT `+accountColumns+` FROM accounts`); err != nil {
 			return err
 		}
-		keys, err = s.read.keys(``)
+		return s.read.eachKey(visitKey, `WHERE revoked = 0`)
+	})
+	if err != nil {
+		return fmt.Errorf("read accounts and keys: %w", err)
+	}
+	return nil
+}
+
+// AccountKeys returns an account and all its keys, of one moment, or ErrNotFound.
+func (s *Store) AccountKeys(id string) (a account.Account, keys []account.Key, err error) {
+	err = s.read.view(func() error {
+		found, err := s.read.accounts(`WHERE id = ?`, id)
+		if err == nil && len(found) == 0 {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		a = found[0]
+		keys, err = s.read.keys(`WHERE account_id = ? ORDER BY created, id`, id)
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("read accounts and keys: %w", err)
+		return account.Account{}, nil, fmt.Errorf("account %q and its keys: %w", id, err)
 	}
-	return accounts, keys, nil
+	return a, keys, nil
 }
 
 func (c *conn) keys(where string, args ...any) (all []account.Key, err error) {
+	err = c.eachKey(func(k account.Key) error {
+		all = append(all, k)
+		return nil
+	}, where, args...)
+	return slices.Clip(all), err
+}
+
+func (c *conn) eachKey(visit func(account.Key) error, where string, args ...any) error {
 	var hash []byte
-	err = c.each(`SELECT `+keyColumns+` FROM keys `+where, func(r row) error {
+	return c.each(`SELECT `+keyColumns+` FROM keys `+where, func(r row) error {
 		k := account.Key{
 			ID: r.text(0), AccountID: r.text(1), Hint: r.text(3),
 			Created: r.time(4), Expires: r.time(5), Revoked: r.time(6), LastUsed: r.time(7),
 		}
 		hash = r.sql.ColumnBlob(2, hash[:0]) // it appends
 		copy(k.Hash[:], hash)
-		all = append(all, k)
-		return nil
+		return visit(k)
 	}, args...)
-	return slices.Clip(all), err
 }
 
 // unknownAccount turns a broken reference into ErrNotFound.

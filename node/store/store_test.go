@@ -69,7 +69,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, balance := s.Balance(a)
-	_, _, snapshot := s.Snapshot()
+	_, _, snapshot := scanned(s)
 	_, secret := s.Secret("x")
 	for i, err := range []error{balance, snapshot, secret, s.Append([]account.Entry{hold(a, "r", 1)})} {
 		if !errors.Is(err, ErrClosed) {
@@ -137,9 +137,9 @@ func TestAccounts(t *testing.T) {
 	if err := s.UpdateAccount(account.Account{ID: "acct_x", Name: "x"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("update of nobody: %v, want ErrNotFound", err)
 	}
-	all, err := s.Accounts()
+	all, err := s.Holders("", HoldersMax)
 	if err != nil || len(all) != 1 {
-		t.Errorf("Accounts = %v, %v", all, err)
+		t.Errorf("Holders = %v, %v", all, err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestInvalidAccountsAreRefusedInWhole(t *testing.T) {
 	if _, err := s.CreateAccount(account.Account{Name: "acct_1"}, 0); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a name like an id: %v", err)
 	}
-	if all, _ := s.Accounts(); len(all) != 0 {
+	if all, _ := s.Holders("", HoldersMax); len(all) != 0 {
 		t.Errorf("refused accounts were stored: %v", all)
 	}
 }
@@ -208,10 +208,10 @@ func TestKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, keys, err := s.Snapshot()
+	_, keys, err := scanned(s)
 	if err != nil || len(keys) != 1 || keys[0].Hash != key.Hash || !keys[0].LastUsed.Equal(used) ||
 		!keys[0].Expires.Equal(expires) || !keys[0].Revoked.IsZero() || keys[0].Hint != secret[:7] {
-		t.Fatalf("Snapshot keys = %+v, %v", keys, err)
+		t.Fatalf("scanned keys %+v, %v", keys, err)
 	}
 	first, err := s.RevokeKey(key.ID)
 	again, errAgain := s.RevokeKey(key.ID)
@@ -265,7 +265,7 @@ func TestFirstStart(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatal(err, info.Mode())
 	}
-	accounts, keys, err := s.Snapshot()
+	accounts, keys, err := scanned(s)
 	if err != nil || len(accounts) != 1 || len(keys) != 1 || !accounts[0].Unlimited || accounts[0].Name != "default" ||
 		keys[0].Hash != sha256.Sum256(bytes.TrimSpace(secret)) || !keys[0].Expires.IsZero() {
 		t.Fatalf("accounts %+v keys %+v err %v", accounts, keys, err)
@@ -278,13 +278,13 @@ func TestFirstStart(t *testing.T) {
 	if path, err := s.FirstStart(); err != nil || path != "" {
 		t.Errorf("second start made %q, %v", path, err)
 	}
-	if all, _ := s.Accounts(); len(all) != 1 {
+	if all, _ := s.Holders("", HoldersMax); len(all) != 1 {
 		t.Errorf("second start made an account: %v", all)
 	}
 }
 
-// TestSnapshotKeepsKeysApart reads several keys at once: each has its own hash.
-func TestSnapshotKeepsKeysApart(t *testing.T) {
+// TestScanKeepsKeysApart reads several keys at once: each has its own hash.
+func TestScanKeepsKeysApart(t *testing.T) {
 	s := open(t, t.TempDir())
 	want := map[string]string{} // secret by key id
 	for _, name := range []string{"a", "b", "c"} {
@@ -297,7 +297,7 @@ func TestSnapshotKeepsKeysApart(t *testing.T) {
 			want[key.ID] = secret
 		}
 	}
-	_, keys, err := s.Snapshot()
+	_, keys, err := scanned(s)
 	if err != nil || len(keys) != len(want) {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
@@ -305,5 +305,86 @@ func TestSnapshotKeepsKeysApart(t *testing.T) {
 		if k.Hash != sha256.Sum256([]byte(want[k.ID])) {
 			t.Errorf("key %s has the hash of another secret", k.ID)
 		}
+	}
+}
+
+// scanned is all that Scan visits.
+func scanned(s *Store) (accounts []account.Account, keys []account.Key, err error) {
+	err = s.Scan(func(a account.Account) error {
+		accounts = append(accounts, a)
+		return nil
+	}, func(k account.Key) error {
+		keys = append(keys, k)
+		return nil
+	})
+	return accounts, keys, err
+}
+
+// TestHoldersInPages reads accounts of three pages with their money.
+func TestHoldersInPages(t *testing.T) {
+	s := open(t, t.TempDir())
+	want := map[string]Money{}
+	for i := range 7 {
+		a := mustCreate(t, s, string("GacBfdE"[i]), abi.Nano(i))
+		want[a.ID] = Money{Balance: abi.Nano(i)}
+		if i%2 == 0 {
+			mustAppend(t, s, hold(a.ID, "r"+a.Name, 5), hold(a.ID, "s"+a.Name, 6))
+			want[a.ID] = Money{Balance: abi.Nano(i), Held: 11}
+		}
+	}
+	after, names := "", ""
+	for range 4 {
+		page, err := s.Holders(after, 3)
+		if err != nil || len(page) > 3 {
+			t.Fatal(len(page), err)
+		}
+		for _, h := range page {
+			if h.Money != want[h.Account.ID] {
+				t.Errorf("%s has %+v, want %+v", h.Account.Name, h.Money, want[h.Account.ID])
+			}
+			after, names = h.Account.Name, names+h.Account.Name
+		}
+	}
+	if names != "BEGacdf" {
+		t.Errorf("pages hold %q", names)
+	}
+}
+
+// TestAccountKeys reads one account among others, revoked keys included.
+func TestAccountKeys(t *testing.T) {
+	s := open(t, t.TempDir())
+	a, b := mustCreate(t, s, "a", 0), mustCreate(t, s, "b", 0)
+	var made []account.Key
+	for range 3 {
+		key, _, err := s.CreateKey(a.ID, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, key)
+		if _, _, err := s.CreateKey(b.ID, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.RevokeKey(made[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	got, keys, err := s.AccountKeys(a.ID)
+	if err != nil || got.Name != "a" || len(keys) != 3 {
+		t.Fatalf("%+v, %+v, %v", got, keys, err)
+	}
+	for _, k := range keys {
+		if k.AccountID != a.ID || k.Revoked.IsZero() == (k.ID == made[1].ID) {
+			t.Errorf("%+v", k)
+		}
+	}
+	if _, scan, err := scanned(s); err != nil || len(scan) != 5 {
+		t.Errorf("Scan visits %d keys, %v; want those that are not revoked", len(scan), err)
+	}
+	if _, _, err := s.AccountKeys("acct_no"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("nobody: %v", err)
+	}
+	broken := errors.New("broken")
+	if err := s.Scan(func(account.Account) error { return broken }, nil); !errors.Is(err, broken) {
+		t.Errorf("a visit that fails: %v", err)
 	}
 }

@@ -19,18 +19,64 @@ func fuzzRecord[T any](f *testing.F, canonical bool, encode func(T, []byte) []by
 		f.Add(encode(seed, nil))
 	}
 	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) { checkRecord(t, b, canonical, encode, decode) })
+}
+
+func checkRecord[T any](t *testing.T, b []byte, canonical bool, encode func(T, []byte) []byte, decode func([]byte) (T, error)) {
+	record, err := decode(b)
+	if err != nil {
+		return
+	}
+	again := encode(record, nil)
+	if canonical && !bytes.Equal(again, b) {
+		t.Fatalf("%q is read as %+v and written %q", b, record, again)
+	}
+	second, err := decode(again)
+	if err != nil || len(again) != len(b) || !reflect.DeepEqual(second, record) {
+		t.Fatalf("%q is read as %+v, written %q and read as %+v, %v", b, record, again, second, err)
+	}
+}
+
+// FuzzDecode gives the same bytes to every decoder: one target to run for long.
+func FuzzDecode(f *testing.F) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, record := range []func() []byte{
+		func() []byte { var v Translated; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v Written; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v EventsInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v ErrorInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v Charge; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v ChargeInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v Decision; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v AdmissionInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+	} {
+		f.Add(record())
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		record, err := decode(b)
-		if err != nil {
-			return
+		checkRecord(t, b, true, Refusal.Append, ParseRefusal)
+		checkRecord(t, b, false, RequestInput.Append, ParseRequestInput)
+		checkRecord(t, b, true, Translated.Append, ParseTranslated)
+		checkRecord(t, b, false, EventsInput.Append, ParseEventsInput)
+		checkRecord(t, b, true, Written.Append, ParseWritten)
+		checkRecord(t, b, false, ResponseInput.Append, ParseResponseInput)
+		checkRecord(t, b, false, ErrorInput.Append, ParseErrorInput)
+		checkRecord(t, b, true, QuoteInput.Append, ParseQuoteInput)
+		checkRecord(t, b, true, Quote.Append, ParseQuote)
+		checkRecord(t, b, true, ChargeInput.Append, ParseChargeInput)
+		checkRecord(t, b, false, Charge.Append, ParseCharge)
+		checkRecord(t, b, false, AdmissionInput.Append, ParseAdmissionInput)
+		checkRecord(t, b, true, Decision.Append, ParseDecision)
+		if o, err := ParseOutput(b); err == nil && len(o.Payload) != len(b)-OutputHeader {
+			t.Fatalf("an output of %d bytes has a payload of %d", len(b), len(o.Payload))
 		}
-		again := encode(record, nil)
-		if canonical && !bytes.Equal(again, b) {
-			t.Fatalf("%q is read as %+v and written %q", b, record, again)
-		}
-		second, err := decode(again)
-		if err != nil || len(again) != len(b) || !reflect.DeepEqual(second, record) {
-			t.Fatalf("%q is read as %+v, written %q and read as %+v, %v", b, record, again, second, err)
+		for rest := Frames(b); ; {
+			before := len(rest)
+			if _, ok := rest.Next(); !ok {
+				break
+			}
+			if len(rest) >= before {
+				t.Fatal("a frame takes nothing off")
+			}
 		}
 	})
 }

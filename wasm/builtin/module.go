@@ -35,7 +35,7 @@ type Module struct {
 // Modules returns every shipped module.
 func Modules() []Module {
 	all := []Module{
-		{Name: "chat", Kind: "translator", Protocol: "chat", Native: sdk.TranslatorHandler(chat.New())},
+		{Name: "chat", Kind: "translator", Protocol: "chat", Native: chat.Handler()},
 		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: sdk.TranslatorHandler(responses.New())},
 		{Name: TariffName, Kind: "billing", Native: tariff.New()},
 	}

@@ -29,7 +29,7 @@ var classes = [...]class{
 
 // Error writes the body of an error, or the event that ends a broken stream:
 // no mark follows it, so that the stream does not look finished. The path of
-// the offending field is part of the message: the body has no other room.
+// the offending field is part of the message too: people read that.
 func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	c := classes[abi.Internal]
 	if int(in.Kind) < len(classes) {
@@ -48,8 +48,13 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 		dst = append(abi.AppendEscaped(dst, path), ": "...)
 	}
 	dst = abi.AppendEscaped(dst, msg)
-	dst = append(append(append(dst, `","type":"`...), c.kind...), `","code":"`...)
-	dst = append(append(dst, c.code...), `"}}`...)
+	dst = append(append(append(dst, `","type":"`...), c.kind...), `","param":`...)
+	if path == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(abi.AppendEscaped(append(dst, '"'), path), '"')
+	}
+	dst = append(append(append(dst, `,"code":"`...), c.code...), `"}}`...)
 	if in.Facts.Stream {
 		dst = append(dst, "\n\n"...)
 	}

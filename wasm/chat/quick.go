@@ -69,26 +69,25 @@ const (
 
 // locate finds in an encoded abi.EventsInput the section of the state, its
 // length included, and where the events begin; at is negative when the record
-// is malformed. Before the state stand created i64, stream u8, id and model;
-// behind it kept and history.
+// is malformed or holds more than a group in the middle of a stream. Before the
+// state stand created i64, stream u8, id and model; behind it kept and history,
+// which are empty then: two lengths of 0.
 func locate(in []byte) (from, to, at int) {
-	from = past(in, past(in, 8+1))
-	to = past(in, from)
-	at = past(in, past(in, to))
-	if from < 0 || to < 0 {
+	const id, sections = 8 + 1, 5 * sectionHeader
+	if len(in) < id+sections {
 		return 0, 0, -1
 	}
-	return from, to, at
-}
-
-// past is where the section that begins at ends; negative when it does not end
-// within the record.
-func past(in []byte, at int) int {
-	if at < 0 || at > len(in)-sectionHeader {
-		return -1
+	from = id + sectionHeader + int(binary.LittleEndian.Uint32(in[id:]))
+	if from > len(in)-sectionHeader {
+		return 0, 0, -1
 	}
-	if at += sectionHeader + int(binary.LittleEndian.Uint32(in[at:])); at > len(in) {
-		return -1
+	from += sectionHeader + int(binary.LittleEndian.Uint32(in[from:]))
+	if from > len(in)-sectionHeader {
+		return 0, 0, -1
 	}
-	return at
+	to = from + sectionHeader + int(binary.LittleEndian.Uint32(in[from:]))
+	if to > len(in)-2*sectionHeader || binary.LittleEndian.Uint64(in[to:]) != 0 {
+		return 0, 0, -1
+	}
+	return from, to, to + 2*sectionHeader
 }

@@ -91,7 +91,7 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	fail := failure(in)
 	if !in.Facts.Stream {
 		dst = append(dst, `{"error":`...)
-		return append(fail.appendBody(dst, false), '}')
+		return append(fail.appendBody(dst), '}')
 	}
 	w := writer{dst: dst, facts: in.Facts, state: parseState(in.State), history: in.History, kept: in.Kept}
 	if w.state.flags&flagBegun == 0 {
@@ -107,25 +107,21 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	w.dst = append(w.dst, `","param":`...)
 	w.dst = fail.appendParam(w.dst)
 	w.dst = append(w.dst, `,"error":`...)
-	w.dst = fail.appendBody(w.dst, true)
+	w.dst = fail.appendBody(w.dst)
 	w.close()
 	return w.dst
 }
 
-// appendBody appends the error object of a body, or of an error event, which
-// has the path of the field beside it.
-func (e *streamFail) appendBody(dst []byte, param bool) []byte {
+// appendBody appends the error object of a body, or of an error event.
+func (e *streamFail) appendBody(dst []byte) []byte {
 	dst = append(dst, `{"message":"`...)
 	dst = abi.AppendEscaped(dst, e.message)
 	dst = append(dst, `","type":"`...)
 	dst = append(dst, e.wire.kind...)
-	dst = append(dst, `","code":"`...)
+	dst = e.appendParam(append(dst, `","param":`...))
+	dst = append(dst, `,"code":"`...)
 	dst = append(dst, e.wire.code...)
-	dst = append(dst, '"')
-	if param {
-		dst = e.appendParam(append(dst, `,"param":`...))
-	}
-	return append(dst, '}')
+	return append(dst, `"}`...)
 }
 
 func (e *streamFail) appendParam(dst []byte) []byte {

@@ -1,0 +1,48 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/actors/account"
+)
+
+// countingSpill counts how often the whole journal is read.
+type countingSpill struct {
+	fakeSpill
+	reads int
+}
+
+func (s *countingSpill) Entries() ([]account.Entry, error) {
+	s.mu.Lock()
+	s.reads++
+	s.mu.Unlock()
+	return s.fakeSpill.Entries()
+}
+
+// TestOutageDoesNotReadTheJournalEachTime: a long outage costs each row one
+// write, not a read of all rows before it.
+func TestOutageDoesNotReadTheJournalEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := &memory{}, &countingSpill{fakeSpill: fakeSpill{roomFor: 10_000}}
+		_, ref := start(t, Config{Spill: s}, m)
+		m.failing.Store(true)
+		const rows, each = 2000, time.Millisecond
+		for i := range rows {
+			if c := put(ref, account.Settlement, fmt.Sprint(i), -1); c.Err != nil {
+				t.Fatalf("row %d: %+v", i, c)
+			}
+			time.Sleep(each)
+		}
+		if s.reads > 5 {
+			t.Errorf("the journal was read %d times in an outage of %v", s.reads, rows*each)
+		}
+		m.failing.Store(false)
+		time.Sleep(10 * time.Second)
+		if s.Rows() != 0 || m.count(account.Settlement, "0") != 1 {
+			t.Errorf("%d rows left after the outage", s.Rows())
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package tree
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/actors/ledger"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// stormRequests is how many requests TestStormOnAnOutage runs:
+// CORENODE_STORM_REQUESTS, or fewer, so that the usual run of all tests stays short.
+func stormRequests(t *testing.T) int {
+	if text := os.Getenv("CORENODE_STORM_REQUESTS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal("CORENODE_STORM_REQUESTS: ", err)
+		}
+		return n
+	}
+	return 1500
+}
+
+// fakeSpill is a spill journal in memory.
+type fakeSpill struct {
+	mu   sync.Mutex
+	rows []account.Entry
+	most int
+}
+
+const spillRowsMax = 400
+
+func (s *fakeSpill) Append(entries []account.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.rows)+len(entries) > spillRowsMax {
+		return errors.New("no room")
+	}
+	s.rows = append(s.rows, entries...)
+	s.most = max(s.most, len(s.rows))
+	return nil
+}
+
+func (s *fakeSpill) Entries() ([]account.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rows), nil
+}
+
+func (s *fakeSpill) Reset() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = nil
+	return nil
+}
+
+func (s *fakeSpill) Rows() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rows)
+}
+
+func (s *fakeSpill) Room() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(spillRowsMax-len(s.rows)) * 2048
+}
+
+// TestStormOnAnOutage runs requests with random cancels while every actor is
+// killed, both models fail all their streams, panic once, and the store goes and
+// comes back with a spill journal behind it. No permit, token, hold or quote is
+// left over, no row is there twice, and every account has what its rows say.
+func TestStormOnAnOutage(t *testing.T) {
+	requests := stormRequests(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("%d requests, seed %d", requests, seed)
+	rnd := rand.New(rand.NewPCG(seed, 5))
+	spill := &fakeSpill{}
+	w := newWorld(t, Config{Ledger: ledger.Config{Spill: spill, RetryMin: time.Millisecond, RetryMax: 20 * time.Millisecond}})
+	defer w.tree.Stop()
+	for _, m := range w.models {
+		m.stepTime = 100 * time.Microsecond
+	}
+	accounts := w.someAccounts()
+	quit := make(chan struct{})
+	var storm sync.WaitGroup
+	storm.Go(func() { w.chaos(rand.New(rand.NewPCG(seed, 6)), quit) })
+	storm.Go(func() { w.weather(rand.New(rand.NewPCG(seed, 7)), quit) })
+	const clients = 25
+	ends := w.load(accounts, clients, requests/clients, rnd)
+	close(quit)
+	storm.Wait()
+	w.store.failing.Store(false)
+	t.Logf("clients saw %v; failures %v; at most %d rows spilled", ends, w.tree.Inspect().Failures, spill.most)
+	if w.fatal.Load() != 0 {
+		t.Fatal("the node gave up")
+	}
+	if ends["end"] == 0 || ends["error internal"] == 0 || spill.most == 0 {
+		t.Errorf("nothing succeeded, failed in the engine or was spilled: %v, %d", ends, spill.most)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for (w.tree.requests.len() > 0 || w.tree.Ledger().Spilled > 0) && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if n := w.tree.Ledger().Spilled; n != 0 {
+		t.Errorf("%d rows are still in the spill journal", n)
+	}
+	w.quiet()
+	for _, a := range accounts {
+		w.tree.AccountChanged(a.ID) // a limiter whose read failed knows an old balance
+		w.calm(a)
+		w.checkClean(a)
+	}
+}
+
+// weather fails streams and takes the store away for longer than chaos does.
+func (w *world) weather(rnd *rand.Rand, quit chan struct{}) {
+	for {
+		select {
+		case <-quit:
+			return
+		case <-time.After(time.Duration(10+rnd.IntN(30)) * time.Millisecond):
+		}
+		switch rnd.IntN(3) {
+		case 0:
+			m := w.tree.units[rnd.IntN(len(w.tree.units))]
+			_ = m.ref.Tell(batcher.Abort{Err: &abi.Error{Kind: abi.Internal, Msg: "the device failed"}})
+		case 1:
+			w.store.failing.Store(true)
+			time.Sleep(time.Duration(5+rnd.IntN(40)) * time.Millisecond)
+			w.store.failing.Store(false)
+		case 2:
+			for _, r := range w.victims([]string{limiterActor, sessionActor}[rnd.IntN(2)]) {
+				_ = r.Tell(system.Kill{Reason: "weather"})
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/node/server"
+	"corenode/node/store"
+)
+
+// touchEvery is how coarse the last use of a key is known.
+const touchEvery = time.Minute
+
+// behindMin and behindMax bound the wait before a change that the store did not
+// let us read is read again: it doubles from one to the other.
+const behindMin, behindMax = 50 * time.Millisecond, time.Second
+
+// keyStore is what a keyring needs of the store.
+type keyStore interface {
+	Scan(func(account.Account) error, func(account.Key) error) error
+	AccountKeys(id string) (account.Account, []account.Key, error)
+	TouchKeys(used map[string]time.Time) error
+}
+
+// keyring keeps the directory that authenticates requests what the store says:
+// all of it once, at the start, then one account at a time. While the store
+// cannot be read the directory stays as it is, and what changed meanwhile is
+// read again and again until it is seen.
+type keyring struct {
+	store     keyStore
+	directory *server.Directory
+	log       *slog.Logger
+
+	mu     sync.Mutex          // one read at a time, so that the last one is the newest
+	behind map[string]struct{} // accounts whose change was not read. Guarded by mu. Bounded by the accounts.
+	wake   chan struct{}       // has room for one: there is something in behind
+}
+
+// openKeyring reads all accounts and keys.
+func openKeyring(s keyStore, log *slog.Logger) (*keyring, error) {
+	k := &keyring{store: s, directory: server.NewDirectory(), log: log, behind: map[string]struct{}{}, wake: make(chan struct{}, 1)}
+	// What the scan leaves behind is collected as it goes: the peak of the heap
+	// is what the node's memory looks like from outside.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
+	if err := k.directory.Load(s.Scan); err != nil {
+		return nil, fmt.Errorf("read accounts: %w", err)
+	}
+	return k, nil
+}
+
+// heapRoom is how much the heap may grow between collections when much of it is
+// accounts and keys, which never become garbage.
+const heapRoom = 64 << 20
+
+// boundHeap keeps the heap of a node with very many keys from growing to
+// several times their size before it is collected.
+func boundHeap() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	runtime.GC()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if percent := int(heapRoom * 100 / max(live[0].Value.Uint64(), 1)); percent < gcPercent {
+		debug.SetGCPercent(max(percent, 25))
+	}
+}
+
+// changed reads an account and its keys anew. Requests that start when it
+// returns see them, unless the store fails: then they do soon.
+func (k *keyring) changed(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.read(id); err != nil {
+		k.log.Error("a change of an account is not in effect yet; it is read again until it is", "account", id, "error", err.Error())
+		k.behind[id] = struct{}{}
+		select {
+		case k.wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
+}
+
+// read brings one account from the store to the directory. The caller holds mu.
+func (k *keyring) read(id string) error {
+	a, keys, err := k.store.AccountKeys(id)
+	if errors.Is(err, store.ErrNotFound) {
+		a, err = account.Account{ID: id}, nil // it is gone, and its keys with it
+	}
+	if err != nil {
+		return err
+	}
+	k.directory.Set(a, keys)
+	delete(k.behind, id)
+	return nil
+}
+
+// run does what happens in the background until stopped is closed.
+func (k *keyring) run(stopped <-chan struct{}) {
+	var both sync.WaitGroup
+	both.Go(func() { k.touchKeys(stopped) })
+	both.Go(func() { k.catchUp(stopped) })
+	both.Wait()
+}
+
+// catchUp reads the accounts that are behind until none is.
+func (k *keyring) catchUp(stopped <-chan struct{}) {
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-k.wake:
+		}
+		for wait := behindMin; ; wait = min(2*wait, behindMax) {
+			select {
+			case <-stopped:
+				return
+			case <-time.After(wait):
+			}
+			if k.readBehind() {
+				k.log.Info("accounts and keys are as in the store again")
+				break
+			}
+		}
+	}
+}
+
+// readBehind reads the accounts that are behind, until one fails, and says
+// whether none is left.
+func (k *keyring) readBehind() bool {
+	k.mu.Lock()
+	ids := slices.Collect(maps.Keys(k.behind))
+	k.mu.Unlock()
+	for _, id := range ids {
+		k.mu.Lock() // one by one: changed waits for one read at most
+		err := k.read(id)
+		k.mu.Unlock()
+		if err != nil {
+			return false
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.behind) == 0
+}
+
+// touchKeys keeps the last use of keys on disk.
+func (k *keyring) touchKeys(stopped <-chan struct{}) {
+	tick := time.NewTicker(touchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-tick.C:
+			if err := k.flush(); err != nil {
+				k.log.Warn("write the last use of keys; it is kept and written later", "error", err.Error())
+			}
+		}
+	}
+}
+
+// flush writes down when keys were last used.
+func (k *keyring) flush() error { return k.directory.Flush(k.store.TouchKeys) }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"corenode/extensions"
+)
+
+// writeModuleMetrics writes the series of every module. Modules come and go, so
+// they are made at each scrape; there are as many as operators have loaded.
+func (n *node) writeModuleMetrics(w io.Writer) {
+	loading := 1
+	select {
+	case <-n.modules.Ready():
+		loading = 0
+	default:
+	}
+	fmt.Fprintf(w, "corenode_modules_loading %d\n", loading)
+	for _, m := range n.modules.Modules() {
+		writeModule(w, m)
+	}
+}
+
+func writeModule(w io.Writer, m extensions.Info) {
+	labels := fmt.Sprintf("slot=%q,module=%q,digest=%q", m.Slot, m.Name+"@"+m.Version, m.Digest)
+	series := func(name string, value any) { fmt.Fprintf(w, "corenode_module_%s{%s} %v\n", name, labels, value) }
+	serving := 0
+	if m.Serving {
+		serving = 1
+	}
+	series("serving", serving)
+	series("calls_total", m.Calls)
+	for _, cause := range slices.Sorted(maps.Keys(m.Faults)) {
+		fmt.Fprintf(w, "corenode_module_faults_total{%s,cause=%q} %d\n", labels, cause, m.Faults[cause])
+	}
+	series("declined_total", m.Declined)
+	series("fallbacks_total", m.Fallbacks)
+	series("ticks_total", m.Ticks)
+	series("cpu_seconds_total", m.CPU.Seconds())
+	series("bytes_in_total", m.BytesIn)
+	series("bytes_out_total", m.BytesOut)
+	series("shadow_runs_total", m.ShadowRuns)
+	series("shadow_mismatches_total", m.ShadowMismatches)
+	series("shadow_dropped_total", m.ShadowDropped)
+	series("instances", m.Instances)
+	series("instances_busy", m.InstancesBusy)
+	series("memory_bytes", m.MemoryBytes)
+	for _, id := range slices.Sorted(maps.Keys(m.Metrics)) {
+		fmt.Fprintf(w, "corenode_module_metric{%s,id=\"%d\"} %d\n", labels, id, m.Metrics[id])
+	}
+}
