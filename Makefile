@@ -27,7 +27,7 @@ test: ## all tests
 
 .PHONY: race
 race: ## the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short ./actors/... ./node/... ./engine ./engine/kernel/cpu
+	CGO_ENABLED=1 $(GO) test -race -short ./actors/... ./node/... ./extensions ./engine ./engine/kernel/cpu
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck
@@ -45,14 +45,14 @@ wasm: ## rebuild the modules that ship inside the node, byte for byte
 
 .PHONY: golden
 golden: ## rewrite golden files; read the diff before you commit it
-	$(GO) test ./engine/... ./node/... -update
+	$(GO) test ./engine/template ./extensions/vector ./wasm/chat ./wasm/responses ./wasm/tariff ./wasm/examples -update
 
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each
 	@for p in $$($(GO) list $(PKGS)); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$p || exit 1; done; done
 
 .PHONY: bench
 bench: build ## measure the node: corebench overhead

@@ -107,6 +107,10 @@ func templateError(err error) error {
 		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Param: "messages",
 			Msg: "messages: the model's chat template refuses this conversation: " + raised.Message, Err: err}
 	}
+	if errors.Is(err, template.ErrLimit) {
+		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Param: "messages",
+			Msg: "messages: this conversation is too much for the model's chat template: send fewer or smaller messages and tools", Err: err}
+	}
 	return &abi.Error{Kind: abi.Internal, Op: "engine.Prepare", Msg: "the chat template did not render", Err: err}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"corenode/engine/messages"
 	"corenode/engine/template"
+	"corenode/wasm/abi"
 )
 
 // equalConversations are ways to write one conversation each: messages is what
@@ -175,6 +176,32 @@ func TestMergingKeepsTheRequest(t *testing.T) {
 			if again, err := e.Prepare(q); err != nil || !slices.Equal(again.Prompt, first.Prompt) {
 				t.Errorf("%s: prepared again, another prompt (%v)", name, err)
 			}
+		}
+	}
+}
+
+// TestTemplateErrors: what a conversation makes a template do is its client's
+// error; a template that is broken is ours.
+func TestTemplateErrors(t *testing.T) {
+	raises := options(CPU)
+	raises.Template = `{{ raise_exception('no turns') }}`
+	loops := options(CPU)
+	loops.Template = `{% for m in messages %}{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}{% endfor %}`
+	broken := options(CPU)
+	broken.Template = `{{ 1 / 0 }}`
+	cases := []struct {
+		name string
+		o    Options
+		want abi.Kind
+	}{{"raises", raises, abi.InvalidRequest}, {"over a limit", loops, abi.InvalidRequest}, {"broken", broken, abi.Internal}}
+	for _, c := range cases {
+		e, _ := open2(t, c.o)
+		q, err := messages.Parse([]byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Prepare(q); err == nil || abi.KindOf(err) != c.want {
+			t.Errorf("%s: %v, want an error of kind %v", c.name, err, c.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type generation struct {
 	digest   string
 	manifest Manifest
 	shipped  bool
-	signedBy string // hex of the key, "" = unsigned
+	signedBy string // base64 of the key, "" = unsigned
 	loaded   time.Time
 	compile  time.Duration
 	size     int    // of the module file
@@ -36,6 +36,7 @@ type generation struct {
 	nativeDone nativeCounters
 	tally      tally
 	breaker    breaker
+	printed    printed
 	lines      lineLimit // of what it says
 	faultLines lineLimit // of what is said about it
 }

@@ -18,15 +18,15 @@ var (
 	// ErrUnknownModule means that no module goes by a reference.
 	ErrUnknownModule = errors.New("no such module")
 	// ErrAmbiguous means that a reference fits more than one module.
-	ErrAmbiguous = errors.New("the reference fits more than one module")
+	ErrAmbiguous = errors.New("the reference fits more than one module: name it by its digest")
 	// ErrInUse means that a module serves, or is tried out, and cannot be removed.
-	ErrInUse = errors.New("the module is in use")
+	ErrInUse = errors.New("the module is in use: let another one serve, or end its canary or shadow, first")
 	// ErrShipped means that a module is part of the program.
 	ErrShipped = errors.New("the module is part of the program")
 	// ErrNotSigned means that a module has no signature of a trusted key.
 	ErrNotSigned = errors.New("no signature of a trusted key")
 	// ErrNoPrevious means that a slot has nothing to go back to.
-	ErrNoPrevious = errors.New("there is no earlier generation to go back to")
+	ErrNoPrevious = errors.New("there is no earlier module to go back to")
 	// ErrSlot means that a slot does not exist.
 	ErrSlot = errors.New("no such slot, want chat, responses, billing or admission")
 	// ErrClosed means that the host is closed.
@@ -247,7 +247,7 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, s *scrat
 	out, f := g.do(op, account, s.in, s.out[:0])
 	s.out = out
 	if f != nil {
-		h.failed(g, f)
+		h.failed(g, op, account, f)
 		return abi.Output{}, f
 	}
 	o, _ := abi.ParseOutput(out) // checkOutput has decoded it
@@ -263,13 +263,13 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, s *scrat
 
 // failed hears of every fault: it is counted and logged, and too many of them
 // take the generation out of service.
-func (h *Host) failed(g *generation, f *fault) {
+func (h *Host) failed(g *generation, op abi.Op, account string, f *fault) {
 	g.tally.faults[f.cause].Add(1)
 	if f.cause == causeOverloaded {
 		return
 	}
 	if g.faultLines.allow(h.now()) {
-		h.log.Warn("a module failed on a call", "module", g.title(), "cause", f.cause.String(), "detail", f.detail)
+		h.log.Warn("a module failed on a call", "slot", string(g.manifest.slot()), "module", g.title(), "op", op.String(), "account", account, "cause", f.cause.String(), "detail", f.detail)
 	}
 	if g.native != nil {
 		return

@@ -201,32 +201,40 @@ func (h *Host) readDir() error {
 		if info, err := e.Info(); err == nil {
 			m.size = int(info.Size())
 		}
+		for ext, content := range map[string]*[]byte{extSignature: &m.signature, extConfig: &m.config} {
+			if *content, err = os.ReadFile(h.path(digest, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 		h.modules[digest] = m
 	}
 	return nil
 }
 
-// restore brings back, one after the other, the shipped modules and what
-// served before. Meanwhile the native builds serve, and verbs work.
+// restore brings back, one after the other, what served before and the shipped
+// modules. Meanwhile the native builds serve, and verbs work. What an operator
+// made active comes first: until then others serve in its place, and charge
+// provisionally.
 func (h *Host) restore(shipped []shippedModule) {
-	for _, s := range shipped {
-		if s.wasm != nil && s.digest != "" {
-			h.restoreShipped(s)
-		}
-	}
 	h.mu.Lock()
 	slots := maps.Clone(h.state.Slots)
 	h.mu.Unlock()
-	for _, role := range []func(wanted) string{
-		func(w wanted) string { return w.Active }, func(w wanted) string { return w.Canary },
-		func(w wanted) string { return w.Shadow }, func(w wanted) string { return w.Previous },
-	} {
+	bring := func(role func(wanted) string) {
 		for _, name := range Slots {
 			if digest := role(slots[name]); strings.HasPrefix(digest, digestPrefix) {
 				h.restoreOne(h.slot(name), digest)
 			}
 		}
 	}
+	bring(func(w wanted) string { return w.Active })
+	for _, s := range shipped {
+		if s.wasm != nil && s.digest != "" {
+			h.restoreShipped(s)
+		}
+	}
+	bring(func(w wanted) string { return w.Canary })
+	bring(func(w wanted) string { return w.Shadow })
+	bring(func(w wanted) string { return w.Previous })
 	h.readManifests()
 }
 

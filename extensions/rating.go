@@ -70,7 +70,7 @@ func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
 	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
 	if quoted.Minimum < 0 || quoted.Minimum > quoted.Upper {
 		f = faultf(causeRule, "its quote has minimum %d and upper %d, want 0 <= minimum <= upper", quoted.Minimum, quoted.Upper)
-		h.failed(g, f)
+		h.failed(g, abi.OpQuote, in.Account, f)
 		return abi.Quote{}, f
 	}
 	return quoted, nil
@@ -150,7 +150,7 @@ func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, s *scra
 	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
 	if err := h.checkCharge(c, in, upper, g.manifest.Free); err != nil {
 		f = faultf(causeRule, "%v", err)
-		h.failed(g, f)
+		h.failed(g, abi.OpCharge, in.Account, f)
 		return Charge{}, f
 	}
 	return newCharge(c, g.digest), nil

@@ -255,7 +255,7 @@ func TestShadow(t *testing.T) {
 // TestShadowDrops: a queue that is full loses the job, not the request.
 func TestShadowDrops(t *testing.T) {
 	g := &generation{native: func(_ abi.Op, _, dst []byte) []byte { return append(dst, okFrame(nil)...) }}
-	s := startShadow(g, 100, func(*generation, *fault) {})
+	s := startShadow(g, 100, func(*generation, abi.Op, string, *fault) {})
 	big := make([]byte, shadowBytesMax+1)
 	s.offer(abi.OpError, "a", big, nil)
 	s.stop()

@@ -14,7 +14,7 @@ import (
 type shadow struct {
 	generation *generation
 	percent    int
-	failed     func(*generation, *fault)
+	failed     func(g *generation, op abi.Op, account string, f *fault)
 	queue      chan shadowJob
 	queued     atomic.Int64 // bytes
 	worker     sync.WaitGroup
@@ -36,7 +36,7 @@ const (
 
 // startShadow begins to shadow with g, which is not retired. The worker is one
 // of its users.
-func startShadow(g *generation, percent int, failed func(*generation, *fault)) *shadow {
+func startShadow(g *generation, percent int, failed func(*generation, abi.Op, string, *fault)) *shadow {
 	g.acquire()
 	s := &shadow{generation: g, percent: percent, failed: failed, queue: make(chan shadowJob, shadowJobsMax)}
 	s.worker.Go(s.work)
@@ -80,7 +80,7 @@ func (s *shadow) work() {
 			t.shadowMismatches.Add(1)
 		}
 		if f != nil {
-			s.failed(s.generation, f)
+			s.failed(s.generation, job.op, job.account, f)
 		}
 		if cap(out) > scratchKeep {
 			out = nil

@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"strings"
 )
 
@@ -24,7 +23,7 @@ func Sign(key ed25519.PrivateKey, module []byte) []byte {
 	return ed25519.Sign(key, SignedMessage(module))
 }
 
-// signer returns the trusted key that signed a module, in hex. Without a
+// signer returns the trusted key that signed a module, in base64 as the configuration has it. Without a
 // signature it is empty; one that no trusted key made is an error.
 func (o *Options) signer(module, signature []byte) (string, error) {
 	if len(signature) == 0 {
@@ -41,7 +40,7 @@ func (o *Options) signer(module, signature []byte) (string, error) {
 	message := SignedMessage(module)
 	for _, key := range o.TrustedKeys {
 		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, raw) {
-			return hex.EncodeToString(key), nil
+			return base64.StdEncoding.EncodeToString(key), nil
 		}
 	}
 	return "", &LoadError{Stage: "signature", Err: ErrNotSigned,

@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -41,7 +43,7 @@ func (e guestExit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 var wasiNames = strings.Fields(`clock_res_get fd_advise fd_allocate fd_datasync fd_fdstat_set_rights
 	fd_filestat_set_size fd_filestat_set_times fd_pread fd_pwrite fd_readdir fd_renumber fd_sync fd_tell
 	path_create_directory path_filestat_get path_filestat_set_times path_link path_open path_readlink
-	path_remove_directory path_rename path_symlink path_unlink_file poll_oneoff proc_raise
+	path_remove_directory path_rename path_symlink path_unlink_file proc_raise
 	sock_accept sock_recv sock_send sock_shutdown`)
 
 // wasiBadFD are those that say the same of a file descriptor, none of which is open.
@@ -68,6 +70,10 @@ func (h *Host) wasiCalls(g *generation) map[string]struct {
 		"environ_sizes_get": {"ii", zeros},
 		"environ_get":       {"ii", nothing},
 		"sched_yield":       {"", nothing},
+		// A sleep ends at once: Go's runtime sleeps before it prints a panic.
+		"poll_oneoff": {"iiii", func(m api.Memory, a []uint64) uint32 {
+			return wasiResult(m.WriteUint32Le(uint32(a[3]), 0))
+		}},
 		"clock_time_get": {"iIi", func(m api.Memory, a []uint64) uint32 {
 			return wasiResult(m.WriteUint64Le(uint32(a[2]), wasiEpoch))
 		}},
@@ -102,7 +108,8 @@ func fillRandom(b []byte) {
 	}
 }
 
-// wasiWrite takes what a guest prints; only its first bytes reach the log.
+// wasiWrite takes what a guest prints. It reaches the log line by line: Go's
+// runtime writes a panic word by word.
 func (h *Host) wasiWrite(g *generation, m api.Memory, a []uint64) uint32 {
 	fd, vectors, n, written := uint32(a[0]), uint32(a[1]), uint32(a[2]), uint32(a[3])
 	if fd != 1 && fd != 2 {
@@ -111,7 +118,7 @@ func (h *Host) wasiWrite(g *generation, m api.Memory, a []uint64) uint32 {
 	if n > wasiIovMax {
 		n = wasiIovMax
 	}
-	var line []byte
+	var text []byte
 	var total uint32
 	for i := range n {
 		at, ok1 := m.ReadUint32Le(vectors + 8*i)
@@ -120,11 +127,34 @@ func (h *Host) wasiWrite(g *generation, m api.Memory, a []uint64) uint32 {
 		if !ok1 || !ok2 || !ok3 {
 			return wasiFault
 		}
-		line = append(line, b[:min(len(b), logLineMax-len(line))]...)
+		text = append(text, b[:min(len(b), logLineMax-len(text))]...)
 		total += size
 	}
-	h.guestLog(g, slog.LevelWarn, string(line))
+	for _, line := range g.printed.add(text) {
+		h.guestLog(g, slog.LevelWarn, line)
+	}
 	return wasiResult(m.WriteUint32Le(written, total))
+}
+
+// printed holds the line that the instances of a generation are printing, at
+// most logLineMax bytes of it.
+type printed struct {
+	mu   sync.Mutex
+	line []byte
+}
+
+// add takes a piece and returns the lines that it ends.
+func (p *printed) add(text []byte) (lines []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for piece := range bytes.Lines(text) {
+		p.line = append(p.line, piece[:min(len(piece), logLineMax-len(p.line))]...)
+		if piece[len(piece)-1] == '\n' || len(p.line) == logLineMax {
+			lines = append(lines, string(bytes.TrimRight(p.line, "\n")))
+			p.line = p.line[:0]
+		}
+	}
+	return lines
 }
 
 // wasi is the function behind one import that checkWASI has let through. Those

@@ -27,13 +27,8 @@ func customerOf(t *testing.T, n *node, a account.Account, balance abi.Nano) (id,
 	return made.ID, key
 }
 
-// slowNode serves a model whose answers go on until max_tokens.
-func slowNode(t *testing.T) (n *node, base string) {
-	t.Helper()
-	n, base, _ = startNode(t, slowConfig(t))
-	return n, base
-}
-
+// slowConfig makes a node serve a model whose answers go on until max_tokens,
+// and one that answers at once.
 func slowConfig(t *testing.T) func(*config.Config) {
 	path := endlessModel(t)
 	return func(cfg *config.Config) {
@@ -102,10 +97,10 @@ func longErrand(key, path string) errand {
 	return errand{key: key, path: path, model: slowModel, stream: true, prompt: "a long story", maxTokens: 30_000, leaveAt: 2}
 }
 
-// TestConcurrencyLimitIsExact: of 20 calls at once an account with a limit of 2
-// gets exactly 2, on every protocol, and again when those have gone.
-func TestConcurrencyLimitIsExact(t *testing.T) {
-	n, base := slowNode(t)
+// concurrencyIsExact: of 20 calls at once an account with a limit of 2
+// gets exactly 2, on every protocol, and again when those streams were aborted.
+func concurrencyIsExact(t *testing.T, g gateway) {
+	n, base := g.n, g.base
 	_, key := customerOf(t, n, account.Account{Name: "two-at-once", Unlimited: true, Concurrency: 2}, 0)
 	for _, path := range paths {
 		receipts := rush(t, base, longErrand(key, path), 20)
@@ -121,13 +116,12 @@ func TestConcurrencyLimitIsExact(t *testing.T) {
 	}
 }
 
-// TestBalanceIsExact: three upper bounds and not quite one minimum admit exactly
+// balanceIsExact: three upper bounds and not quite one minimum admit exactly
 // three of 20 calls at once; the price of both is worked out here.
-func TestBalanceIsExact(t *testing.T) {
-	n, base := slowNode(t)
+func balanceIsExact(t *testing.T, g gateway) {
+	n, base := g.n, g.base
 	e := longErrand("", "/v1/messages")
-	_, rich := customerOf(t, n, account.Account{Name: "rich", Unlimited: true}, 0)
-	input := askCount(t, base, rich, object{"model": e.model, "messages": []any{object{"role": "user", "content": e.prompt}}})
+	input := askCount(t, base, g.rich, object{"model": e.model, "messages": []any{object{"role": "user", "content": e.prompt}}})
 	upper := priceOf(e.model, int64(input), 0, int64(e.maxTokens)).Int64()
 	minimum := priceOf(e.model, int64(input), 0, 1).Int64()
 	for _, c := range []struct {

@@ -133,7 +133,7 @@ const (
 // round loads the node, kills it, starts it again and checks.
 func (c *crash) round(round int) {
 	moment := round % momentsEnd
-	shot := &trigger{left: int64(1 + c.rnd.IntN(400)), fired: make(chan struct{})}
+	shot := &trigger{left: int64(1 + c.rnd.IntN(150)), fired: make(chan struct{})}
 	if moment == afterTopUp || moment == afterFirstOutput {
 		shot.left = int64(1 + c.rnd.IntN(8))
 	}
@@ -197,13 +197,13 @@ func (s *trigger) pull() {
 // wait returns when it is time to kill.
 func (c *crash) wait(moment int, shot *trigger) {
 	if moment == atRandom {
-		time.Sleep(time.Duration(c.rnd.IntN(4000)) * time.Millisecond)
+		time.Sleep(time.Duration(c.rnd.IntN(3000)) * time.Millisecond)
 		return
 	}
 	select {
 	case <-shot.fired: // most requests begin and end with a commit of the ledger: a moment later one is likely to run
 		time.Sleep(time.Duration(c.rnd.IntN(3000)) * time.Microsecond * time.Duration(c.rnd.IntN(2)))
-	case <-time.After(10 * time.Second):
+	case <-time.After(5 * time.Second):
 		c.t.Logf("moment %d did not come", moment)
 	}
 }

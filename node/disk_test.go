@@ -76,10 +76,9 @@ func (o *outage) ask(e errand) receipt {
 	return r
 }
 
-func (o *outage) short(stream bool) errand {
-	e := errand{account: o.who.id, key: o.who.key, path: paths[o.rnd.IntN(len(paths))], model: fastModel,
-		prompt: "short", stream: stream, maxTokens: 1 + o.rnd.IntN(9)}
-	return e
+func (o *outage) short(rnd *mathrand.Rand, stream bool) errand {
+	return errand{account: o.who.id, key: o.who.key, path: paths[rnd.IntN(len(paths))], model: fastModel,
+		prompt: "short", stream: stream, maxTokens: 1 + rnd.IntN(9)}
 }
 
 // TestFullDisk fills the disk under a node that works: requests go on, their rows
@@ -99,12 +98,12 @@ func TestFullDisk(t *testing.T) {
 			o.node.start()
 			o.who.id, o.who.key = o.node.account(admin.NewAccount{Name: "works", Balance: admin.Amount{USD: "1000"}})
 			_, cold := o.node.account(admin.NewAccount{Name: "cold", Balance: admin.Amount{USD: "1000"}})
-			if r := o.ask(o.short(false)); !r.told {
+			if r := o.ask(o.short(o.rnd, false)); !r.told {
 				t.Fatalf("before the outage: %+v", r)
 			}
 			running := o.longStreams(4)
 			free := fill(t, disk)
-			o.duringOutage(cold)
+			o.duringOutage(cold, kill)
 			if kill {
 				o.node.kill()
 				running.Wait()
@@ -121,7 +120,7 @@ func TestFullDisk(t *testing.T) {
 				o.back()
 			}
 			o.check()
-			if r := o.ask(o.short(true)); !r.told {
+			if r := o.ask(o.short(o.rnd, true)); !r.told {
 				t.Errorf("after the outage: %+v", r)
 			}
 			o.check()
@@ -153,27 +152,41 @@ func (o *outage) askWith(e errand, m moments) {
 	o.receipts = append(o.receipts, r)
 }
 
-// duringOutage asks until the journal has no room, and then some more.
-func (o *outage) duringOutage(cold string) {
+// duringOutage asks: until the journal has no room, and then some more, or a little.
+func (o *outage) duringOutage(cold string, whole bool) {
 	t := o.t
 	t.Helper()
+	var mu sync.Mutex
+	var load sync.WaitGroup
 	served, refused, began := 0, 0, time.Now()
-	for i := range 5000 {
-		r := o.ask(o.short(i%2 == 0))
-		if r.told {
-			served++ // maybe after some were refused: a stream that ends makes room
-			continue
-		}
-		refusedFor(t, r)
-		if refused++; refused == 20 {
-			break
-		}
+	for i := range 8 {
+		rnd := mathrand.New(mathrand.NewPCG(o.rnd.Uint64(), uint64(i)))
+		load.Go(func() {
+			for n := 0; ; n++ {
+				r := o.ask(o.short(rnd, n%2 == 0))
+				if !r.told {
+					refusedFor(t, r)
+				}
+				mu.Lock()
+				if r.told {
+					served++ // maybe after some were refused: a stream that ends makes room
+				} else {
+					refused++
+				}
+				enough := refused >= 20 || served > 5000 || !whole && served > 80
+				mu.Unlock()
+				if enough {
+					return
+				}
+			}
+		})
 	}
+	load.Wait()
 	t.Logf("in the outage %d were served and %d refused, within %v", served, refused, time.Since(began))
-	if served == 0 || refused < 20 {
+	if served == 0 || whole != (refused >= 20) {
 		t.Errorf("%d served and %d refused: the journal was not used, or never full; the node logged:\n%s", served, refused, tailOf(o.node.log()))
 	}
-	e := o.short(false)
+	e := o.short(o.rnd, false)
 	e.key = cold
 	refusedFor(t, e.run(t, o.h, o.node.base, moments{}))
 	e.key = "sk-nobody"
@@ -206,7 +219,7 @@ func (o *outage) allTold() {
 // back waits until the node has replayed its journal.
 func (o *outage) back() {
 	o.t.Helper()
-	waitFor(o.t, "the journal's replay", func() bool { return o.ask(o.short(false)).told })
+	waitFor(o.t, "the journal's replay", func() bool { return o.ask(o.short(o.rnd, false)).told })
 	waitFor(o.t, "the ledger's peace", func() bool {
 		v, err := o.node.admin.VerifyLedger()
 		return err == nil && v.OpenHolds == 0

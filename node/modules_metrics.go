@@ -24,14 +24,18 @@ func (n *node) writeModuleMetrics(w io.Writer) {
 	}
 }
 
+func oneIf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 func writeModule(w io.Writer, m extensions.Info) {
 	labels := fmt.Sprintf("slot=%q,module=%q,digest=%q", m.Slot, m.Name+"@"+m.Version, m.Digest)
 	series := func(name string, value any) { fmt.Fprintf(w, "corenode_module_%s{%s} %v\n", name, labels, value) }
-	serving := 0
-	if m.Serving {
-		serving = 1
-	}
-	series("serving", serving)
+	series("serving", oneIf(m.Serving))
+	series("failed", oneIf(m.State == extensions.StateFailed)) // stays until an operator acts: its other series end with it
 	series("calls_total", m.Calls)
 	for _, cause := range slices.Sorted(maps.Keys(m.Faults)) {
 		fmt.Fprintf(w, "corenode_module_faults_total{%s,cause=%q} %d\n", labels, cause, m.Faults[cause])

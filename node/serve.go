@@ -239,7 +239,7 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	l := n.cfg.Limits
 	return tree.Start(tree.Config{
 		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
-		SessionIdleMax: l.SessionIdle, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
+		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
 		Models: treeModels(n.catalog), Store: n.store, Accounts: n.store, Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
@@ -387,6 +387,7 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add("corenode_ledger_rows_total", func() float64 { return float64(n.tree.Ledger().Rows) })
 	add("corenode_ledger_spilled_rows", func() float64 { return float64(n.tree.Ledger().Spilled) })
 	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
+	add("corenode_provisional_charges_total", func() float64 { return float64(n.tree.Counters().Provisional.Load()) })
 	add("corenode_dead_letters", func() float64 { return float64(n.tree.DeadLetters()) })
 	for _, name := range tree.Actors() {
 		add(fmt.Sprintf("corenode_actor_failures{actor=%q}", name), func() float64 { return float64(n.tree.Counters().Failures(name)) })

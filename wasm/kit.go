@@ -38,7 +38,7 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 	if err := rename(project, name); err != nil {
 		return nil, err
 	}
-	project[".gitignore"] = []byte("*.wasm\n*.sig\n")
+	project[".gitignore"] = []byte("*.wasm\n*.sig\n*.pem\n")
 	project[path.Join(sdkFolder, "AUTHORING.md")] = read("AUTHORING.md")
 	if lang == "c" {
 		project[path.Join(sdkFolder, "corenode.h")] = read("sdk/c/corenode.h")
@@ -64,11 +64,13 @@ A module of kind %[2]s for a corenode node. It is a working example until you ch
     make            # compile, pack manifest and vectors into %[1]s.wasm, check it as a node would
     make golden     # write what the module gives into vectors/; read the diff
 
-Then, on a machine that reaches the node's admin address:
+If corenode is not in your PATH: make CORENODE=/where/it/is/corenode. Then sign it,
+and on the machine of the node, where --data-dir is its data folder:
 
-    corenode module sign %[1]s.wasm --key my.key
-    corenode module load %[1]s.wasm
-    corenode module activate %[1]s@1.0.0
+    corenode module keygen signing.pem      # once; keep it out of the repository and off the node
+    corenode module sign --key signing.pem %[1]s.wasm
+    corenode module load %[1]s.wasm --data-dir DATA
+    corenode module activate %[1]s@1.0.0 --data-dir DATA
 
 - manifest.json says what the module is; raise its version with each change.
 - vectors/ holds calls and what must come back: the contract of the module.

@@ -94,6 +94,9 @@ type Entry struct {
 	InputHash    string
 	ChargeInput  []byte
 	Provisional  bool
-	Settles      int64  // Adjustment: ID of the settlement it re-rates
-	Note         string // TopUp, Adjustment: the operator's words
+	// NeverHeld says of a settlement that no hold of its request was ever sent to
+	// the store: there is none to close. It is not stored.
+	NeverHeld bool
+	Settles   int64  // Adjustment: ID of the settlement it re-rates
+	Note      string // TopUp, Adjustment: the operator's words
 }

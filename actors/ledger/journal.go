@@ -45,6 +45,7 @@ type journal struct {
 func (j *journal) add(it item) bool {
 	if it.must {
 		it.hold = j.withdraw(it.entry.RequestID)
+		it.entry.NeverHeld = it.hold != nil // what waits was never in flight: a row that failed is not kept
 	} else {
 		if j.optional >= j.rowsMax {
 			return false

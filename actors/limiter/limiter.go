@@ -57,6 +57,15 @@ type Settle struct {
 	attempt   int
 }
 
+// End is a Leave and a Settle of one request in one message.
+type End struct {
+	Leave  Leave
+	Settle Settle
+	// Again sends what the limiter has not read, this or its halves, to the next
+	// one if it stops; may be nil. The Lost of the halves is not used.
+	Again func(Message)
+}
+
 // Changed says that the account's limits or balance were changed by an operator.
 type Changed struct{}
 
@@ -69,6 +78,7 @@ type loaded struct {
 func (Reserve) limiterMessage() {}
 func (Leave) limiterMessage()   {}
 func (Settle) limiterMessage()  {}
+func (End) limiterMessage()     {}
 func (Changed) limiterMessage() {}
 func (loaded) limiterMessage()  {}
 
@@ -80,6 +90,15 @@ func (m Leave) Refuse(error) { lost(m.Lost) }
 
 // Refuse tells the owner that the limiter is gone.
 func (m Settle) Refuse(error) { lost(m.Lost) }
+
+// Refuse sends m to the next limiter.
+func (m End) Refuse(error) { m.again(m) }
+
+func (m End) again(left Message) {
+	if m.Again != nil {
+		m.Again(left)
+	}
+}
 
 func lost(f func()) {
 	if f != nil {
@@ -192,6 +211,8 @@ func (l *limiter) Receive(c *system.Context, m any) {
 		m.attempt++
 		defer tryAgain(c, m, m.attempt)
 		l.settle(m)
+	case End:
+		l.end(c, m)
 	case Changed:
 		l.again = l.loading // the answer that is coming may be older than the change
 		l.load(c.Self())
@@ -302,6 +323,27 @@ func (l *limiter) settle(m Settle) {
 		l.desk.settle(m.RequestID, m.Amount, m.Seq)
 		l.publish()
 	}
+}
+
+// end handles both halves of m. If one panics, what was not handled is queued
+// for the next incarnation, as a message of its own.
+func (l *limiter) end(c *system.Context, m End) {
+	left := false
+	defer func() {
+		if r := recover(); r != nil {
+			leave, settle := m.Leave, m.Settle
+			leave.attempt, leave.Lost = 1, func() { m.again(leave) }
+			settle.attempt, settle.Lost = 1, func() { m.again(settle) }
+			if !left {
+				_ = c.Self().Tell(leave) // fails as in tryAgain
+			}
+			_ = c.Self().Tell(settle)
+			panic(r)
+		}
+	}()
+	l.leave(m.Leave)
+	left = true
+	l.settle(m.Settle)
 }
 
 // load reads the account unless it is being read.

@@ -31,7 +31,7 @@ type reply struct {
 // and back to the caller. The message that carries it owns it; its atomic fields may be read by anyone.
 //
 // Invariant: whatever the limiter granted is given back exactly once, by leave
-// (permit, tokens) and settled (money); the flight is registered until both are on their way.
+// (permit, tokens) and giveBack (money); the flight is registered until both are on their way.
 type flight struct {
 	t       *Tree
 	call    Call
@@ -164,8 +164,7 @@ func (f *flight) refuse(err *abi.Error, st limiter.State) {
 	if !won && f.phase.Load() == accepted {
 		return // it runs; its end gives everything back
 	}
-	f.leave(abi.Usage{})
-	f.pay(0, 0)
+	f.giveBack(abi.Usage{}, 0, 0)
 	f.t.requests.remove(f)
 	if won {
 		f.reply <- reply{st, err}
@@ -174,24 +173,35 @@ func (f *flight) refuse(err *abi.Error, st limiter.State) {
 
 // leave gives the permit back and corrects the tokens to what was used, once.
 func (f *flight) leave(u abi.Usage) {
-	if !f.granted.Load() || !f.left.CompareAndSwap(false, true) {
-		return
+	if f.granted.Load() && f.left.CompareAndSwap(false, true) {
+		m := f.leaving(u)
+		f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
 	}
+}
+
+func (f *flight) leaving(u abi.Usage) limiter.Leave {
 	used := u.InputUncached + u.CacheWrite + u.Output
 	if f.t.cfg.CountCached {
 		used += u.CacheRead
 	}
-	m := limiter.Leave{RequestID: f.ask.RequestID, Taken: f.reservation.Tokens, Used: used}
-	f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+	return limiter.Leave{RequestID: f.ask.RequestID, Taken: f.reservation.Tokens, Used: used}
 }
 
-// pay gives the hold back, with what was settled in commit seq, once.
-func (f *flight) pay(amount abi.Nano, seq uint64) {
+// giveBack gives back the hold, with what was settled in commit seq, and what
+// leave does unless that was done before: both in one message.
+func (f *flight) giveBack(u abi.Usage, amount abi.Nano, seq uint64) {
 	if !f.granted.Load() || !f.paid.CompareAndSwap(false, true) || f.ask.Free {
+		f.leave(u)
 		return
 	}
-	m := limiter.Settle{RequestID: f.ask.RequestID, Amount: amount, Seq: seq}
-	f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+	settle := limiter.Settle{RequestID: f.ask.RequestID, Amount: amount, Seq: seq}
+	if !f.left.CompareAndSwap(false, true) {
+		f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { settle.Lost = lost; return settle })
+		return
+	}
+	t, id := f.t, f.call.Account.ID
+	again := func(m limiter.Message) { _ = t.limits.Tell(id, m) } // fails only when the whole tree stops
+	again(limiter.End{Leave: f.leaving(u), Settle: settle, Again: again})
 }
 
 // live is what a restarted limiter is told of the flight.

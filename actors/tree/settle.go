@@ -97,8 +97,7 @@ func (f *flight) commit(e account.Entry) {
 
 // landed ends the flight: its settlement is durable, or there is none.
 func (f *flight) landed(c ledger.Commit) {
-	f.leave(f.result.Usage)
-	f.pay(-f.settled.Charge, c.Seq)
+	f.giveBack(f.result.Usage, -f.settled.Charge, c.Seq)
 	if c.Err != nil {
 		f.settleErr = c.Err
 	}

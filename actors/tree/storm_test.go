@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestStormOnAnOutage(t *testing.T) {
 	storm.Go(func() { w.chaos(rand.New(rand.NewPCG(seed, 6)), quit) })
 	storm.Go(func() { w.weather(rand.New(rand.NewPCG(seed, 7)), quit) })
 	const clients = 25
-	ends := w.load(accounts, clients, requests/clients, rnd)
+	ends := w.patientLoad(accounts, clients, requests/clients, rnd)
 	close(quit)
 	storm.Wait()
 	w.store.failing.Store(false)
@@ -120,6 +121,30 @@ func TestStormOnAnOutage(t *testing.T) {
 		w.calm(a)
 		w.checkClean(a)
 	}
+}
+
+// patientLoad is load with clients that wait a moment when the node has no room
+// for them: else an outage of some milliseconds would use them all up.
+func (w *world) patientLoad(accounts []account.Account, clients, requests int, rnd *rand.Rand) map[string]int {
+	var mu sync.Mutex
+	ends := map[string]int{}
+	var wg sync.WaitGroup
+	for i := range clients {
+		mine := rand.New(rand.NewPCG(rnd.Uint64(), uint64(i)))
+		wg.Go(func() {
+			for range requests {
+				end := w.playRandom(accounts[mine.IntN(len(accounts))], mine)
+				if strings.HasSuffix(end, "overloaded") {
+					time.Sleep(2 * time.Millisecond)
+				}
+				mu.Lock()
+				ends[end]++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return ends
 }
 
 // weather fails streams and takes the store away for longer than chaos does.

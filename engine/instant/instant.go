@@ -22,7 +22,7 @@ type Model struct {
 }
 
 // wordsMax is how many different tokens the model says.
-const wordsMax = 64
+const wordsMax = 16
 
 // New makes a model over the first plain words of a vocabulary.
 func New(v Vocabulary) *Model {

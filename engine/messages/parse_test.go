@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"corenode/wasm/abi"
 )
@@ -245,6 +246,32 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := Parse(body); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestErrorsAreShort: names and values of any length are in the errors of all
+// of these bodies.
+func TestErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("ü", 1<<16)
+	bodies := map[string]string{
+		"broken below a name": `{"` + long + `":tru}`,
+		"wrong below a name":  `{` + hello + `,"tools":[{"name":"f","input_schema":{"` + long + `":1,"` + long + `":1}}]}`,
+		"number":              `{` + hello + `,"temperature":` + strings.Repeat("1", 1<<16) + `}`,
+		"seed":                `{` + hello + `,"seed":` + strings.Repeat("1", 1<<16) + `}`,
+		"thinking":            `{` + hello + `,"thinking":{"type":"` + long + `"}}`,
+		"tool type":           `{` + hello + `,"tools":[{"type":"` + long + `"}]}`,
+		"format":              `{` + hello + `,"response_format":{"type":"` + long + `"}}`,
+		"role":                `{"model":"m","max_tokens":5,"messages":[{"content":"x","role":"` + long + `"}]}`,
+		"block":               `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"` + long + `"}]}]}`,
+	}
+	for name, body := range bodies {
+		_, err := Parse([]byte(body))
+		e, ok := errors.AsType[*abi.Error](err)
+		if !ok || len(e.Msg) > 1024 || !utf8.ValidString(e.Msg) || !utf8.ValidString(e.Param) {
+			t.Errorf("%s: %d bytes of error: %.100v", name, len(fmt.Sprint(err)), err)
+		} else if e.Param == "" || !strings.HasPrefix(e.Msg, e.Param+": ") {
+			t.Errorf("%s: the error's message %.100q does not begin with its path %.100q", name, e.Msg, e.Param)
 		}
 	}
 }

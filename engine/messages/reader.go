@@ -16,11 +16,30 @@ import (
 
 // invalid makes the error that names a field and what is wrong with it.
 func invalid(param, format string, args ...any) *abi.Error {
-	msg := fmt.Sprintf(format, args...)
+	param = cut(param, pathBytesMax)
+	msg := cut(fmt.Sprintf(format, args...), msgBytesMax)
 	if param != "" {
 		msg = param + ": " + msg
 	}
 	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Msg: msg, Param: param}
+}
+
+// Bounds of an error: names and values in it are the client's, who may have
+// made one as long as a body.
+const (
+	pathBytesMax = 256
+	msgBytesMax  = 512
+)
+
+// cut shortens s to at most n bytes and an ellipsis, at the end of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "..."
 }
 
 // reader walks a JSON body. The first error sticks: later calls do nothing,
@@ -100,11 +119,7 @@ func (r *reader) syntax(err error) {
 	case strings.Contains(text, "surrogate"):
 		what = "half of a surrogate pair"
 	}
-	e := invalid("", "the body is not valid JSON: %s at byte %d", what, s.ByteOffset)
-	if e.Param = dotted(s.JSONPointer); e.Param != "" {
-		e.Msg = e.Param + ": " + e.Msg
-	}
-	r.fail(e)
+	r.fail(invalid(dotted(s.JSONPointer), "the body is not valid JSON: %s at byte %d", what, s.ByteOffset))
 }
 
 // want reads one token of the kind, or fails naming the field. null is its own

@@ -87,8 +87,9 @@ type Sampler struct {
 
 type tally struct{ id, count int32 }
 
-// New returns a sampler for valid parameters. mask lists ids that are never
-// sampled; ids outside the vocabulary do not matter. The caller must not change it.
+// New returns a sampler for valid parameters. mask lists, in rising order, ids
+// that are never sampled; those beyond the vocabulary do not matter. The caller
+// must not change it.
 func New(p Params, mask []int32) *Sampler {
 	s := &Sampler{p: p, mask: mask}
 	if p.penalize() {
@@ -154,7 +155,10 @@ func (s *Sampler) adjust(logits []float32) {
 		*x -= float32(t.count)*s.p.FrequencyPenalty + s.p.PresencePenalty
 	}
 	for _, id := range s.mask {
-		if id >= 0 && int(id) < len(logits) {
+		if int(id) >= len(logits) {
+			break
+		}
+		if id >= 0 {
 			logits[id] = minusInf
 		}
 	}

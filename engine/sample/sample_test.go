@@ -282,7 +282,7 @@ func TestEdges(t *testing.T) {
 		want   int32
 	}{
 		{"greedy", Params{}, []float32{1, 3, 3, 2}, nil, 1},
-		{"greedy, mask", Params{}, []float32{1, 3, 3, 2}, []int32{1, -5, 100}, 2},
+		{"greedy, mask", Params{}, []float32{1, 3, 3, 2}, []int32{-5, 1, 100}, 2},
 		{"greedy, NaN first", Params{}, []float32{nan, 3, nan, 4}, nil, 3},
 		{"all NaN", Params{Temperature: 1, TopP: 1}, []float32{nan, nan}, nil, 0},
 		{"all NaN, top_k", Params{Temperature: 1, TopP: 1, TopK: 1}, []float32{nan, nan}, []int32{0}, 1},

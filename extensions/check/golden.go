@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"corenode/extensions/vector"
@@ -54,7 +55,11 @@ func (st *study) runVectors(s *Stage, ours int) {
 			s.note("%q: its want was written; read it before you keep it", v.Name)
 		}
 		if err != nil {
-			s.fix("mend the module, or the vector if it is wrong", "%q: %v", v.Name, err)
+			how := "mend the module, or the vector if it is wrong"
+			if errors.Is(err, vector.ErrNoWant) {
+				how = "let make golden, or module check --vectors FOLDER --update, write it, and read what it wrote"
+			}
+			s.fix(how, "%q: %v", v.Name, err)
 			continue
 		}
 		passed++

@@ -22,11 +22,12 @@ func (st *study) money(s *Stage) {
 	defer l.close()
 	random := rand.New(rand.NewPCG(1, 2)) // the same requests in every study
 	declined, cheaper := 0, 0
+	var found wrongs
 	for range chargesMax {
 		q, u := randomRequest(random)
 		quoted, ok, problem := quoteOf(l, q)
-		if problem != "" {
-			s.fix("a quote is 0 <= minimum <= upper, and no charge within it is above upper", "quote of %s: %s", tell(q.Input, q.OutputMax), problem)
+		if problem != nil {
+			found.add(s, problem, "quote", asQuote(q))
 			continue
 		}
 		if !ok {
@@ -34,8 +35,9 @@ func (st *study) money(s *Stage) {
 			continue
 		}
 		total, ok, problem := chargeOf(l, chargeInput(q, u), quoted.Upper, st.Free)
-		if problem != "" {
-			s.fix("every line is tokens, price and amount of zero or more, and the total is their sum", "charge of %+v: %s", u, problem)
+		if problem != nil {
+			found.add(s, problem, "charge", asCharge(q, u))
+			continue
 		}
 		if !ok {
 			declined++
@@ -59,8 +61,43 @@ func (st *study) money(s *Stage) {
 	}
 }
 
-func tell(input, outputMax int64) string {
-	return fmt.Sprintf("%d input tokens and at most %d of output", input, outputMax)
+// wrong is a rule of billing that a call broke.
+type wrong struct{ what, fix string }
+
+func wrongf(fix, format string, args ...any) *wrong { return &wrong{fmt.Sprintf(format, args...), fix} }
+
+// wrongs counts what was found by what is to be done about it.
+type wrongs map[string]int
+
+// wrongsShown bounds the findings with one remedy: more of them say nothing new.
+const wrongsShown = 2
+
+// add lists a finding with the input as a golden vector has it, so that an
+// author can put it into one.
+func (n *wrongs) add(s *Stage, p *wrong, op, input string) {
+	if *n == nil {
+		*n = wrongs{}
+	}
+	(*n)[p.fix]++
+	if (*n)[p.fix] > wrongsShown {
+		s.Passed = false
+		s.More++
+		return
+	}
+	s.fix(p.fix, "%s\n{\"name\": \"found by check\", \"op\": %q, %q: %s}", p.what, op, op, input)
+}
+
+func asPrices(p abi.Prices) string {
+	return fmt.Sprintf(`"prices": {"input": %d, "cached": %d, "output": %d}`, p.Input, p.Cached, p.Output)
+}
+
+func asQuote(q abi.QuoteInput) string {
+	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "input": %d, "output_max": %d}`, q.Account, q.At, asPrices(q.Prices), q.Input, q.OutputMax)
+}
+
+func asCharge(q abi.QuoteInput, u abi.Usage) string {
+	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "usage": {"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}}`,
+		q.Account, q.At, asPrices(q.Prices), u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning)
 }
 
 // randomRequest is a request whose usage is within its quote. Sizes are spread
@@ -91,41 +128,49 @@ func chargeInput(q abi.QuoteInput, u abi.Usage) abi.ChargeInput {
 }
 
 // quoteOf asks for a quote; ok is false when the module declines.
-func quoteOf(l *lab, in abi.QuoteInput) (q abi.Quote, ok bool, problem string) {
+func quoteOf(l *lab, in abi.QuoteInput) (q abi.Quote, ok bool, p *wrong) {
 	out, problem := l.payload(abi.OpQuote, in.Append(nil))
 	if problem != "" || out == nil {
-		return q, false, problem
+		return q, false, unanswered(problem)
 	}
 	q, err := abi.ParseQuote(out)
 	switch {
 	case err != nil:
-		return q, false, "the quote is no such record"
+		return q, false, wrongf("write the record as the kit does", "the quote is no such record")
 	case q.Minimum < 0 || q.Upper < q.Minimum:
-		return q, false, fmt.Sprintf("minimum %d, upper %d", q.Minimum, q.Upper)
+		return q, false, wrongf("a quote is 0 <= minimum <= upper", "the quote has minimum %d, upper %d", q.Minimum, q.Upper)
 	}
-	return q, true, ""
+	return q, true, nil
 }
 
 // chargeOf asks for a charge; upper < 0 is no bound.
-func chargeOf(l *lab, in abi.ChargeInput, upper abi.Nano, free bool) (total abi.Nano, ok bool, problem string) {
+func chargeOf(l *lab, in abi.ChargeInput, upper abi.Nano, free bool) (total abi.Nano, ok bool, p *wrong) {
 	out, problem := l.payload(abi.OpCharge, in.Append(nil))
 	if problem != "" || out == nil {
-		return 0, false, problem
+		return 0, false, unanswered(problem)
 	}
 	c, err := abi.ParseCharge(out)
 	if err != nil {
-		return 0, false, "the charge is no such record"
+		return 0, false, wrongf("write the record as the kit does", "the charge is no such record")
 	}
 	if problem = chargeProblem(c); problem != "" {
-		return 0, false, problem
+		return 0, false, wrongf("every line is tokens, price and amount of zero or more, and the total is their sum", "%s", problem)
 	}
 	switch {
 	case upper >= 0 && c.Total > upper:
-		return c.Total, true, fmt.Sprintf("the total of %d is above the quote's upper of %d", c.Total, upper)
+		return c.Total, true, wrongf("quote the dearest use of the tokens, at the same time, for the same account",
+			"the total of %d is above the quote's upper of %d", c.Total, upper)
 	case c.Total == 0 && !free && in.Usage != (abi.Usage{}) && costs(in):
-		return 0, true, `it is nothing for tokens that were used; the manifest must say "free" if that is meant`
+		return 0, true, wrongf(`charge something, or say "free": true in the manifest if it is meant`, "nothing is charged for tokens that were used")
 	}
-	return c.Total, true, ""
+	return c.Total, true, nil
+}
+
+func unanswered(problem string) *wrong {
+	if problem == "" {
+		return nil // it declines
+	}
+	return wrongf("answer every usual request, or decline it", "%s", problem)
 }
 
 // costs says whether prices and usage ask for anything at all.

@@ -1,6 +1,11 @@
 package check
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"corenode/extensions/vector"
+)
 
 // nativeShown bounds the differences that are shown: to differ is what most
 // modules are for.
@@ -16,6 +21,9 @@ func (st *study) native(s *Stage) {
 	same := 0
 	for _, v := range st.vectors {
 		err := v.Run(st.Native, st.History)
+		if errors.Is(err, vector.ErrNoWant) {
+			continue
+		}
 		if err == nil {
 			same++
 			continue
@@ -24,7 +32,7 @@ func (st *study) native(s *Stage) {
 			s.More++
 			continue
 		}
-		s.note("%q, run on the native build: %v", v.Name, err)
+		s.note("%q, on the module that ships: %v", v.Name, err)
 	}
-	s.Summary = fmt.Sprintf("for information: the shipped native build passes %d of the %d vectors", same, len(st.vectors))
+	s.Summary = fmt.Sprintf("only to know: the module that ships gives the same for %d of the %d vectors", same, len(st.vectors))
 }

@@ -13,15 +13,15 @@ import (
 // module: a trap, spent ticks, memory.
 type Call func(op abi.Op, in []byte) ([]byte, error)
 
-// errNoWant is a vector that was never given a result.
-var errNoWant = errors.New("it has no want: run module check --update and read what it writes")
+// ErrNoWant means that a vector was never given a result.
+var ErrNoWant = errors.New("it has no want yet")
 
 // Run runs the vector and describes the first thing that is not as wanted; nil
 // means that it passes. history says whether the module's manifest asks for
 // the answer so far. The module was initialised with ConfigBytes.
 func (v *Vector) Run(call Call, history bool) error {
 	if v.spec.Want == nil {
-		return errNoWant
+		return ErrNoWant
 	}
 	r := runner{call: call, history: history, v: v}
 	return r.each(func(how string, got *want) error {

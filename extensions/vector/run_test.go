@@ -126,7 +126,7 @@ func TestFaultsAreTold(t *testing.T) {
 	if err := refused.Run(native(sdk.TranslatorHandler(parrot{})), false); err == nil || !strings.Contains(err.Error(), "say is missing") {
 		t.Errorf("a request that is refused: %v", err)
 	}
-	if err := one(t, greeting).Run(native(sdk.TranslatorHandler(parrot{})), false); !errors.Is(err, errNoWant) {
+	if err := one(t, greeting).Run(native(sdk.TranslatorHandler(parrot{})), false); !errors.Is(err, ErrNoWant) {
 		t.Errorf("without a want: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"corenode/actors/account"
 	"corenode/extensions"
 	"corenode/node/store"
+	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
 )
 
@@ -279,12 +280,11 @@ func TestHandleRefuses(t *testing.T) {
 		{"GET", "/", "", "", 404, "unknown path"},
 		{"GET", Root + "/accounts/", "", "", 404, "unknown path"},
 		{"DELETE", Root + "/accounts", "", "", 405, "not a verb"},
-		{"POST", Root + "/accounts", "", `{"nam":"a"}`, 400, `unknown field \"nam\"`},
-		{"POST", Root + "/accounts", "", `{"name":"a"} {}`, 400, "more than one"},
-		{"POST", Root + "/accounts", "", `{"name":1}`, 400, "name"},
 		{"POST", Root + "/accounts", "", ``, 400, "name"},
 		{"POST", Root + "/accounts", "", strings.Repeat(" ", BodyBytesMax+1), 400, "want at most"},
-		{"POST", Root + "/accounts", "", `{"name":"x","balance":{"nano_usd":1.5}}`, 400, "nano_usd"},
+		{"GET", Root + "/accounts", "limit=0", "", 400, `limit is \"0\", want 1 to 1000`},
+		{"GET", Root + "/accounts", "limit=1001", "", 400, "want 1 to 1000"},
+		{"GET", Root + "/accounts", "limit=many", "", 400, "want 1 to 1000"},
 		{"GET", Root + "/accounts/a/ledger", "since=yesterday", "", 400, "since"},
 		{"GET", Root + "/accounts/a/ledger", "after=x", "", 400, "after"},
 		{"GET", Root + "/accounts/a/ledger", "limit=0", "", 400, "limit"},
@@ -298,6 +298,166 @@ func TestHandleRefuses(t *testing.T) {
 		}
 		if status != c.status || !strings.Contains(string(body), c.says) {
 			t.Errorf("%s %s %q: %d %s, want %d that says %q", c.method, c.path, c.body, status, body, c.status, c.says)
+		}
+	}
+}
+
+// TestBodiesThatAreRefused holds what is said of a body to the words of the
+// JSON that was sent: no name of a Go type or field.
+func TestBodiesThatAreRefused(t *testing.T) {
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.CreateAccount(account.Account{Name: "a"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	api := New(s, &fakeNode{}, &fakeModules{})
+	const accounts, change, topUps, keys, modules = "POST /accounts", "PATCH /accounts/a", "POST /accounts/a/topups", "POST /accounts/a/keys", "POST /modules"
+	cases := []struct{ verb, body, want string }{
+		{accounts, `{"nam":"a"}`, `unknown field "nam": want balance, concurrency, models, name, tokens_per_minute or unlimited`},
+		{accounts, `{"Name":"b"}`, `unknown field "Name": want balance, concurrency, models, name, tokens_per_minute or unlimited`},
+		{accounts, `{"name":"b","balance":{"eur":1}}`, `unknown field "balance.eur": want balance.nano_usd or balance.usd`},
+		{accounts, `{"name":1}`, `name is 1, want a string`},
+		{accounts, `{"name":"b","balance":5}`, `balance is 5, want an object`},
+		{accounts, `{"name":"b","balance":{"nano_usd":1.5}}`, `balance.nano_usd is 1.5, want an integer of at most 64 bits`},
+		{accounts, `{"name":"b","balance":{"nano_usd":"5"}}`, `balance.nano_usd is "5", want an integer of at most 64 bits`},
+		{accounts, `{"name":"b","balance":{"usd":5}}`, `balance.usd is 5, want a string`},
+		{accounts, `{"name":"b","models":"core"}`, `models is "core", want a list of strings`},
+		{accounts, `{"name":"b","models":["core",1]}`, `models is ["core",1], want a list of strings`},
+		{accounts, `{"name":"b","unlimited":"yes"}`, `unlimited is "yes", want true or false`},
+		{change, `{"concurrency":"4"}`, `concurrency is "4", want an integer of at most 64 bits`},
+		{change, `{"concurrency":99999999999999999999}`, `concurrency is 99999999999999999999, want an integer of at most 64 bits`},
+		{change, `{"tokens_per_minute":1e3}`, `tokens_per_minute is 1e3, want an integer of at most 64 bits`},
+		{change, `{"disabled":0}`, `disabled is 0, want true or false`},
+		{topUps, `{"amount":{"usd":"1"},"note":["` + strings.Repeat("x", 100) + `"]}`, `note is ["` + strings.Repeat("x", 58) + `..., want a string`},
+		{topUps, `{"amount":null}`, `amount is missing or zero`},
+		{keys, `{"expires":"tomorrow"}`, `expires is "tomorrow", want a time such as 2026-01-31T00:00:00Z`},
+		{modules, `{"wasm":"%"}`, `wasm is "%", want base64`},
+		{accounts, `["a"]`, `the body is ["a"], want an object`},
+		{accounts, `"a"`, `the body is "a", want an object`},
+		{accounts, `{"name":"b"} {}`, `the body has more than one JSON value: something is at byte 12, behind the first one`},
+		{accounts, `{"name":"b"}x`, `the body has more than one JSON value: something is at byte 12, behind the first one`},
+		{accounts, `{"name":"b"`, `the body is not JSON: it ends too early`},
+		{accounts, `{"name":b}`, `the body is not JSON at byte 9: invalid character 'b' looking for beginning of value`},
+	}
+	for _, c := range cases {
+		method, path, _ := strings.Cut(c.verb, " ")
+		status, _, body := api.Handle(method, Root+path, nil, []byte(c.body))
+		var answer struct{ Error *Error }
+		if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil {
+			t.Fatalf("%s is no error envelope", body)
+		}
+		if status != 400 || answer.Error.Kind != KindInvalid || answer.Error.Message != c.want {
+			t.Errorf("%s %s: %d %q, want %q", c.verb, c.body, status, answer.Error.Message, c.want)
+		}
+	}
+	if all, err := s.Holders("", 10); err != nil || len(all) != 1 {
+		t.Errorf("a refused body left %+v, %v", all, err)
+	}
+}
+
+// TestEveryFieldHasWords finds a field that decode could not speak of.
+func TestEveryFieldHasWords(t *testing.T) {
+	for _, asked := range []any{&NewAccount{}, &AccountChange{}, &TopUp{}, &NewKey{}, &NewModule{}, &Share{}, &Backup{}} {
+		typ := reflect.TypeOf(asked).Elem()
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if err := decode([]byte(`{"`+name+`":null}`), asked); name == "" || err != nil {
+				t.Errorf("%s of %s: %v", name, typ.Name(), err)
+			}
+		}
+	}
+}
+
+// TestAccountsInPages lists more accounts than a page holds, whole and in pages.
+func TestAccountsInPages(t *testing.T) {
+	const accounts = 2*store.HoldersMax + 5
+	dir := t.TempDir()
+	if err := storetest.Fill(dir, accounts, 1); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	api := New(s, &fakeNode{}, nil)
+	c := Local(api)
+	all, err := c.Accounts()
+	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) || all[accounts-1].Name != storetest.AccountName(accounts-1) {
+		t.Fatalf("%d accounts, %v", len(all), err)
+	}
+	pages := 0
+	if err := c.AccountPages(func(page []Account) error {
+		pages++
+		return nil
+	}); err != nil || pages != 3 {
+		t.Errorf("%d pages, %v", pages, err)
+	}
+	stop := errors.New("enough")
+	if err := c.AccountPages(func([]Account) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("a visit that fails: %v", err)
+	}
+	for query, want := range map[string][]int{
+		"":                         {0, accounts}, // as before there were pages
+		"limit=3":                  {0, 3},
+		"limit=3&after=customer-1": {accounts, 0},
+		"limit=2&after=" + storetest.AccountName(6):           {7, 2},
+		"after=" + storetest.AccountName(accounts-3):          {accounts - 2, 2},
+		"limit=10&after=" + storetest.AccountName(accounts-1): {accounts, 0},
+	} {
+		_, _, body := api.Handle("GET", Root+"/accounts", []byte(query), nil)
+		var page list[Account]
+		if err := json.Unmarshal(body, &page); err != nil || page.Data == nil || len(page.Data) != want[1] ||
+			want[1] > 0 && page.Data[0].Name != storetest.AccountName(want[0]) {
+			t.Errorf("%q: %d accounts, %v, want %d from %d", query, len(page.Data), err, want[1], want[0])
+		}
+	}
+}
+
+// TestTopUpOnce asks for one top-up again: after another start of the store, at
+// once from many sides, and with another amount or account under the same key.
+func TestTopUpOnce(t *testing.T) {
+	dir := t.TempDir()
+	asked := TopUp{Amount: Amount{USD: "2.50"}, IdempotencyKey: "invoice-17"}
+	for range 2 {
+		s, err := store.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Local(New(s, &fakeNode{}, nil))
+		for _, name := range []string{"a", "b"} {
+			var e *Error
+			if _, err := c.CreateAccount(NewAccount{Name: name}); err != nil && !(errors.As(err, &e) && e.Kind == KindConflict) {
+				t.Fatal(err)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if a, err := c.TopUp("a", asked); err != nil || a.BalanceNanoUSD != 2_500_000_000 {
+					t.Errorf("%+v, %v", a, err)
+				}
+			})
+		}
+		wg.Wait()
+		for account, usd := range map[string]string{"a": "2.51", "b": "2.50"} {
+			var e *Error
+			other := TopUp{Amount: Amount{USD: usd}, IdempotencyKey: asked.IdempotencyKey}
+			if _, err := c.TopUp(account, other); !errors.As(err, &e) || e.Kind != KindConflict {
+				t.Errorf("$%s for %s under the same key: %v, want a conflict", usd, account, err)
+			}
+		}
+		if rows, err := c.Ledger("a", time.Time{}, 0); err != nil || len(rows) != 1 {
+			t.Errorf("rows %+v, %v", rows, err)
+		}
+		if v, err := s.Verify(); err != nil || len(v.Findings) > 0 {
+			t.Errorf("verify: %+v, %v", v, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/store"
+	"corenode/node/store/storetest"
 )
 
 // typed runs one command line and returns what it printed.
@@ -142,6 +143,35 @@ func TestAccountCommands(t *testing.T) {
 			t.Error("a secret was shown twice")
 		}
 	})
+}
+
+// TestListOfManyAccounts prints several pages: as one table with one header, and
+// as one JSON array; of no account, both are empty.
+func TestListOfManyAccounts(t *testing.T) {
+	const accounts = 2*store.HoldersMax + 5
+	for _, count := range []int{0, accounts} {
+		dir := t.TempDir()
+		if err := storetest.Fill(dir, count, 1); err != nil {
+			t.Fatal(err)
+		}
+		startNode(t, dir)
+		text, err := typed("account", "list", "--data-dir", dir)
+		if lines := strings.Count(text, "\n"); err != nil || lines != 1+count || strings.Count(text, "BALANCE") != 1 {
+			t.Errorf("%d accounts: %d lines, %v", count, lines, err)
+		}
+		text, err = typed("account", "list", "--json", "--data-dir", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := fromJSON[[]admin.Account](t, text)
+		if len(all) != count || all == nil || count > 0 && all[count-1].Name != storetest.AccountName(count-1) {
+			t.Errorf("%d of %d accounts", len(all), count)
+		}
+		// The form is that of every other --json.
+		if again, err := json.MarshalIndent(all, "", "  "); err != nil || string(again)+"\n" != text {
+			t.Errorf("%v, and the array reads %.200s", err, text)
+		}
+	}
 }
 
 func TestKeyCommands(t *testing.T) {

@@ -77,9 +77,9 @@ with --json. Money is integers of nano-dollars.`,
 		if err != nil {
 			return err
 		}
-		return run(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
-			return result{}, export(c, cmd, from)
-		}, false)(cmd, nil)
+		return existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+			return result{value: pages(func(w io.Writer, asJSON bool) error { return export(c, w, asJSON, from) })}, nil
+		})(cmd, nil)
 	}
 	return cmd
 }
@@ -100,14 +100,10 @@ func parseSince(text string) (time.Time, error) {
 }
 
 // export prints page after page.
-func export(c *admin.Client, cmd *cobra.Command, since time.Time) error {
-	asJSON, err := cmd.Flags().GetBool("json")
-	if err != nil {
-		return err
-	}
-	write := rowsAsCSV(cmd.OutOrStdout())
+func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
+	write := rowsAsCSV(w)
 	if asJSON {
-		write = rowsAsJSON(cmd.OutOrStdout())
+		write = rowsAsJSON(w)
 	}
 	for after := int64(0); ; {
 		page, err := c.WholeLedger(since, after)

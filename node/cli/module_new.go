@@ -6,8 +6,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,14 +39,31 @@ the SDK and a README that says how to build it. Nothing that exists is overwritt
 			return result{}, err
 		}
 		return result{map[string]any{"folder": dir, "files": names}, func(w io.Writer) {
-			fmt.Fprintf(w, "The project is in %s:\n", dir)
-			for _, name := range names {
-				fmt.Fprintf(w, "  %s\n", name)
-			}
-			fmt.Fprintf(w, "Its README.md says how to build it.\n")
+			printProject(w, dir, names)
 		}}, nil
 	})
 	return cmd
+}
+
+// printProject says what is there and what to type next. The files of the kit
+// are not listed: nobody edits them.
+func printProject(w io.Writer, dir string, names []string) {
+	fmt.Fprintf(w, "The project is in %s:\n", dir)
+	for _, name := range names {
+		if !strings.HasPrefix(name, "corenode/") {
+			fmt.Fprintf(w, "  %s\n", name)
+		}
+	}
+	fmt.Fprintf(w, "  corenode/  the kit, with AUTHORING.md\n\nBuild and check it:\n\n  cd %s && make%s\n", dir, makeArgument())
+}
+
+// makeArgument tells make where this program is when the shell would not find it.
+func makeArgument() string {
+	self, err := os.Executable()
+	if _, notFound := exec.LookPath("corenode"); err != nil || notFound == nil {
+		return ""
+	}
+	return " CORENODE=" + self
 }
 
 // writeProject writes files, whose names are slashed paths, below a folder that

@@ -39,20 +39,49 @@ func moduleList() *cobra.Command {
 }
 
 func printModules(w io.Writer, all []extensions.Info) {
-	fmt.Fprintln(w, "SLOT\tMODULE\tDIGEST\tSTATE\tCALLS\tFAULTS\tTICKS\tCPU\tPOOL\tMEMORY")
+	fmt.Fprintln(w, "SLOT\tMODULE\tDIGEST\tSTATE\tCALLS\tFAULTS\tDECLINED\tDIFFER\tTICKS\tCPU\tPOOL\tMEMORY")
 	for _, m := range all {
-		state := m.State
-		if m.Percent > 0 && m.Percent < 100 {
-			state += fmt.Sprintf(" %d%%", m.Percent)
-		}
-		fmt.Fprintf(w, "%s\t%s@%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, m.Name, m.Version, shortDigest(m.Digest),
-			state, m.Calls, faultsOf(m), m.Ticks, m.CPU.Round(time.Microsecond), m.InstancesBusy, m.Instances, float64(m.MemoryBytes)/1e6)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, titleOf(m), shortDigest(m.Digest),
+			stateOf(m), m.Calls, faultsOf(m), m.Declined, differencesOf(m), m.Ticks, m.CPU.Round(time.Microsecond),
+			m.InstancesBusy, m.Instances, float64(m.MemoryBytes)/1e6)
 	}
 	for _, m := range all {
 		if m.Error != "" {
 			fmt.Fprintf(w, "%s %s: %s\n", shortDigest(m.Digest), m.State, m.Error)
 		}
 	}
+}
+
+// titleOf is how people name a module. A slot without a module has none, nor
+// has a file that the node has not read since its start.
+func titleOf(m extensions.Info) string {
+	switch {
+	case m.Name != "":
+		return m.Name + "@" + m.Version
+	case m.Digest == "":
+		return "none"
+	}
+	return "not read yet"
+}
+
+// stateOf is a module's state. A native build that serves is told from one that
+// stands by.
+func stateOf(m extensions.Info) string {
+	switch {
+	case m.State == extensions.StateBuiltin && m.Serving:
+		return "builtin, active"
+	case m.Percent > 0:
+		return fmt.Sprintf("%s %d%%", m.State, m.Percent)
+	}
+	return m.State
+}
+
+// differencesOf says how many of the calls that a shadow repeated gave something else.
+func differencesOf(m extensions.Info) string {
+	if m.ShadowRuns == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", m.ShadowMismatches, m.ShadowRuns)
 }
 
 // shortDigest is as much of a digest as a person needs; every verb takes it.
@@ -159,7 +188,7 @@ func moduleCanary() *cobra.Command {
 
 func moduleShadow() *cobra.Command {
 	return percentCommand("shadow", "Run a module beside the active one and compare",
-		"Its results are compared and thrown away; list shows how many differed.", (*admin.Client).ShadowModule)
+		"Its results are compared and thrown away; list shows how many differed, under DIFFER.", (*admin.Client).ShadowModule)
 }
 
 func percentCommand(verb, short, long string, set func(*admin.Client, string, int) (extensions.Info, error)) *cobra.Command {
@@ -225,16 +254,29 @@ func printReplay(w io.Writer, r admin.Replayed) {
 func moduleRerate() *cobra.Command {
 	return &cobra.Command{
 		Use: "re-rate", Short: "Rate charges again that a failing module left provisional", Args: cobra.NoArgs,
-		Long:    "Each provisional charge gets one adjustment row, by the module that is active now.",
+		Long: `A charge is provisional when the built-in tariff made it because the billing
+module failed, or was not in memory yet after a start. Each gets one adjustment
+row in the ledger, by the module that is active now: activate one that works first.`,
 		Example: `  corenode module re-rate`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
 			r, err := c.Rerate()
 			return result{r, func(w io.Writer) {
-				fmt.Fprintf(w, "%d charges were rated again, %s dollars in all.\n", r.Rated, r.AmountUSD)
+				fmt.Fprintf(w, "Provisional charges rated again: %d. %s\n", r.Rated, adjusted(r))
 				for _, id := range r.Failed {
 					fmt.Fprintf(w, "%s could not be rated and stays provisional.\n", id)
 				}
 			}}, err
 		}),
 	}
+}
+
+// adjusted says who got the sum of the adjustments.
+func adjusted(r admin.Rerated) string {
+	switch {
+	case r.AmountNanoUSD > 0:
+		return fmt.Sprintf("The accounts got %s dollars back.", r.AmountUSD)
+	case r.AmountNanoUSD < 0:
+		return fmt.Sprintf("The accounts paid %s dollars more.", strings.TrimPrefix(r.AmountUSD, "-"))
+	}
+	return "No amount changed."
 }

@@ -99,6 +99,9 @@ type Limits struct {
 	DrainTimeout time.Duration `key:"drain_timeout"`
 	// Keepalive is the longest silence of a stream. Default 10s.
 	Keepalive time.Duration `key:"keepalive"`
+	// CountCachedInput makes prompt tokens that came from the prefix cache count
+	// against tokens per minute. Default false.
+	CountCachedInput bool `key:"count_cached_input"`
 	// SessionsPerAccount is the most conversations remembered per account. Default 1000.
 	SessionsPerAccount int `key:"sessions_per_account"`
 	// SessionIdle is when a conversation without requests is forgotten. Default 10m.

@@ -79,7 +79,9 @@ func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
 	case account.Checkpoint:
 		err = c.exec(`UPDATE open_holds SET checkpoint_id = ? WHERE request_id = ?`, e.ID, e.RequestID)
 	case account.Settlement: // also one that was there: nothing of a settled request stays open
-		err = c.exec(`DELETE FROM open_holds WHERE request_id = ?`, e.RequestID)
+		if !e.NeverHeld {
+			err = c.exec(`DELETE FROM open_holds WHERE request_id = ?`, e.RequestID)
+		}
 	case account.Adjustment:
 		err = c.checkSettles(e)
 	}

@@ -28,6 +28,7 @@ func BenchmarkSettlements(b *testing.B) {
 					e.Time, e.Provisional, e.KeyID = now.Add(time.Duration(n)*time.Microsecond), false, "key_f3ca18b2bc15e158b8e8"
 					e.ModuleDigest = "sha256:" + strings.Repeat("05839d29", 8)
 					e.InputHash, e.ChargeInput = fmt.Sprintf("%064x", n), input
+					e.NeverHeld = true
 					batch[i] = e
 				}
 				if err := s.Append(batch); err != nil {

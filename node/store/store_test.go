@@ -190,6 +190,35 @@ func TestTopUpIsDoneOncePerIdempotencyKey(t *testing.T) {
 	}
 }
 
+// TestTopUpIsWhole fails a top-up between its row and its idempotency key: neither
+// is there, and the same call works afterwards, once.
+func TestTopUpIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	a := mustCreate(t, s, "a", 0)
+	const cut = `CREATE TRIGGER cut BEFORE INSERT ON idempotency BEGIN SELECT RAISE(ABORT, 'power cut'); END`
+	if err := s.write.db.Exec(cut); err != nil {
+		t.Fatal(err)
+	}
+	if balance, err := s.TopUp(a.ID, 7, "", "once"); err == nil {
+		t.Fatalf("TopUp = %d without its key", balance)
+	}
+	wantBalance(t, s, a.ID, 0, 0)
+	if err := s.write.db.Exec(`DROP TRIGGER cut`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if balance, err := s.TopUp(a.ID, 7, "", "once"); err != nil || balance != 7 {
+			t.Fatalf("TopUp = %d, %v", balance, err)
+		}
+		s.Close()
+		s = open(t, dir) // the key outlives the process
+	}
+	if entries, err := s.Entries(Query{AccountID: a.ID}); err != nil || len(entries) != 1 {
+		t.Errorf("entries = %+v, %v", entries, err)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -38,7 +38,7 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	path, msg := in.Param, in.Msg
 	if path != "" && len(in.Kept) > 0 { // the engine refused the native body
 		path = chatPath(in.Param, readKept(in.Kept))
-		msg = strings.TrimPrefix(msg, in.Param+": ")
+		msg = chatWords(strings.TrimPrefix(msg, in.Param+": "), in.Param, path)
 	}
 	if in.Facts.Stream {
 		dst = append(dst, "data: "...)
@@ -59,6 +59,22 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 		dst = append(dst, "\n\n"...)
 	}
 	return dst
+}
+
+// chatWords turns what the engine says of a field of the native body into the
+// words of the client. Where in that body it stands would only mislead: the
+// client never saw it.
+func chatWords(msg, native, path string) string {
+	if rest, broken := strings.CutPrefix(msg, "the body is not valid JSON: "); broken {
+		msg, _, _ = strings.Cut(rest, " at byte ")
+	}
+	switch native {
+	case "max_tokens":
+		return strings.ReplaceAll(msg, native, path)
+	case "tool_choice.type":
+		return strings.NewReplacer(`"any"`, `"required"`, `"tool"`, "a named function").Replace(msg)
+	}
+	return msg
 }
 
 // chatPath turns the path of a field in the native body into the path of what

@@ -31,6 +31,8 @@ func (r *request) field(name []byte) {
 		r.presence = r.number()
 	case "frequency_penalty":
 		r.frequency = r.number()
+	case "repetition_penalty":
+		r.repetition = r.number()
 	case "seed":
 		r.readSeed()
 	case "stop":

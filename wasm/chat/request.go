@@ -21,8 +21,9 @@ type request struct {
 	tools    []byte // the native tools, each with a comma before it
 	named    []byte // tool_choice: the function's name
 
-	model, maxTokens, maxCompletionTokens                    []byte
-	temperature, topP, topK, minP, presence, frequency, seed []byte
+	model, maxTokens, maxCompletionTokens []byte
+	temperature, topP, topK, minP, seed   []byte
+	presence, frequency, repetition       []byte
 
 	stops    []byte // the native stop sequences, each with a comma before it
 	stopText bool   // stop was a string
@@ -81,6 +82,8 @@ func (r *request) complete() *abi.Error {
 		return invalid("model", "field required, a model id")
 	case len(r.out) == 0:
 		return invalid("messages", "field required, at least one message")
+	case r.choice >= choiceAny && len(r.tools) == 0:
+		return invalid("tool_choice", "it forces a call, but there are no tools")
 	case r.stream:
 		return nil
 	}
@@ -130,7 +133,7 @@ func (r *request) finish() {
 	}{
 		{`,"max_tokens":`, r.budget()}, {`,"temperature":`, r.temperature}, {`,"top_p":`, r.topP},
 		{`,"top_k":`, r.topK}, {`,"min_p":`, r.minP}, {`,"presence_penalty":`, r.presence},
-		{`,"frequency_penalty":`, r.frequency}, {`,"seed":`, r.seed},
+		{`,"frequency_penalty":`, r.frequency}, {`,"repetition_penalty":`, r.repetition}, {`,"seed":`, r.seed},
 	} {
 		if p.value != nil {
 			r.out = append(append(r.out, p.name...), p.value...)

@@ -179,6 +179,8 @@ func (r *request) readDefinition() {
 				r.want("an object schema")
 			}
 			schema = r.s.Raw()
+		case "strict":
+			r.bool()
 		}
 	}
 	if len(called) == 0 {
@@ -198,7 +200,7 @@ type choice uint8
 const (
 	choiceAuto choice = iota
 	choiceNone
-	choiceAny
+	choiceAny  // from here on a call is forced
 	choiceTool // the one named
 )
 

@@ -1,7 +1,9 @@
 package responses
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"corenode/wasm/abi"
 )
@@ -20,5 +22,14 @@ func TestEveryKindHasAName(t *testing.T) {
 		if _, known := wireErrors[k]; !known {
 			t.Errorf("the kind %s has no row in wireErrors", k)
 		}
+	}
+}
+
+// TestLongNames: a path of the client's names is cut at the end of a character.
+func TestLongNames(t *testing.T) {
+	name := strings.Repeat("ü", 300)
+	_, err := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":"hi","metadata":{"` + name + `":1}}`)})
+	if err == nil || !utf8.ValidString(err.Param) || len(err.Param) > 300 || !strings.HasPrefix(err.Param, "metadata.ü") || !strings.HasSuffix(err.Param, "...") {
+		t.Errorf("refused with %+v, want a path that is cut", err)
 	}
 }

@@ -45,12 +45,28 @@ func failure(in abi.ErrorInput) streamFail {
 	param, msg := in.Param, in.Msg
 	if len(in.Kept) > 0 {
 		param = translatedPath(param, parseKept(in.Kept).flags&keptRenumbered != 0)
-		msg = strings.TrimPrefix(msg, in.Param+": ")
+		msg = translatedWords(strings.TrimPrefix(msg, in.Param+": "), in.Param, param)
 	}
 	if param != "" && !strings.HasPrefix(msg, param) {
 		msg = param + ": " + msg
 	}
 	return streamFail{wire: wire, message: msg, param: param}
+}
+
+// translatedWords turns what the engine says of a field of the native body into
+// the words of the client. Where in that body it stands would only mislead: the
+// client never saw it.
+func translatedWords(msg, native, path string) string {
+	if rest, broken := strings.CutPrefix(msg, "the body is not valid JSON: "); broken {
+		msg, _, _ = strings.Cut(rest, " at byte ")
+	}
+	switch native {
+	case "max_tokens":
+		return strings.ReplaceAll(msg, native, path)
+	case "tool_choice.type":
+		return strings.NewReplacer(`"any"`, `"required"`, `"tool"`, "a named tool").Replace(msg)
+	}
+	return msg
 }
 
 // translatedPath is the path in the request of what went wrong at a path of

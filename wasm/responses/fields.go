@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"math/bits"
 	"strconv"
 
 	"corenode/wasm/sdk/scan"
@@ -11,11 +12,24 @@ var fieldNames = [...]string{
 	"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
 	"temperature", "top_p", "reasoning", "text", "store", "previous_response_id", "background", "conversation",
 	"prompt", "include", "truncation", "stream", "top_logprobs", "metadata",
+	"n", "logprobs", "logit_bias", "modalities", "mcp_servers", "audio", "prediction", "web_search_options", "container",
 }
 
+// fieldsOf has a bit for each field that begins with a byte: nearly all names
+// that do not count are told by their first.
+var fieldsOf = func() (first [256]uint32) {
+	for i, name := range fieldNames {
+		first[name[0]] |= 1 << i
+	}
+	return first
+}()
+
 func fieldIndex(name string) int {
-	for i := range fieldNames {
-		if fieldNames[i] == name {
+	if name == "" {
+		return -1
+	}
+	for set := fieldsOf[name[0]]; set != 0; set &= set - 1 {
+		if i := bits.TrailingZeros32(set); fieldNames[i] == name {
 			return i
 		}
 	}
@@ -77,7 +91,7 @@ func (r *request) field(s *scan.Scanner) {
 	case "truncation":
 		r.truncation(s)
 	case "include":
-		r.want(s, top, scan.Array)
+		r.include(s)
 	default:
 		r.refused(s, name)
 	}
@@ -105,6 +119,61 @@ func (r *request) refused(s *scan.Scanner, name string) {
 		r.fail(name, "this service keeps no conversations; send the whole conversation as input")
 	case "prompt":
 		r.fail(name, "this service keeps no prompts; send the text as instructions or input")
+	default:
+		if !r.neutral(s, name) {
+			r.fail(name, "this service does not support it")
+		}
+	}
+}
+
+// neutral reads a field that would change the answer and that no protocol of
+// this service can honour, and says whether its value asks for nothing.
+func (r *request) neutral(s *scan.Scanner, name string) bool {
+	switch name {
+	case "n":
+		n, ok := r.integer(s, name)
+		return ok && n == 1
+	case "logprobs":
+		return !r.boolean(s)
+	case "logit_bias":
+		return r.want(s, top, scan.Object) && empty(s)
+	case "mcp_servers":
+		return r.want(s, top, scan.Array) && empty(s)
+	case "modalities":
+		return r.want(s, top, scan.Array) && onlyText(s)
+	}
+	return false
+}
+
+// empty reads an object or array and says whether it has no members.
+func empty(s *scan.Scanner) bool {
+	n := 0
+	for s.Open(); s.Next(); {
+		n++
+	}
+	return n == 0
+}
+
+func onlyText(s *scan.Scanner) bool {
+	only := true
+	for s.Open(); s.Next(); {
+		v, ok := s.Text()
+		only = only && ok && string(v) == "text"
+	}
+	return only
+}
+
+// include reads what else the client wants to see. Of what the protocol knows
+// only the probabilities would be missed: the rest is of tools that run on a
+// service's side, or of thinking that it keeps to itself.
+func (r *request) include(s *scan.Scanner) {
+	if !r.want(s, top, scan.Array) {
+		return
+	}
+	for s.Open(); r.err == nil && s.Next(); {
+		if string(word(r.str(s))) == "message.output_text.logprobs" {
+			r.fail(s.Path(), "this service does not support it")
+		}
 	}
 }
 

@@ -262,13 +262,27 @@ func (r *request) call(f *fields, p place) {
 	from := len(r.messages)
 	r.messages = scan.Unescape(r.messages, arguments)
 	object := bytes.TrimSpace(r.messages[from:])
-	switch {
-	case len(object) == 0:
+	if len(object) == 0 {
 		r.messages = append(r.messages[:from], "{}"...)
-	case object[0] != '{' || scan.Valid(object) != nil:
-		r.fail(p.at("arguments"), "want the text of a JSON object")
+	} else {
+		r.object(object, p.at("arguments"))
 	}
 	r.messages = append(r.messages, '}')
+}
+
+// object checks the text of a call's arguments, which stands at path.
+func (r *request) object(text []byte, path string) {
+	s := &r.inner
+	s.Reset(text)
+	if k := s.Kind(); k != scan.Object && k != scan.Invalid {
+		r.fail(path, "want the text of a JSON object, not of "+k.String())
+		return
+	}
+	if name, twice := s.Duplicate(); twice {
+		r.fail(path, "the member "+quote([]byte(name))+" is there twice")
+	} else if !s.End() {
+		r.fail(path, "want the text of a JSON object: "+s.Err().Error())
+	}
 }
 
 // customCall translates a call of a custom tool into one of the function that

@@ -13,10 +13,23 @@ func (r *request) fail(path, msg string) {
 	if r.err != nil {
 		return
 	}
-	if path != "" {
+	if path = cut(path); path != "" {
 		msg = path + ": " + msg
 	}
 	r.err = &abi.Error{Kind: abi.InvalidRequest, Op: "responses.Request", Param: path, Msg: msg}
+}
+
+// cut shortens a path, whose names are the client's, to what a message has room
+// for, at the end of a character.
+func cut(path string) string {
+	n := 256
+	if len(path) <= n {
+		return path
+	}
+	for path[n]&0xC0 == 0x80 {
+		n--
+	}
+	return path[:n] + "..."
 }
 
 // syntax keeps the error of a text that is no JSON, if s has one. base is where

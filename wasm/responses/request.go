@@ -79,11 +79,14 @@ func (r *request) complete() {
 		r.fail("model", "field required, a model id")
 	case !r.has("input"):
 		r.fail("input", "field required, a string or an array of items")
-	case r.role == roleNone:
-		r.fail("input", "at least one message of the user is required")
+	case r.role == roleNone && len(r.system) == 0:
+		r.fail("input", "at least one message is required")
 	case r.maxTokens > nonStreamingMax && !r.stream:
 		r.fail("max_output_tokens", strconv.FormatInt(r.maxTokens, 10)+" is over "+strconv.Itoa(nonStreamingMax)+
 			`, the most without streaming; set "stream": true for longer answers`)
+	case r.role == roleNone: // nothing follows the messages that would be part of the system prompt
+		r.open(roleSystem)
+		r.messages, r.system = append(r.messages, r.system...), nil
 	}
 }
 

@@ -82,7 +82,7 @@ func replace(dst []byte, from, to int, s []byte) []byte {
 	return dst[:from+len(s)+tail]
 }
 
-// BillingHandler makes a Handler of a Billing. An error of it is a fault: the
+// BillingHandler makes a Handler of a Billing. An error of it declines: the
 // node charges the built-in tariff instead, provisionally.
 func BillingHandler(b Billing) Handler {
 	return func(op abi.Op, in, dst []byte) []byte {

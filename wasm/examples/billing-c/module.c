@@ -3,12 +3,17 @@
  *
  *     {"fee_nano": 2000000}
  *
+ * Above 200,000 tokens of context the prices are twice the listed ones, as in
+ * the built-in tariff. The prices in an input are those of the listing.
+ *
  * Money is whole nano-dollars, 1e-9 US dollar, and every step is checked: what
  * does not fit declines, and the node's built-in tariff charges instead.
  */
 #define CN_BILLING
 #define CN_CONFIGURE
 #include "corenode.h"
+
+enum { LONG_CONTEXT = 200000 }; /* the largest context, in tokens, at the listed prices */
 
 static int64_t fee;
 
@@ -28,17 +33,29 @@ static int cn_configure(cn_text config)
 	return cn_json_end(&j) ? CN_OK : cn_refuse(CN_LITERAL(""), CN_LITERAL("want a JSON object"));
 }
 
+/* rate is a price in a tier: twice the listed one in the second. */
+static int rate(int64_t listed, int tier, int64_t *price)
+{
+	*price = listed;
+	return tier == 1 || !__builtin_add_overflow(listed, listed, price);
+}
+
 /* charge rates tokens; 0 if a number is negative or does not fit. A quote is a
  * charge of the most that can be used. */
 static int charge(const cn_prices *p, const cn_usage *u, cn_charge_output *out)
 {
-	int64_t input;
-	out->tier = 1;
-	return u->uncached >= 0 && u->cache_write >= 0 &&
-	       !__builtin_add_overflow(u->uncached, u->cache_write, &input) &&
-	       cn_add_line(out, CN_LITERAL("input"), input, p->input) &&
-	       cn_add_line(out, CN_LITERAL("cached_input"), u->cache_read, p->cached) &&
-	       cn_add_line(out, CN_LITERAL("output"), u->output, p->output) &&
+	int64_t input, context, input_price, cached_price, output_price;
+	if (u->uncached < 0 || u->cache_write < 0 || u->cache_read < 0 ||
+	    __builtin_add_overflow(u->uncached, u->cache_write, &input) ||
+	    __builtin_add_overflow(input, u->cache_read, &context))
+		return 0;
+	out->tier = context > LONG_CONTEXT ? 2 : 1;
+	return rate(p->input, out->tier, &input_price) &&
+	       rate(p->cached, out->tier, &cached_price) &&
+	       rate(p->output, out->tier, &output_price) &&
+	       cn_add_line(out, CN_LITERAL("input"), input, input_price) &&
+	       cn_add_line(out, CN_LITERAL("cached_input"), u->cache_read, cached_price) &&
+	       cn_add_line(out, CN_LITERAL("output"), u->output, output_price) &&
 	       cn_add_line(out, CN_LITERAL("request"), u->output > 0, fee);
 }
 

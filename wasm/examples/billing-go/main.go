@@ -5,7 +5,9 @@
 //	{"accounts": {"acme": 20}, "long_output": {"above_tokens": 4000, "percent": 10}}
 //
 // An account's discount is off everything; the one for long answers is off the
-// output tokens above the bound, on top. Amounts are rounded up to whole nano-dollars.
+// output tokens above the bound, on top. Above 200,000 tokens of context the
+// prices are twice the listed ones, as in the built-in tariff. Amounts are
+// rounded up to whole nano-dollars.
 package main
 
 import (
@@ -58,6 +60,10 @@ func (d *discount) Configure(config []byte) error {
 	return nil
 }
 
+// longContext is the largest context, in tokens, at the listed prices. The prices
+// in an input are those of the listing, whatever its context is.
+const longContext = 200_000
+
 // errAmount declines: the node charges its built-in tariff instead.
 var errAmount = errors.New("a number is below zero or does not fit")
 
@@ -78,18 +84,21 @@ func (d *discount) Quote(in abi.QuoteInput) (abi.Quote, error) {
 
 // Charge rates what was used.
 func (d *discount) Charge(in abi.ChargeInput) (abi.Charge, error) {
-	u := in.Usage
+	u, rates, tier := in.Usage, in.Prices, 1
+	if u.Input() > longContext {
+		tier, rates = 2, abi.Prices{Input: 2 * rates.Input, Cached: 2 * rates.Cached, Output: 2 * rates.Output}
+	}
 	short, long := u.Output, int64(0)
 	if d.percent > 0 {
 		short = min(u.Output, d.outputFrom)
 		long = u.Output - short
 	}
 	pays := 100 - d.accounts[in.Account]
-	charge := abi.Charge{Tier: 1, Lines: []abi.Line{
-		line("input", u.InputUncached+u.CacheWrite, in.Prices.Input, pays, 100),
-		line("cached_input", u.CacheRead, in.Prices.Cached, pays, 100),
-		line("output", short, in.Prices.Output, pays, 100),
-		line("output_long", long, in.Prices.Output, pays*(100-d.percent), 100*100),
+	charge := abi.Charge{Tier: tier, Lines: []abi.Line{
+		line("input", u.InputUncached+u.CacheWrite, rates.Input, pays, 100),
+		line("cached_input", u.CacheRead, rates.Cached, pays, 100),
+		line("output", short, rates.Output, pays, 100),
+		line("output_long", long, rates.Output, pays*(100-d.percent), 100*100),
 	}}
 	for _, l := range charge.Lines {
 		if charge.Total += l.Amount; l.Amount < 0 || charge.Total < 0 {

@@ -17,7 +17,7 @@ func TestQuoteBoundsEveryCharge(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		p := abi.Prices{Input: abi.Nano(r.IntN(4)), Cached: abi.Nano(r.IntN(4)), Output: abi.Nano(r.IntN(50))}
-		input, outputMax := r.Int64N(100_000), r.Int64N(2000)
+		input, outputMax := r.Int64N(2*longContext), r.Int64N(2000)
 		account := []string{"acme", "other"}[r.IntN(2)]
 		quote, err := d.Quote(abi.QuoteInput{Prices: p, Input: input, OutputMax: outputMax, Account: account})
 		if err != nil {

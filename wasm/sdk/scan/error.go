@@ -1,6 +1,9 @@
 package scan
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Problem says what is wrong with a text.
 type Problem uint8
@@ -64,6 +67,7 @@ func (s *Scanner) fail(at int, what Problem) bool {
 // Path says where the scanner stands: the names and numbers of what is open,
 // such as "messages.3.content". It stays at a value that was read until the next
 // Next, and at an array or object that was walked to its end. Empty at the top.
+// Of a longer path it is the first 1,024 bytes or so: names are the text's.
 func (s *Scanner) Path() string { return s.path(0) }
 
 // path is Path from a level on.
@@ -80,8 +84,15 @@ func (s *Scanner) path(base int) string {
 		if l.array {
 			path = strconv.AppendInt(path, int64(l.index), 10)
 		} else {
-			path = Unescape(path, s.text[l.name.from:l.name.to])
+			path = Unescape(path, s.text[l.name.from:min(l.name.to, l.name.from+pathBytesMax)])
+		}
+		if len(path) > pathBytesMax {
+			path = path[:pathBytesMax]
+			break
 		}
 	}
-	return string(path)
+	return strings.ToValidUTF8(string(path), "") // a character that was cut
 }
+
+// pathBytesMax bounds what Path builds.
+const pathBytesMax = 1 << 10

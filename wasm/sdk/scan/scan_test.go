@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -342,5 +343,21 @@ func BenchmarkSkip(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestLongPath: a path is bounded, and stays text, wherever it is cut.
+func TestLongPath(t *testing.T) {
+	for _, name := range []string{strings.Repeat("ü", 1<<12), "a" + strings.Repeat("ü", 1<<12), strings.Repeat(`\u00fc`, 1<<12), strings.Repeat(`\ud83d\ude00`, 1<<12)} {
+		var s Scanner
+		s.Reset([]byte(`{"` + name + `":{"` + name + `":tru}}`))
+		s.Open()
+		s.Next()
+		s.Open()
+		s.Next()
+		s.Skip()
+		if path := s.Path(); s.Err() == nil || len(path) < 500 || len(path) > 2<<10 || !utf8.ValidString(path) {
+			t.Errorf("error %v, path of %d bytes: %.40q", s.Err(), len(path), path)
+		}
 	}
 }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/node/admin"
+	"corenode/node/config"
+)
+
+// operator is the admin API of a running node.
+func operator(t *testing.T, n *node) *admin.Client {
+	t.Helper()
+	c, err := admin.Dial(n.cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// postTo sends a body to a path and returns the answer with its whole text.
+func postTo(t *testing.T, base, path, key, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", base+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+// TestRevokedWhileItStreams ends a key, and an account, under running streams:
+// the next request is refused, also while others are being answered; the streams
+// go on to their end and are billed; other keys of the account are not touched.
+func TestRevokedWhileItStreams(t *testing.T) {
+	n, base, _ := startNode(t, func(cfg *config.Config) {
+		m := cfg.Models["core-1.1"]
+		m.Path, m.ContextLength = endlessModel(t), 262144
+		cfg.Models["core-1.1"] = m
+	})
+	c := operator(t, n)
+	const tokens = 1500
+	streamed := fmt.Sprintf(`{"model":"core-1.1","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, tokens)
+	short := `{"model":"core-1.1","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`
+	status := func(key string) int {
+		answer, _ := postTo(t, base, "/v1/messages", key, short)
+		return answer.StatusCode
+	}
+	for name, end := range map[string]func(a admin.CreatedAccount) error{
+		"key": func(a admin.CreatedAccount) error { _, err := c.RevokeKey(a.KeyID); return err },
+		"account": func(a admin.CreatedAccount) error {
+			yes := true
+			_, err := c.ChangeAccount(a.Name, admin.AccountChange{Disabled: &yes})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := c.CreateAccount(admin.NewAccount{Name: name, Balance: admin.Amount{USD: "100"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := c.CreateKey(a.Name, admin.NewKey{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream, err := post(t.Context(), base, a.Key, streamed)
+			if err != nil || stream.StatusCode != 200 {
+				t.Fatal(stream, err)
+			}
+			defer stream.Body.Close()
+			lines := bufio.NewReader(stream.Body)
+			if _, err := lines.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			if got := status(a.Key); got != 200 {
+				t.Errorf("before: %d", got)
+			}
+			if err := end(a); err != nil {
+				t.Fatal(err)
+			}
+			if got := status(a.Key); got != 401 {
+				t.Errorf("after: %d, want 401", got)
+			}
+			wantOther := map[string]int{"key": 200, "account": 401}[name]
+			if got := status(other.Key); got != wantOther {
+				t.Errorf("the account's other key after: %d, want %d", got, wantOther)
+			}
+			if n.tree.Inspect().Requests != 1 {
+				t.Fatal("the stream ended before the test could show anything")
+			}
+			text, err := io.ReadAll(lines)
+			if err != nil || !strings.Contains(string(text), "message_stop") {
+				t.Fatalf("the stream ended with %v and %q", err, text[max(0, len(text)-300):])
+			}
+			rows, err := c.Ledger(a.Name, time.Time{}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			billed := false
+			for _, r := range rows {
+				billed = billed || r.KeyID == a.KeyID && r.Reason == account.Finished && r.Usage.Output == tokens && r.AmountNanoUSD < 0
+			}
+			if !billed {
+				t.Errorf("the stream is not among the rows %+v", rows)
+			}
+		})
+	}
+}
+
+// rateHeaders are the names of a family's headers: of requests and of tokens,
+// each limit, remaining and reset.
+var rateHeaders = map[string][2][3]string{
+	"/v1/messages": {
+		{"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
+		{"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"}},
+	"/v1/chat/completions": {
+		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
+		{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}},
+}
+
+// TestRetryAfterIsTrueOverHTTP empties an account's bucket, waits as long as the
+// refusal says and not longer, and is admitted, in both families.
+func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
+	n, base, _ := startNode(t, instantModels)
+	c := operator(t, n)
+	const perMinute, atOnce = 30_000, 7
+	ask := func(path, content string, tokensMax int) string {
+		limit := "max_tokens"
+		if path != "/v1/messages" {
+			limit = "max_completion_tokens"
+		}
+		return fmt.Sprintf(`{"model":"core-1.1","%s":%d,"messages":[{"role":"user","content":"%s"}]}`, limit, tokensMax, content)
+	}
+	for path, names := range rateHeaders {
+		t.Run(path, func(t *testing.T) {
+			a, err := c.CreateAccount(admin.NewAccount{Name: "caller" + strings.ReplaceAll(path, "/", "-"), Unlimited: true,
+				Concurrency: atOnce, TokensPerMinute: perMinute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(answer *http.Response, status int) (remaining int) {
+				t.Helper()
+				if answer.StatusCode != status {
+					t.Fatalf("status %d, want %d", answer.StatusCode, status)
+				}
+				for i, limit := range []int{atOnce, perMinute} {
+					left, err := strconv.Atoi(answer.Header.Get(names[i][1]))
+					if got := answer.Header.Get(names[i][0]); got != strconv.Itoa(limit) || err != nil || left < 0 || left > limit {
+						t.Errorf("%s is %q and %s %q, want %d and no more", names[i][0], got, names[i][1], answer.Header.Get(names[i][1]), limit)
+					}
+					if answer.Header.Get(names[i][2]) == "" {
+						t.Errorf("no %s", names[i][2])
+					}
+					remaining = left
+				}
+				return remaining
+			}
+			// A prompt that takes what the bucket has, again and again until a small
+			// request that asks for much output is refused.
+			small := ask(path, "x", 900)
+			refused, left := (*http.Response)(nil), 0
+			for range 50 {
+				answer, text := postTo(t, base, path, a.Key, small)
+				if answer.StatusCode == 429 {
+					if !strings.Contains(text, "rate_limit") {
+						t.Errorf("the refusal is %s", text)
+					}
+					refused, left = answer, check(answer, 429)
+					break
+				}
+				check(answer, 200)
+				answer, _ = postTo(t, base, path, a.Key, ask(path, strings.Repeat("many words ", 2000), 1))
+				check(answer, answer.StatusCode)
+			}
+			if refused == nil {
+				t.Fatal("the bucket was never empty")
+			}
+			ms, err := strconv.Atoi(refused.Header.Get("Retry-After-Ms"))
+			seconds, errSeconds := strconv.Atoi(refused.Header.Get("Retry-After"))
+			if err != nil || errSeconds != nil || ms < 1 || seconds != (ms+999)/1000 {
+				t.Fatalf("Retry-After is %q, in ms %q", refused.Header.Get("Retry-After"), refused.Header.Get("Retry-After-Ms"))
+			}
+			// What is missing refills in that time: 900 and a few tokens of prompt.
+			if need := left + ms*perMinute/60_000; need < 900 || need > 1000 {
+				t.Errorf("%d tokens and %d ms make %d, want what the request needs", left, ms, need)
+			}
+			time.Sleep(time.Duration(ms) * time.Millisecond)
+			answer, _ := postTo(t, base, path, a.Key, small)
+			check(answer, 200)
+		})
+	}
+}
