@@ -26,6 +26,17 @@ func (c cause) String() string { return causeNames[c] }
 type fault struct {
 	cause  cause
 	detail string // for the log
+	input  int    // bytes of the call's input, where it is a client's
+}
+
+// bodyBytesFair is the input with which every module must cope: when a larger
+// one takes more ticks or memory than there are, that is the body's fault.
+const bodyBytesFair = 1 << 20
+
+// byBody says whether the client's body, and not the module, is to blame: one
+// client must not be able to take a module out of service for all.
+func (f *fault) byBody() bool {
+	return f.input > bodyBytesFair && (f.cause == causeTicks || f.cause == causeMemory)
 }
 
 func (f *fault) Error() string { return f.cause.String() + ": " + f.detail }

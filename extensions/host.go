@@ -247,6 +247,7 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, s *scrat
 	out, f := g.do(op, account, s.in, s.out[:0])
 	s.out = out
 	if f != nil {
+		f.input = len(s.in)
 		h.failed(g, op, account, f)
 		return abi.Output{}, f
 	}
@@ -271,7 +272,7 @@ func (h *Host) failed(g *generation, op abi.Op, account string, f *fault) {
 	if g.faultLines.allow(h.now()) {
 		h.log.Warn("a module failed on a call", "slot", string(g.manifest.slot()), "module", g.title(), "op", op.String(), "account", account, "cause", f.cause.String(), "detail", f.detail)
 	}
-	if g.native != nil {
+	if g.native != nil || f.byBody() {
 		return
 	}
 	if reason := g.breaker.fault(h.now(), g.calls()); reason != "" {

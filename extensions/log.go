@@ -47,6 +47,9 @@ func clean(text string, limit int) string {
 	if len(text) > limit {
 		text = text[:limit]
 	}
+	if plain(text) { // nearly all
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
@@ -65,4 +68,14 @@ func cleanRefusal(r abi.Refusal) abi.Refusal {
 		r.Msg = "the request was refused"
 	}
 	return r
+}
+
+// plain says whether a text is printable ASCII.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }

@@ -190,6 +190,27 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// TestFaultsByBody: huge bodies that use up ticks or memory hurt their own
+// requests only; all other faults say that the module is bad.
+func TestFaultsByBody(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	digest := activate(t, h, chatGuest(t, "good")).Digest
+	good := h.slot(SlotChat).now.Load().active
+	for range 2 * breakerFaults {
+		h.failed(good, abi.OpRequest, "a", &fault{cause: causeTicks, input: 2 << 20})
+		h.failed(good, abi.OpRequest, "a", &fault{cause: causeMemory, input: 2 << 20})
+	}
+	h.background.Wait() // of a demotion
+	if got := stateOf(t, h, digest); got != StateActive {
+		t.Errorf("after huge bodies the module is %s", got)
+	}
+	for _, f := range []fault{{cause: causeTicks, input: 1 << 20}, {cause: causeTrap, input: 2 << 20}, {cause: causeProtocol, input: 2 << 20}} {
+		if f.byBody() {
+			t.Errorf("%v on %d bytes is taken for the body's fault", f.cause, f.input)
+		}
+	}
+}
+
 // TestBreakerRate: faults that are rare but too many.
 func TestBreakerRate(t *testing.T) {
 	now := time.Unix(0, 0)

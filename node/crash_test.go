@@ -134,11 +134,14 @@ const (
 func (c *crash) round(round int) {
 	moment := round % momentsEnd
 	shot := &trigger{left: int64(1 + c.rnd.IntN(150)), fired: make(chan struct{})}
-	if moment == afterTopUp || moment == afterFirstOutput {
+	switch moment {
+	case atRandom:
+		shot.left = 20
+	case afterTopUp, afterFirstOutput:
 		shot.left = int64(1 + c.rnd.IntN(8))
 	}
 	on := func(m int) func() {
-		if m == moment {
+		if m == moment || m == afterTelling && moment == atRandom { // which begins when there is load
 			return shot.pull
 		}
 		return nil
@@ -196,14 +199,14 @@ func (s *trigger) pull() {
 
 // wait returns when it is time to kill.
 func (c *crash) wait(moment int, shot *trigger) {
-	if moment == atRandom {
-		time.Sleep(time.Duration(c.rnd.IntN(3000)) * time.Millisecond)
-		return
+	pause := time.Duration(c.rnd.IntN(3000)) * time.Millisecond
+	if moment != atRandom { // most requests begin and end with a commit of the ledger: one is likely to run now or soon
+		pause = pause / 1000 * time.Duration(c.rnd.IntN(2))
 	}
 	select {
-	case <-shot.fired: // most requests begin and end with a commit of the ledger: a moment later one is likely to run
-		time.Sleep(time.Duration(c.rnd.IntN(3000)) * time.Microsecond * time.Duration(c.rnd.IntN(2)))
-	case <-time.After(5 * time.Second):
+	case <-shot.fired:
+		time.Sleep(pause)
+	case <-time.After(10 * time.Second):
 		c.t.Logf("moment %d did not come", moment)
 	}
 }

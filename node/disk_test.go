@@ -86,11 +86,11 @@ func (o *outage) short(rnd *mathrand.Rand, stream bool) errand {
 // with Retry-After, never 401 and never free. When there is room again, or after
 // a kill in the outage and a start with room, every charge is in the ledger.
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kill %t", kill), func(t *testing.T) {
-			if kill && testing.Short() {
-				t.Skip("short")
-			}
 			disk := smallDisk(t, "24m")
 			o := &outage{h: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, crash: &crash{t: t, books: newBooks(), acked: map[string]abi.Nano{},
 				rnd: mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 1)), node: newChild(t, filepath.Join(disk, "data"), "")}}

@@ -67,7 +67,9 @@ func (g gateway) settlements(t *testing.T) map[string][]account.Entry {
 func TestGateways2(t *testing.T) {
 	n, base, _ := startNode(t, slowConfig(t))
 	g := gateway{n: n, base: base}
-	<-n.modules.Ready() // compiling them takes memory
+	if !testing.Short() {
+		<-n.modules.Ready() // compiling them takes memory, which is measured
+	}
 	_, g.rich = customerOf(t, n, account.Account{Name: "everything", Unlimited: true}, 0)
 	for _, row := range []struct {
 		name string
@@ -128,6 +130,9 @@ func heapNow() int64 {
 }
 
 func flatMemory(t *testing.T, g gateway) {
+	if testing.Short() {
+		t.Skip("short")
+	}
 	g.soak(t, 40)
 	heap, goroutines := heapNow(), runtime.NumGoroutine()
 	g.soak(t, 120)
@@ -138,6 +143,9 @@ func flatMemory(t *testing.T, g gateway) {
 }
 
 func constantMemory(t *testing.T, g gateway) {
+	if testing.Short() {
+		t.Skip("short")
+	}
 	const tokens = 50_000
 	e := errand{key: g.rich, path: "/v1/messages", model: fastModel, stream: true, prompt: "long", maxTokens: tokens}
 	response, err := post(t.Context(), g.base, g.rich, string(e.body()))

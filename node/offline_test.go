@@ -13,6 +13,9 @@ import (
 // folder, on a machine that has no network at all: no price sheet, no tokenizer
 // and no schema is fetched from anywhere.
 func TestGateways2_22_StartsOffline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
 	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
 		t.Skipf("no machine without a network here: %v: %s", err, out)
 	}

@@ -18,16 +18,19 @@ import (
 type memory struct {
 	failing atomic.Bool
 	poison  string
-	delay   time.Duration
 
 	mu      sync.Mutex
+	delay   time.Duration
 	batches [][]account.Entry
 	rows    map[string]int // by kind and request
 	sum     abi.Nano
 }
 
 func (m *memory) Append(entries []account.Entry) error {
-	time.Sleep(m.delay)
+	m.mu.Lock()
+	delay := m.delay
+	m.mu.Unlock()
+	time.Sleep(delay)
 	if m.failing.Load() {
 		return errors.New("disk full")
 	}
@@ -293,6 +296,9 @@ func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 	j.succeed()
 	for _, it := range j.take() {
 		answer(it, Commit{Seq: 7})
+		if it.entry.NeverHeld != (it.entry.RequestID == "a") {
+			t.Errorf("%s of %s: never held is %v", it.entry.Kind, it.entry.RequestID, it.entry.NeverHeld)
+		}
 	}
 	for _, who := range []string{"hold a", "settlement a", "settlement flying", "hold b"} {
 		if answered[who].Seq != 7 {

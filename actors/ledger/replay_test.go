@@ -36,9 +36,11 @@ func TestOutageDoesNotReadTheJournalEachTime(t *testing.T) {
 			}
 			time.Sleep(each)
 		}
+		s.mu.Lock()
 		if s.reads > 5 {
 			t.Errorf("the journal was read %d times in an outage of %v", s.reads, rows*each)
 		}
+		s.mu.Unlock()
 		m.failing.Store(false)
 		time.Sleep(10 * time.Second)
 		if s.Rows() != 0 || m.count(account.Settlement, "0") != 1 {

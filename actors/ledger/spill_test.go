@@ -160,7 +160,9 @@ func TestSlowStore(t *testing.T) {
 		if c := put(ref, account.Settlement, "1", -5); c.Err != nil || time.Since(began) != time.Second {
 			t.Errorf("settlement behind it: %+v after %v", c, time.Since(began))
 		}
+		m.mu.Lock()
 		m.delay = 0
+		m.mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		if st := l.Stats(); st.Spilled != 0 || m.count(account.Settlement, "1") != 1 {
 			t.Errorf("after all: %+v, %d settlements", st, m.count(account.Settlement, "1"))

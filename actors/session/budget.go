@@ -21,7 +21,7 @@ type Budget struct {
 // shelf is the pins of one account, least recently used first.
 type shelf struct {
 	account string
-	order   *list.List // of pinned
+	order   *list.List // of *pinned
 	bytes   int64
 }
 
@@ -43,20 +43,34 @@ func NewBudget(sessionsMax int, bytesMax int64) *Budget {
 func (b *Budget) Set(account string, k Key, bytes int64) (evict []Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget(k)
+	s := b.place(account, k, bytes)
+	for s.order.Len() > b.sessionsMax || s.bytes > b.bytesMax {
+		oldest := s.order.Front().Value.(*pinned).key
+		evict = append(evict, oldest)
+		b.forget(oldest)
+	}
+	return evict
+}
+
+// place makes k the last used of its account's pins and returns their shelf.
+func (b *Budget) place(account string, k Key, bytes int64) *shelf {
+	if e := b.where[k]; e != nil {
+		if p := e.Value.(*pinned); p.shelf.account == account { // its next turn: nothing new is made
+			p.shelf.bytes += bytes - p.bytes
+			p.bytes = bytes
+			p.shelf.order.MoveToBack(e)
+			return p.shelf
+		}
+		b.forget(k)
+	}
 	s := b.accounts[account]
 	if s == nil {
 		s = &shelf{account: account, order: list.New()}
 		b.accounts[account] = s
 	}
-	b.where[k] = s.order.PushBack(pinned{k, bytes, s})
+	b.where[k] = s.order.PushBack(&pinned{k, bytes, s})
 	s.bytes += bytes
-	for s.order.Len() > b.sessionsMax || s.bytes > b.bytesMax {
-		oldest := s.order.Front().Value.(pinned).key
-		evict = append(evict, oldest)
-		b.forget(oldest)
-	}
-	return evict
+	return s
 }
 
 // Forget notes that a session pins nothing any more.
@@ -71,7 +85,7 @@ func (b *Budget) forget(k Key) {
 	if e == nil {
 		return
 	}
-	p := e.Value.(pinned)
+	p := e.Value.(*pinned)
 	p.shelf.order.Remove(e)
 	p.shelf.bytes -= p.bytes
 	delete(b.where, k)

@@ -76,6 +76,11 @@ func TestAppendAgainChangesNothing(t *testing.T) {
 	mustAppend(t, s, settlement(a, "never held", -1))
 	mustAppend(t, s, hold(a, "never held", 40)) // late: what is settled reserves nothing
 	wantBalance(t, s, a, 69, 20)
+	alone := settlement(a, "r3", -9)
+	alone.NeverHeld = true
+	mustAppend(t, s, alone)
+	mustAppend(t, s, alone, hold(a, "r3", 5))
+	wantBalance(t, s, a, 60, 20)
 }
 
 func TestLedgerRefuses(t *testing.T) {

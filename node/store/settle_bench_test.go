@@ -16,7 +16,6 @@ func BenchmarkSettlements(b *testing.B) {
 	for _, rows := range []int{4, 16} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
 			s := open(b, b.TempDir())
-			expOpen(b, s)
 			id := mustCreate(b, s, "a", 1e15).ID
 			input, now, n := make([]byte, 120), time.Now(), 0
 			batch := make([]account.Entry, rows)

@@ -31,6 +31,7 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 		var manifest struct {
 			Name, Kind, Protocol, Version, ABI, Runtime, Description string
 			History                                                  bool
+			MemoryMaxBytes                                           int64 `json:"memory_max_bytes"`
 		}
 		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
 		d.DisallowUnknownFields()
