@@ -67,6 +67,11 @@ bench-engine: build ## measure decode, batching and prefix cache: make bench-eng
 test-clients: build ## real clients against a running node: needs node, npm and python3
 	bench/clients/run.sh
 
+.PHONY: crash
+crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector
+	CORENODE_CRASH_ROUNDS=50 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node
+	CGO_ENABLED=1 CORENODE_STORM_REQUESTS=10000 $(GO) test -race -run 'Storm' ./actors/tree
+
 .PHONY: check
-check: lint test race ## all that must pass before a commit lands, ends with a clean tree
+check: lint test race crash ## all that must pass before a commit lands, ends with a clean tree
 	@git diff --exit-code && test -z "$$(git status --porcelain)"

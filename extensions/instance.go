@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -20,14 +21,16 @@ type instance struct {
 	linear    *linear
 	buf, call api.Function
 	left      api.MutableGlobal   // ticks until the next safepoint; see package meter
-	budget    api.MutableGlobal   // ticks beyond those
+	budget    api.MutableGlobal   // ticks beyond those; the guest changes it at safepoints only
+	beyond    uint64              // what budget was set to last
+	passed    uint64              // safepoints by then
 	cause     api.Global          // why the meter stopped it
 	globals   []api.MutableGlobal // all of the guest's own mutable state outside the memory
 	stack     [2]uint64           // arguments and results
 
 	at, room uint32 // the guest's input buffer: it stays in place until a larger one is asked for
 	account  string // whose data the memory may hold
-	calls    uint64
+	done     counters
 	touched  bool // it answered a call since its memory was fresh
 }
 
@@ -42,37 +45,69 @@ type image struct {
 	at, room uint32
 }
 
-// run makes one call and appends the output frame to dst. used is the ticks it
-// took. After a fault the instance must not be called again.
-func (i *instance) run(op abi.Op, in []byte, budget int64, dst []byte) (out []byte, used int64, f *fault) {
+// run makes one call and counts it. The output frame aliases the memory: it
+// stays until the next call. After a fault the instance must not be called again.
+func (i *instance) run(op abi.Op, in []byte, budget int64) (frame []byte, f *fault) {
+	var began time.Time
+	timed := i.done.calls%cpuSample == 0
+	if timed {
+		began = time.Now()
+	}
+	i.done.calls++
 	i.arm(budget)
 	i.touched = true
+	frame, f = i.enter(op, in)
+	if ticks := budget - i.remaining(); ticks > 0 {
+		i.done.ticks += uint64(ticks)
+	}
+	i.done.bytesIn += uint64(len(in))
+	i.done.bytesOut += uint64(len(frame))
+	if timed {
+		i.done.cpu += cpuSample * time.Since(began)
+	}
+	return frame, f
+}
+
+// enter is a call without its accounts.
+func (i *instance) enter(op abi.Op, in []byte) ([]byte, *fault) {
 	if f := i.write(in); f != nil {
-		return dst, budget - i.remaining(), f
+		return nil, f
 	}
 	i.stack[0], i.stack[1] = uint64(op), uint64(len(in))
 	if err := i.call.CallWithStack(i.ctx, i.stack[:]); err != nil {
-		return dst, budget - i.remaining(), i.diagnose(err)
+		return nil, i.diagnose(err)
 	}
-	used = budget - i.remaining()
 	frame, f := i.frame(i.stack[0], abi.OutputHeader+outputMax(op, len(in)))
 	if f == nil {
 		f = checkOutput(op, frame)
 	}
 	if f != nil {
-		return dst, used, f
+		return nil, f
 	}
-	return append(dst, frame...), used, nil
+	return frame, nil
 }
 
 // arm gives the next call its budget.
 func (i *instance) arm(ticks int64) {
 	left, budget := meter.Arm(ticks, 0)
 	i.left.Set(left)
-	i.budget.Set(budget)
+	if budget != i.beyond || i.passed != i.linear.safepoints {
+		i.budget.Set(budget)
+		i.beyond, i.passed = budget, i.linear.safepoints
+	}
 }
 
-func (i *instance) remaining() int64 { return meter.Remaining(i.left.Get(), i.budget.Get()) }
+// remaining is what is left of what arm gave.
+func (i *instance) remaining() int64 {
+	budget := i.beyond
+	if i.passed != i.linear.safepoints {
+		budget = i.budget.Get()
+	}
+	return meter.Remaining(i.left.Get(), budget)
+}
+
+// size is that of the memory, in bytes.
+func (i *instance) size() int { return int(i.linear.used) }
 
 // write puts in into the guest's buffer, which it asks to be larger if needed.
 func (i *instance) write(in []byte) *fault {
@@ -81,9 +116,7 @@ func (i *instance) write(in []byte) *fault {
 			return f
 		}
 	}
-	if !i.memory.Write(i.at, in) {
-		return faultf(causeProtocol, "its buffer of %d bytes at %d lies outside its memory", i.room, i.at)
-	}
+	copy(i.linear.bytes(i.at, i.room), in)
 	return nil
 }
 
@@ -93,7 +126,7 @@ func (i *instance) reserve(n uint32) *fault {
 		return i.diagnose(err)
 	}
 	at := uint32(i.stack[0])
-	if at == 0 || uint64(at)+uint64(n) > uint64(i.memory.Size()) {
+	if at == 0 || i.linear.bytes(at, n) == nil {
 		return faultf(causeProtocol, "buf(%d) gave %d, which is no place in a memory of %d bytes", n, at, i.memory.Size())
 	}
 	i.at, i.room = at, n
@@ -109,8 +142,8 @@ func (i *instance) frame(packed uint64, most int) ([]byte, *fault) {
 	if uint64(n) > uint64(most) {
 		return nil, faultf(causeProtocol, "its output of %d bytes is over the %d that this call may give", n, most)
 	}
-	frame, ok := i.memory.Read(at, n)
-	if !ok {
+	frame := i.linear.bytes(at, n)
+	if frame == nil {
 		return nil, faultf(causeProtocol, "its output of %d bytes at %d lies outside its memory of %d bytes", n, at, i.memory.Size())
 	}
 	return frame, nil

@@ -200,7 +200,7 @@ func (h *Host) fill(g *generation, s *starter, info *meter.Info) (*pool, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{limit: h.options.PoolMax, memory: first.memory.Size(), total: 1, free: []*instance{first}}
+	p := &pool{limit: h.options.PoolMax, memory: uint32(first.size()), total: 1, free: []*instance{first}}
 	p.make = func() (*instance, *fault) {
 		i, err := s.start()
 		if err != nil {

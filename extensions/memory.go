@@ -10,9 +10,20 @@ import (
 // space once, so that growing neither copies nor moves it. It is not Go heap:
 // the collector does not see it, and it must not be touched after Free.
 type linear struct {
-	reserved []byte
-	used     uint64
-	denied   bool // the guest wanted more than its cap
+	reserved   []byte
+	used       uint64
+	denied     bool   // the guest wanted more than its cap
+	safepoints uint64 // that the guest passed
+}
+
+// bytes is the part of the memory that begins at, nil where it is not all
+// inside. It aliases the memory, which never moves.
+func (l *linear) bytes(at, n uint32) []byte {
+	end := uint64(at) + uint64(n)
+	if end > l.used {
+		return nil
+	}
+	return l.reserved[at:end:end]
 }
 
 // allocator reserves limit bytes for each memory that is made with it.
@@ -34,6 +45,7 @@ const safepointPages = 65536
 // collector's workers, or the streams of everybody else.
 func (l *linear) Reallocate(size uint64) []byte {
 	if size == safepointPages*pageBytes {
+		l.safepoints++
 		runtime.Gosched()
 		return nil
 	}

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"corenode/wasm/abi"
@@ -18,14 +19,20 @@ type pool struct {
 	memory  uint32 // bytes of an instance that was just made
 	growers sync.WaitGroup
 
+	// hot is one free instance, the last one given back: where calls do not
+	// overlap it goes out and in without the lock. Whoever gives it back looks at
+	// attention afterwards, and whoever raises attention looks at hot afterwards,
+	// so that no instance lies here while somebody waits for it.
+	hot       atomic.Pointer[instance]
+	attention atomic.Int64 // callers that look for an instance or wait for one
+
 	mu      sync.Mutex
-	free    []*instance      // the last one given back is taken first
+	free    []*instance      // other free ones; the last one given back is taken first
 	waiting []chan *instance // oldest first, each with room for one; at most waitersMax
 	total   int              // instances that live, busy ones and one being made included
-	busy    int
-	growing bool // one is being made in the background
+	growing bool             // one is being made in the background
 	closed  bool
-	done    counters
+	done    counters // without what the instances hold themselves
 }
 
 const (
@@ -36,25 +43,48 @@ const (
 
 // take lends an instance whose memory holds nothing of another account.
 func (p *pool) take(account string) (*instance, *fault) {
-	p.mu.Lock()
-	i := p.pick(account)
-	if i == nil {
-		if len(p.waiting) >= waitersMax {
-			p.mu.Unlock()
-			return nil, faultf(causeOverloaded, "%d calls wait for an instance", waitersMax)
+	if i := p.hot.Swap(nil); i != nil {
+		if p.image == nil || i.account == account {
+			return i, nil
 		}
-		w := make(chan *instance, 1)
-		p.waiting = append(p.waiting, w)
-		p.grow()
-		p.mu.Unlock()
-		var f *fault
-		if i, f = p.wait(w); f != nil {
-			return nil, f
-		}
-	} else {
+		p.mu.Lock()
+		p.free = append(p.free, i)
 		p.mu.Unlock()
 	}
+	return p.search(account)
+}
+
+// search takes any free instance, or waits for one.
+func (p *pool) search(account string) (*instance, *fault) {
+	p.attention.Add(1)
+	p.mu.Lock()
+	p.gather()
+	if i := p.pick(account); i != nil {
+		p.attention.Add(-1)
+		p.mu.Unlock()
+		return p.fit(i, account)
+	}
+	if len(p.waiting) >= waitersMax {
+		p.attention.Add(-1)
+		p.mu.Unlock()
+		return nil, faultf(causeOverloaded, "%d calls wait for an instance", waitersMax)
+	}
+	w := make(chan *instance, 1)
+	p.waiting = append(p.waiting, w)
+	p.grow()
+	p.mu.Unlock()
+	i, f := p.wait(w)
+	if f != nil {
+		return nil, f
+	}
 	return p.fit(i, account)
+}
+
+// gather puts the hot instance among the other free ones. mu is held.
+func (p *pool) gather() {
+	if i := p.hot.Swap(nil); i != nil {
+		p.offer(i)
+	}
 }
 
 // pick takes a free instance, one that served this account last if there is.
@@ -75,7 +105,6 @@ func (p *pool) pick(account string) *instance {
 	i := p.free[last]
 	p.free[last] = nil
 	p.free = p.free[:last]
-	p.busy++
 	return i
 }
 
@@ -91,6 +120,7 @@ func (p *pool) wait(w chan *instance) (*instance, *fault) {
 	for n, other := range p.waiting {
 		if other == w {
 			p.waiting = append(p.waiting[:n], p.waiting[n+1:]...)
+			p.attention.Add(-1)
 			break
 		}
 	}
@@ -116,6 +146,9 @@ func (p *pool) fit(i *instance, account string) (*instance, *fault) {
 		return i, nil
 	}
 	if i.touched && i.account != account && (p.remake || !i.restore(p.image)) {
+		p.mu.Lock()
+		p.done.add(&i.done)
+		p.mu.Unlock()
 		i.close()
 		var f *fault
 		if i, f = p.make(); f != nil {
@@ -132,48 +165,52 @@ func (p *pool) lost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total--
-	p.busy--
 	p.grow()
-}
-
-// work is what one call did, for the counters.
-type work struct {
-	ticks   int64
-	in, out int
-	cpu     time.Duration
 }
 
 // put takes an instance back after a call. One that faulted, or whose memory
 // has grown too much, is closed and replaced.
-func (p *pool) put(i *instance, w work, faulted bool) {
-	bad := faulted || i.memory.Size() > growthMax*p.memory
-	p.mu.Lock()
-	p.done.calls++
-	p.done.ticks += uint64(max(w.ticks, 0))
-	p.done.bytesIn += uint64(w.in)
-	p.done.bytesOut += uint64(w.out)
-	p.done.cpu += w.cpu
-	p.busy--
-	if bad || p.closed {
-		p.total--
-		p.grow()
+func (p *pool) put(i *instance, faulted bool) {
+	if faulted || i.size() > growthMax*int(p.memory) {
+		p.discard(i)
+		return
+	}
+	if !p.hot.CompareAndSwap(nil, i) {
+		p.mu.Lock()
+		p.offer(i)
 		p.mu.Unlock()
+	} else if p.attention.Load() > 0 {
+		p.mu.Lock()
+		p.gather()
+		p.mu.Unlock()
+	}
+}
+
+func (p *pool) discard(i *instance) {
+	p.mu.Lock()
+	p.done.add(&i.done)
+	p.total--
+	p.grow()
+	p.mu.Unlock()
+	i.close()
+}
+
+// offer hands i to who waits longest, keeps it, or closes it with the pool. mu
+// is held.
+func (p *pool) offer(i *instance) {
+	if p.closed {
+		p.done.add(&i.done)
+		p.total--
 		i.close()
 		return
 	}
-	p.offer(i)
-	p.mu.Unlock()
-}
-
-// offer hands i to who waits longest, or keeps it. mu is held.
-func (p *pool) offer(i *instance) {
 	if len(p.waiting) == 0 {
 		p.free = append(p.free, i)
 		return
 	}
-	p.busy++
 	p.waiting[0] <- i
 	p.waiting = append(p.waiting[:0], p.waiting[1:]...)
+	p.attention.Add(-1)
 }
 
 // grow makes one more instance in the background when somebody waits or none
@@ -189,46 +226,34 @@ func (p *pool) grow() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.growing = false
-		switch {
-		case f != nil:
-			p.total--
-			if p.total == 0 { // nobody will come back with one
-				for _, w := range p.waiting {
-					w <- nil
-				}
-				p.waiting = nil
-			}
-		case p.closed:
-			p.total--
-			i.close()
-		default:
+		if f == nil {
 			p.offer(i)
 			p.grow()
+			return
+		}
+		p.total--
+		if p.total == 0 { // nobody will come back with one
+			for _, w := range p.waiting {
+				w <- nil
+			}
+			p.attention.Add(-int64(len(p.waiting)))
+			p.waiting = nil
 		}
 	})
 }
 
-// call runs one op on an instance.
+// call runs one op on an instance and appends the output frame to dst.
 func (p *pool) call(op abi.Op, account string, in []byte, budget int64, dst []byte) (out []byte, f *fault) {
 	i, f := p.take(account)
 	if f != nil {
 		return dst, f
 	}
-	before := len(dst)
-	var w work
-	var began time.Time
-	timed := i.calls%cpuSample == 0
-	if timed {
-		began = time.Now()
+	frame, f := i.run(op, in, budget)
+	if f == nil {
+		dst = append(dst, frame...)
 	}
-	i.calls++
-	out, w.ticks, f = i.run(op, in, budget, dst)
-	w.in, w.out = len(in), len(out)-before
-	if timed {
-		w.cpu = cpuSample * time.Since(began)
-	}
-	p.put(i, w, f != nil)
-	return out, f
+	p.put(i, f != nil)
+	return dst, f
 }
 
 // use is how a pool is used now.
@@ -238,31 +263,38 @@ type use struct {
 	memory          int64
 }
 
+// use counts the calls of busy instances when they are given back.
 func (p *pool) use() use {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	u := use{counters: p.done, instances: p.total, busy: p.busy, memory: int64(p.total-len(p.free)) * int64(p.memory)}
+	p.gather()
+	u := use{counters: p.done, instances: p.total, busy: p.total - len(p.free)}
+	if p.growing {
+		u.busy--
+	}
+	u.memory = int64(p.total-len(p.free)) * int64(p.memory)
 	for _, i := range p.free {
-		u.memory += int64(i.memory.Size())
+		u.add(&i.done)
+		u.memory += int64(i.size())
 	}
 	return u
 }
 
-func (p *pool) calls() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.done.calls
-}
+func (p *pool) calls() uint64 { return p.use().calls }
 
 // trim leaves one idle instance, for a generation that is only kept.
 func (p *pool) trim() {
 	p.mu.Lock()
+	p.gather()
 	var idle []*instance
 	if len(p.free) > 1 {
 		idle = append(idle, p.free[1:]...)
 		clear(p.free[1:])
 		p.free = p.free[:1]
 		p.total -= len(idle)
+		for _, i := range idle {
+			p.done.add(&i.done)
+		}
 	}
 	p.mu.Unlock()
 	for _, i := range idle {
@@ -274,9 +306,14 @@ func (p *pool) trim() {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
+	p.attention.Add(1) // whoever comes late with one brings it to offer
+	p.gather()
 	free := p.free
 	p.free = nil
 	p.total -= len(free)
+	for _, i := range free {
+		p.done.add(&i.done)
+	}
 	p.mu.Unlock()
 	for _, i := range free {
 		i.close()

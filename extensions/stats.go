@@ -5,15 +5,23 @@ import (
 	"time"
 )
 
-// counters are the work of the calls of one generation. Each call adds to them
-// under the pool's lock, which it takes anyway; native ones use atomics.
+// counters are the work of the calls of one generation. Each instance counts
+// its own, which belong to whoever has it; native ones use atomics.
 type counters struct {
 	calls, ticks, bytesIn, bytesOut uint64
 	cpu                             time.Duration // measured on one call in cpuSample, and multiplied
 }
 
-// cpuSample is how many calls stand behind one that reads the clock.
-const cpuSample = 16
+func (c *counters) add(more *counters) {
+	c.calls += more.calls
+	c.ticks += more.ticks
+	c.bytesIn += more.bytesIn
+	c.bytesOut += more.bytesOut
+	c.cpu += more.cpu
+}
+
+// cpuSample is how many calls of an instance stand behind one that reads the clock.
+const cpuSample = 64
 
 // tally counts what goes wrong and what runs beside, all rare.
 type tally struct {

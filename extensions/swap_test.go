@@ -129,7 +129,7 @@ func TestOverloaded(t *testing.T) {
 	if _, err := tr.Request(nil); abi.KindOf(err) != abi.Overloaded {
 		t.Errorf("%v", err)
 	}
-	g.pool.put(i, work{}, false)
+	g.pool.put(i, false)
 	if _, err := tr.Request(nil); err != nil {
 		t.Error(err)
 	}

@@ -20,6 +20,11 @@ type Translation struct {
 	kept       []byte // Translated.Kept
 	state      []byte // Written.State
 	answer     answer // the whole answer so far, if the module wants it
+
+	// in is the input of Events: its first prefix bytes are the encoded facts and
+	// state without kept and history, which most groups have in common. 0: not made.
+	in     []byte
+	prefix int
 }
 
 // Translate pins the generation that serves this account on a translator's
@@ -38,7 +43,7 @@ func (t *Translation) Close() {
 }
 
 // SetFacts tells what preparing the request found out: model and stream.
-func (t *Translation) SetFacts(f abi.Facts) { t.facts = f }
+func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 
 // Request translates a body of the slot's protocol to one of the messages
 // protocol, which the caller owns. The error is an *abi.Error: InvalidRequest
@@ -88,7 +93,71 @@ func (t *Translation) useBuiltin() bool {
 // to dst. No EventError may be among them. After an error, which is Internal,
 // the stream must be ended with Error.
 func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
-	in := abi.EventsInput{Facts: t.facts, State: t.state}
+	in := t.events(group)
+	if p := t.generation.pool; p != nil && t.slot.now.Load().shadow == nil {
+		out, ok, f := t.direct(p, in, dst)
+		if ok {
+			return out, nil
+		}
+		return t.indirect(in, dst, func(s *scratch) (abi.Output, error) {
+			return t.again("extensions.Events", abi.OpEvents, s, f)
+		})
+	}
+	return t.indirect(in, dst, func(s *scratch) (abi.Output, error) {
+		return t.answerCall("extensions.Events", abi.OpEvents, s)
+	})
+}
+
+// indirect is Events with a copy of the input and the output.
+func (t *Translation) indirect(in, dst []byte, call func(*scratch) (abi.Output, error)) ([]byte, error) {
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = append(s.in, in...)
+	o, err := call(s)
+	if err != nil {
+		return dst, err
+	}
+	return t.written(dst, o.Payload), nil
+}
+
+// direct is Events as nearly all of its calls are: it takes the result out of
+// the guest's memory while it has the instance, and needs no scratch. Not ok is
+// a fault or a decline.
+func (t *Translation) direct(p *pool, in, dst []byte) (out []byte, ok bool, f *fault) {
+	g := t.generation
+	i, f := p.take(t.account)
+	if f != nil {
+		t.host.failed(g, abi.OpEvents, t.account, f)
+		return dst, false, f
+	}
+	frame, f := i.run(abi.OpEvents, in, g.manifest.budget(abi.OpEvents, len(in)))
+	if ok = f == nil && frame[0] == byte(abi.StatusOK); ok { // checkOutput decoded it before
+		dst = t.written(dst, frame[abi.OutputHeader:])
+	}
+	p.put(i, f != nil)
+	switch {
+	case f != nil:
+		t.host.failed(g, abi.OpEvents, t.account, f)
+	case !ok:
+		g.tally.declined.Add(1)
+	}
+	return dst, ok, f
+}
+
+// written takes over the result of an event group.
+func (t *Translation) written(dst, payload []byte) []byte {
+	w, _ := abi.ParseWritten(payload) // checkOutput decoded it before
+	if !bytes.Equal(w.State, t.state) {
+		t.state, t.prefix = append(t.state[:0], w.State...), 0
+	}
+	return append(dst, w.Bytes...)
+}
+
+// inputKeep is the most that a stream's input buffer may hold to be kept.
+const inputKeep = 8 << 10
+
+// events encodes the input of Events, which stays until the next group.
+func (t *Translation) events(group []abi.Event) []byte {
 	var start, stop, end bool
 	for i := range group {
 		switch group[i].Kind {
@@ -100,28 +169,33 @@ func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
 			end = true
 		}
 	}
-	if start || end {
-		in.Kept = t.kept
-	}
-	if t.generation.manifest.History {
+	history := t.generation.manifest.History
+	if history {
 		t.answer.add(group)
-		if stop || end {
+	}
+	if start || end || stop && history {
+		in := abi.EventsInput{Facts: t.facts, State: t.state}
+		if start || end {
+			in.Kept = t.kept
+		}
+		if history && (stop || end) {
 			in.History = t.answer.frames
 		}
+		t.in, t.prefix = in.Append(t.in[:0]), 0
+	} else {
+		if t.prefix == 0 {
+			if cap(t.in) > inputKeep { // it held a history
+				t.in = nil
+			}
+			t.in = abi.EventsInput{Facts: t.facts, State: t.state}.Append(t.in[:0])
+			t.prefix = len(t.in)
+		}
+		t.in = t.in[:t.prefix]
 	}
-	s := takeScratch()
-	defer putScratch(s)
-	s.in = in.Append(s.in[:0])
 	for i := range group {
-		s.in = abi.AppendFrame(s.in, &group[i])
+		t.in = abi.AppendFrame(t.in, &group[i])
 	}
-	o, err := t.answerCall("extensions.Events", abi.OpEvents, s)
-	if err != nil {
-		return dst, err
-	}
-	w, _ := abi.ParseWritten(o.Payload) // checkOutput decoded it before
-	t.state = append(t.state[:0], w.State...)
-	return append(dst, w.Bytes...), nil
+	return t.in
 }
 
 // Response translates a whole answer and appends the body to dst.
@@ -177,7 +251,13 @@ func (t *Translation) answerCall(where string, op abi.Op, s *scratch) (abi.Outpu
 	if f == nil && o.Status == abi.StatusOK {
 		return o, nil
 	}
+	return t.again(where, op, s, f)
+}
+
+// again is what follows a call that failed with f or, without one, declined.
+func (t *Translation) again(where string, op abi.Op, s *scratch, f *fault) (abi.Output, error) {
 	if t.generation.shipped && t.useBuiltin() {
+		var o abi.Output
 		if o, f = t.call(op, s); f == nil && o.Status == abi.StatusOK {
 			return o, nil
 		}

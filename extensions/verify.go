@@ -79,12 +79,12 @@ func (r *vectorRun) call(config []byte) (vector.Call, error) {
 		if r.instance == nil {
 			return nil, fmt.Errorf("an earlier op of this vector failed")
 		}
-		out, _, f := r.instance.run(op, in, r.generation.manifest.budget(op, len(in)), nil)
+		frame, f := r.instance.run(op, in, r.generation.manifest.budget(op, len(in)))
 		if f != nil {
 			r.close()
 			return nil, f
 		}
-		return out, nil
+		return bytes.Clone(frame), nil
 	}, nil
 }
 

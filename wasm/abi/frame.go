@@ -37,7 +37,7 @@ func (f *Frames) Next() (Frame, bool) {
 	if len(b) < frameHeader {
 		return Frame{}, false
 	}
-	n := binary.LittleEndian.Uint32(b[4:])
+	n := Uint32(b, 4)
 	if uint64(n) > uint64(len(b)-frameHeader) {
 		return Frame{}, false
 	}
@@ -88,9 +88,7 @@ func AppendFrame(dst []byte, e *Event) []byte {
 	if e.Kind == EventEnd {
 		mark = byte(e.Stop)
 	}
-	dst = append(dst, byte(e.Kind), mark)
-	dst = binary.LittleEndian.AppendUint16(dst, uint16(e.Index))
-	dst = append(dst, 0, 0, 0, 0)
+	dst = append(dst, byte(e.Kind), mark, byte(e.Index), byte(e.Index>>8), 0, 0, 0, 0)
 	switch e.Kind {
 	case EventStart:
 		dst = appendUsage(dst, e.Usage)
@@ -120,8 +118,15 @@ const hexDigits = "0123456789abcdef"
 // (RFC 8259): only what must be escaped is. Bytes that are no UTF-8 become
 // U+FFFD.
 func AppendEscaped(dst []byte, s string) []byte {
+	i := 0
+	for i < len(s) && s[i] < utf8.RuneSelf && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
+		i++
+	}
+	if i == len(s) {
+		return append(dst, s...)
+	}
 	clean := 0 // s[clean:i] needs no change
-	for i := 0; i < len(s); {
+	for i < len(s) {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])

@@ -94,6 +94,21 @@ func (c *cursor) aliasedRest() string { return aliased(c.rest()) }
 
 func aliased(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// sectionAt is the section at b[at:] and where it ends, which is negative where
+// there is none, or where at is.
+func sectionAt(b []byte, at int) (section []byte, end int) {
+	if at < 0 || at > len(b)-4 {
+		return nil, -1
+	}
+	n := Uint32(b, at)
+	at += 4
+	if uint64(n) > uint64(len(b)-at) {
+		return nil, -1
+	}
+	end = at + int(n)
+	return b[at:end:end], end
+}
+
 // rest takes all that is left.
 func (c *cursor) rest() []byte { return c.take(len(c.b)) }
 

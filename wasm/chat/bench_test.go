@@ -48,7 +48,9 @@ func deltas(n int) []byte {
 	for range n {
 		f = abi.AppendFrame(f, &abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Index: 1, Text: " tokens"})
 	}
-	_, state := chat.New().Events(nil, nil, abi.EventsInput{Facts: benchFacts, Events: abi.AppendFrame(nil, &abi.Event{Kind: abi.EventStart})})
+	before := abi.AppendFrame(nil, &abi.Event{Kind: abi.EventStart})
+	before = abi.AppendFrame(before, &abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Index: 1, Text: "Some"})
+	_, state := chat.New().Events(nil, nil, abi.EventsInput{Facts: benchFacts, Events: before})
 	return abi.EventsInput{Facts: benchFacts, State: state, Events: f}.Append(nil)
 }
 

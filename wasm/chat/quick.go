@@ -1,7 +1,7 @@
 package chat
 
 import (
-	"encoding/binary"
+	"slices"
 
 	"corenode/wasm/abi"
 	"corenode/wasm/sdk"
@@ -21,73 +21,76 @@ func Handler() sdk.Handler {
 	}
 }
 
-// quick is OpEvents for a group of nothing but pieces of text in the middle of
-// a stream; false for every other group, which the general way takes. In a Go
-// guest it takes a third of that way's time: it reads only the parts of the
-// input that it needs, and the state, which such a group does not change, goes
-// from the input to the output in one piece, its length included.
+// quick is OpEvents for a group of nothing but pieces of text, of the block
+// that the state is prepared for; false for every other group, which the
+// general way takes. In a Go guest it takes a fraction of that way's time,
+// because it makes few calls and takes few branches: it reads only the parts of
+// the input that it needs, and the state, which such a group does not change,
+// goes from the input to the output in one piece, its length included.
+//
+// Before the state stand created i64, stream u8, id and model; behind it kept
+// and history, which are empty here: two lengths of 0.
 func quick(in, dst []byte) ([]byte, bool) {
-	from, to, at := locate(in)
-	if at < 0 || to-from <= sectionHeader+stateBytes {
+	const id, sections = 8 + 1, 5 * sectionHeader
+	if len(in) < id+sections {
 		return dst, false
 	}
-	tail := textTail
-	if kept(in[from+sectionHeader])&keptUsage != 0 {
-		tail = textTailUsage
+	from := id + sectionHeader + int(abi.Uint32(in, id))
+	if from > len(in)-sectionHeader {
+		return dst, false
 	}
-	start := len(dst)
-	dst = append(append(dst, okHeader...), in[from:to]...)
-	head := in[from+sectionHeader+stateBytes : to]
-	begin, end, last := 0, 0, noBlock // dst[begin:end] is what stands before the last text
-	for b := in[at:]; len(b) >= frameHeader; {
-		size := frameHeader + int(binary.LittleEndian.Uint32(b[4:]))
-		block := b[1]
-		if b[0] != byte(abi.EventDelta) || block > byte(abi.BlockText) || size == frameHeader || size > len(b) {
+	from += sectionHeader + int(abi.Uint32(in, from))
+	if from > len(in)-sectionHeader {
+		return dst, false
+	}
+	to := from + sectionHeader + int(abi.Uint32(in, from))
+	if to > len(in)-2*sectionHeader || to-from <= sectionHeader+stateBytes || abi.Uint64(in, to) != 0 {
+		return dst, false
+	}
+	start, events := len(dst), in[to+2*sectionHeader:]
+	if cap(dst)-start < outputHeader {
+		dst = slices.Grow(dst, outputHeader)
+	}
+	dst = append(dst[:start+outputHeader], in[from:to]...)
+	from += sectionHeader
+	usage, block := kept(in[from])&keptUsage != 0, in[from+stateBlock]
+	if block > byte(abi.BlockText) {
+		return dst[:start], false
+	}
+	before := in[from+stateBytes : to] // what stands before a text
+	for len(events) > frameHeader {
+		end := frameHeader + int(abi.Uint32(events, 4))
+		if events[0] != byte(abi.EventDelta) || events[1] != block || end > len(events) || end == frameHeader {
 			return dst[:start], false
 		}
-		if at := len(dst); block == last {
-			dst = append(dst, dst[begin:end]...)
-			begin, end = at, at+end-begin
-		} else {
-			dst = append(append(dst, head...), openings[block]...)
-			begin, end, last = at, len(dst), block
+		if most := len(before) + end + len(textTailUsage); cap(dst)-len(dst) < most {
+			dst = slices.Grow(dst, most)
 		}
-		dst = append(append(dst, b[frameHeader:size]...), tail...)
-		b = b[size:]
+		dst = append(append(dst, before...), events[frameHeader:end]...)
+		events = events[end:]
+		n := len(dst)
+		if usage {
+			dst = dst[:n+len(textTailUsage)]
+			*(*[len(textTailUsage)]byte)(dst[n:]) = tailUsageArray
+		} else {
+			dst = dst[:n+len(textTail)]
+			*(*[len(textTail)]byte)(dst[n:]) = tailArray
+		}
 	}
-	abi.EndOutput(dst, start)
+	if len(events) > 0 {
+		return dst[:start], false
+	}
+	abi.PutUint64(dst, start, uint64(len(dst)-start-outputHeader)<<32) // status and kind are 0
 	return dst, true
 }
 
-const (
-	// okHeader is an output's header before its length is known, as
-	// abi.BeginOutput writes it for abi.StatusOK.
-	okHeader      = "\x00\x00\x00\x00\x00\x00\x00\x00"
-	sectionHeader = 4          // the length before a section of a record
-	noBlock       = byte(0xFF) // no block kind
+// The tails as arrays: these are copied without a call.
+var (
+	tailArray      = [len(textTail)]byte([]byte(textTail))
+	tailUsageArray = [len(textTailUsage)]byte([]byte(textTailUsage))
 )
 
-// locate finds in an encoded abi.EventsInput the section of the state, its
-// length included, and where the events begin; at is negative when the record
-// is malformed or holds more than a group in the middle of a stream. Before the
-// state stand created i64, stream u8, id and model; behind it kept and history,
-// which are empty then: two lengths of 0.
-func locate(in []byte) (from, to, at int) {
-	const id, sections = 8 + 1, 5 * sectionHeader
-	if len(in) < id+sections {
-		return 0, 0, -1
-	}
-	from = id + sectionHeader + int(binary.LittleEndian.Uint32(in[id:]))
-	if from > len(in)-sectionHeader {
-		return 0, 0, -1
-	}
-	from += sectionHeader + int(binary.LittleEndian.Uint32(in[from:]))
-	if from > len(in)-sectionHeader {
-		return 0, 0, -1
-	}
-	to = from + sectionHeader + int(binary.LittleEndian.Uint32(in[from:]))
-	if to > len(in)-2*sectionHeader || binary.LittleEndian.Uint64(in[to:]) != 0 {
-		return 0, 0, -1
-	}
-	return from, to, to + 2*sectionHeader
-}
+const (
+	outputHeader  = abi.OutputHeader
+	sectionHeader = 4 // the length before a section of a record
+)

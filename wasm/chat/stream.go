@@ -9,34 +9,38 @@ import (
 )
 
 // state is what one event group leaves for the next: stateBytes of it, and
-// behind them the head of a chunk, made at the first event, so that later
-// groups need not make it again. It keeps its size from then on.
+// behind them what stands before a piece of text of the open block, made at the
+// first one, so that later groups need not make it again. From then on it
+// changes with the kind of block only.
 type state struct {
 	kept  kept
-	bare  byte   // not 0: the tool call that is open has no arguments yet
-	calls uint16 // tool calls begun; the last one has index calls-1
+	bare  byte          // not 0: the tool call that is open has no arguments yet
+	calls uint16        // tool calls begun; the last one has index calls-1
+	block abi.BlockKind // thinking or text: the texts that before is for
 }
 
 const (
-	stateBytes = 4
-	// headBytesMax is the longest head that a state carries; a longer one, of a
-	// very long model id, is made again for every group.
-	headBytesMax = 1 << 10
+	stateBytes = 5
+	stateBlock = 4 // where block stands
+	// beforeBytesMax is the most that a state carries behind its own bytes; what
+	// is longer, with a very long model id, is made again for every group.
+	beforeBytesMax = 1 << 10
 )
 
-func readState(b []byte) (s state, head []byte) {
-	if len(b) < stateBytes {
+// readState takes a state apart. before is empty until it is made.
+func readState(b []byte) (s state, before []byte) {
+	if len(b) < stateBytes || b[stateBlock] > byte(abi.BlockText) {
 		return state{}, nil
 	}
-	return state{kept: kept(b[0]), bare: b[1], calls: uint16(b[2]) | uint16(b[3])<<8}, b[stateBytes:]
+	return state{kept: kept(b[0]), bare: b[1], calls: uint16(b[2]) | uint16(b[3])<<8, block: abi.BlockKind(b[stateBlock])}, b[stateBytes:]
 }
 
-func (s state) append(dst, head []byte) []byte {
-	dst = append(dst, byte(s.kept), s.bare, byte(s.calls), byte(s.calls>>8))
-	if len(head) > headBytesMax {
+func (s state) append(dst, before []byte) []byte {
+	dst = append(dst, byte(s.kept), s.bare, byte(s.calls), byte(s.calls>>8), byte(s.block))
+	if len(before) > beforeBytesMax {
 		return dst
 	}
-	return append(dst, head...)
+	return append(dst, before...)
 }
 
 // Pieces of a chunk. Between the head, which is the same on every chunk of an
@@ -65,19 +69,19 @@ const frameHeader = 8
 // of them, so the loop reads their frames itself, calls little and moves no
 // structures: a Go guest pays for each of these as for dozens of bytes.
 func (Translator) Events(dst, next []byte, in abi.EventsInput) ([]byte, []byte) {
-	st, head := readState(in.State)
-	if len(head) == 0 && len(in.Events) > 0 {
-		head = appendHead(nil, in.Facts.ID, in.Facts.Model, in.Facts.Created)
+	st, before := readState(in.State)
+	if len(before) == 0 && len(in.Events) > 0 {
+		before = append(appendHead(nil, in.Facts.ID, in.Facts.Model, in.Facts.Created), openings[st.block]...)
 	}
-	from, to, last := 0, 0, noBlock // dst[from:to] is the head and the opening of a text of block kind last
+	head := bytes.TrimSuffix(before, []byte(openings[st.block]))
 	for b := []byte(in.Events); len(b) >= frameHeader; {
 		size := frameHeader + int(binary.LittleEndian.Uint32(b[4:]))
 		if size > len(b) {
 			break
 		}
-		frame, block := b[:size], b[1]
+		frame, block := b[:size], abi.BlockKind(b[1])
 		b = b[size:]
-		if frame[0] != byte(abi.EventDelta) || block > byte(abi.BlockText) {
+		if frame[0] != byte(abi.EventDelta) || block > abi.BlockText {
 			if st.see(frame, in.Kept) {
 				dst = st.appendRare(append(dst, head...), head, frame)
 			}
@@ -86,17 +90,17 @@ func (Translator) Events(dst, next []byte, in abi.EventsInput) ([]byte, []byte) 
 		if size == frameHeader {
 			continue
 		}
-		if at := len(dst); block == last {
-			dst = append(dst, dst[from:to]...)
-			from, to = at, at+to-from
+		if block == st.block {
+			dst = append(dst, before...)
 		} else {
+			at := len(dst)
 			dst = append(append(dst, head...), openings[block]...)
-			from, to, last = at, len(dst), block
+			st.block, before = block, dst[at:len(dst):len(dst)]
 		}
 		dst = append(append(dst, frame[frameHeader:]...), '"')
 		dst = append(dst, st.tail()...)
 	}
-	return dst, st.append(next, head)
+	return dst, st.append(next, before)
 }
 
 // openings are what begins a text of a block kind.
@@ -107,7 +111,7 @@ func (s *state) see(frame, request []byte) bool {
 	tool := abi.BlockKind(frame[1]) == abi.BlockToolUse
 	switch abi.EventKind(frame[0]) {
 	case abi.EventStart:
-		*s = state{kept: readKept(request)}
+		*s = state{kept: readKept(request), block: s.block}
 		return true
 	case abi.EventDelta:
 		some := tool && len(frame) > frameHeader

@@ -92,26 +92,28 @@ static void tail(const cn_frame *end)
 	cn_puts("}}");
 }
 
-/* cn_events needs no state: each chunk says all that it must. The first chunk's
- * head is written field by field, the others copy it. */
+/* cn_events keeps the head of a chunk as its state: it is written field by
+ * field once and copied from then on. Where it does not fit, it is written for
+ * each group. */
 static int cn_events(const cn_events_input *in, cn_state *next)
 {
-	cn_text events = in->events;
+	cn_text events = in->events, start = { next->p, next->n };
 	cn_frame f;
-	uint32_t from = 0, n = 0; /* of the first head in the output */
-	next->n = 0;
 	while (cn_next(&events, &f)) {
 		int text = f.kind == CN_DELTA && f.mark == CN_TEXT;
 		if (!text && f.kind != CN_END)
 			continue;
-		if (n == 0) {
-			from = cn_out_len;
+		if (start.n > 0) {
+			cn_put(start);
+		} else {
+			uint32_t from = cn_out_len;
 			cn_puts("data: ");
 			head(&in->facts);
-			n = cn_out_len - from;
-		} else {
-			cn_room(n);
-			__builtin_memcpy(cn_out + cn_out_len - n, cn_out + from, n);
+			uint32_t n = cn_out_len - from;
+			if (n <= CN_STATE_MAX) {
+				__builtin_memcpy(next->p, cn_out + from, n);
+				next->n = start.n = n;
+			}
 		}
 		if (text)
 			cn_put(f.text);

@@ -427,18 +427,24 @@ typedef struct {
 	cn_text text;  /* the payload; of a CN_DELTA the escaped text */
 } cn_frame;
 
+#define CN_FRAME_HEADER 8
+
 /* cn_next takes the next frame off events; 0 when there is none. */
 CN_UNUSED static int cn_next(cn_text *events, cn_frame *f)
 {
-	cn_reader r = { events->p, events->n, 0 };
-	f->kind = cn_u8(&r);
-	f->mark = cn_u8(&r);
-	f->index = cn_u16(&r);
-	f->text = cn_section(&r);
-	if (r.bad)
+	const char *p = events->p;
+	uint32_t n;
+	if (events->n < CN_FRAME_HEADER)
 		return 0;
-	events->p = r.p;
-	events->n = r.n;
+	__builtin_memcpy(&n, p + 4, 4);
+	if (n > events->n - CN_FRAME_HEADER)
+		return 0;
+	f->kind = (uint8_t)p[0];
+	f->mark = (uint8_t)p[1];
+	__builtin_memcpy(&f->index, p + 2, 2);
+	f->text = (cn_text){ p + CN_FRAME_HEADER, n };
+	events->p += CN_FRAME_HEADER + n;
+	events->n -= CN_FRAME_HEADER + n;
 	return 1;
 }
 

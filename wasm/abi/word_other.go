@@ -1,0 +1,14 @@
+//go:build !wasm
+
+package abi
+
+import "encoding/binary"
+
+// Uint32 reads the word at b[at:], which must be within b.
+func Uint32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+
+// Uint64 reads the word at b[at:], which must be within b.
+func Uint64(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+
+// PutUint64 writes the word at b[at:], which must be within b.
+func PutUint64(b []byte, at int, v uint64) { binary.LittleEndian.PutUint64(b[at:], v) }
