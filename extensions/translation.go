@@ -137,6 +137,7 @@ func (t *Translation) direct(p *pool, in, dst []byte) (out []byte, ok bool, f *f
 	p.put(i, f != nil)
 	switch {
 	case f != nil:
+		f.input = len(in)
 		t.host.failed(g, abi.OpEvents, t.account, f)
 	case !ok:
 		g.tally.declined.Add(1)

@@ -42,6 +42,7 @@ var parts = []profile.Rule{
 	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
 	{Group: partLedger, Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
 	{Group: partWasm, Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
+	{Group: "module host", Prefixes: []string{"corenode/extensions."}},
 	{Group: "request log", Prefixes: []string{"log/slog."}},
 	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare", "corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},
 	{Group: "engine step", Prefixes: []string{"corenode/engine.(*Stepper)", "corenode/actors/batcher."}},
@@ -57,8 +58,9 @@ const (
 	partWasm      = "WebAssembly code: SQLite, modules"
 )
 
-// ledgerOf adds up the parts that are the ledger's. Plain requests to the node
-// of a run pass through no module's code but SQLite's.
+// ledgerOf adds up the parts that are the ledger's, and the code of the billing
+// module, which cannot be told from SQLite's. Plain requests to the node of a
+// run pass through no other module.
 func ledgerOf(b Breakdown, plain Row) *Ledger {
 	l := &Ledger{}
 	for _, p := range b.Parts {

@@ -36,7 +36,7 @@ type Module struct {
 func Modules() []Module {
 	all := []Module{
 		{Name: "chat", Kind: "translator", Protocol: "chat", Native: chat.Handler()},
-		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: sdk.TranslatorHandler(responses.New())},
+		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: responses.Handler()},
 		{Name: TariffName, Kind: "billing", Native: tariff.New()},
 	}
 	digests := built()

@@ -123,9 +123,9 @@ func (w *writer) blockStart(it item) {
 	}
 }
 
-// deltaForm is what stands before and behind the number of a delta's frame; the
-// item's place follows it.
-type deltaForm struct{ head, before string }
+// deltaForm is what stands before and behind the number of a delta's frame, and
+// around the item's place: place begins it, before follows it.
+type deltaForm struct{ head, place, before string }
 
 const (
 	beforeSummary = `,"summary_index":0,"delta":"`
@@ -134,9 +134,9 @@ const (
 )
 
 var deltaForms = [...]deltaForm{
-	abi.BlockThinking: {frameHead("response.reasoning_summary_text.delta"), beforeSummary},
-	abi.BlockText:     {frameHead("response.output_text.delta"), beforeText},
-	abi.BlockToolUse:  {frameHead("response.function_call_arguments.delta"), beforeCall},
+	abi.BlockThinking: {frameHead("response.reasoning_summary_text.delta"), `,"item_id":"rs_`, beforeSummary},
+	abi.BlockText:     {frameHead("response.output_text.delta"), `,"item_id":"msg_`, beforeText},
+	abi.BlockToolUse:  {frameHead("response.function_call_arguments.delta"), `,"item_id":"fc_`, beforeCall},
 }
 
 // frameHead is what opens a frame, up to its sequence number.

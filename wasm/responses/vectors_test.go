@@ -7,7 +7,6 @@ import (
 
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
-	"corenode/wasm/sdk"
 )
 
 var update = flag.Bool("update", false, "rewrite the wants of vectors/*.json; read the diff before you commit it")
@@ -19,7 +18,7 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := sdk.TranslatorHandler(New())
+	handle := Handler()
 	call := func(op abi.Op, in []byte) ([]byte, error) { return handle(op, in, nil), nil }
 	for _, f := range files {
 		for i := range f.Vectors {

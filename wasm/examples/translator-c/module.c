@@ -72,14 +72,10 @@ static void head(const cn_facts *f)
 	cn_puts("\",\"choices\":[{\"text\":\"");
 }
 
-/* tail writes the rest; end is the event that closes the answer, or 0. */
+/* tail writes the rest; end is the event that closes the answer. */
 static void tail(const cn_frame *end)
 {
 	cn_puts("\",\"index\":0,\"logprobs\":null,\"finish_reason\":");
-	if (!end) {
-		cn_puts("null}]}");
-		return;
-	}
 	cn_usage u = cn_frame_usage(end, 0);
 	int64_t prompt = u.uncached + u.cache_read + u.cache_write;
 	cn_put(end->mark == CN_STOP_MAX_TOKENS ? CN_LITERAL("\"length\"") : CN_LITERAL("\"stop\""));
@@ -115,12 +111,13 @@ static int cn_events(const cn_events_input *in, cn_state *next)
 				next->n = start.n = n;
 			}
 		}
-		if (text)
+		if (text) {
 			cn_put(f.text);
-		tail(text ? 0 : &f);
-		cn_puts("\n\n");
-		if (!text)
-			cn_puts("data: [DONE]\n\n");
+			cn_puts("\",\"index\":0,\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+		} else {
+			tail(&f);
+			cn_puts("\n\ndata: [DONE]\n\n");
+		}
 	}
 	return CN_OK;
 }

@@ -7,6 +7,6 @@ import (
 	"corenode/wasm/sdk"
 )
 
-func init() { sdk.Serve(sdk.TranslatorHandler(responses.New())) }
+func init() { sdk.Serve(responses.Handler()) }
 
 func main() {}
