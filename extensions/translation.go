@@ -149,10 +149,19 @@ func (t *Translation) direct(p *pool, in, dst []byte) (out []byte, ok bool, f *f
 func (t *Translation) written(dst, payload []byte) []byte {
 	w, _ := abi.ParseWritten(payload) // checkOutput decoded it before
 	if !bytes.Equal(w.State, t.state) {
-		t.state, t.prefix = append(t.state[:0], w.State...), 0
+		if len(w.State) != len(t.state) || t.prefix == 0 {
+			t.prefix = 0
+		} else {
+			copy(t.in[t.prefix-behindState-len(w.State):], w.State)
+		}
+		t.state = append(t.state[:0], w.State...)
 	}
 	return append(dst, w.Bytes...)
 }
+
+// behindState is what stands behind the state in Translation.in: kept and
+// history, empty, which are a length of 0 each.
+const behindState = 2 * 4
 
 // inputKeep is the most that a stream's input buffer may hold to be kept.
 const inputKeep = 8 << 10
