@@ -222,8 +222,9 @@ func (d *Directory) see(e *keyEntry) {
 }
 
 // Flush hands to write when keys were last used, by key id, for those used since
-// the last Flush: at most flushChunk of them a call. Those that write refuses
-// are kept for the next Flush.
+// the last Flush: at most flushChunk of them a call. A key whose account was
+// changed may come more than once, in any order: the latest use counts. Those
+// that write refuses are kept for the next Flush.
 func (d *Directory) Flush(write func(used map[string]time.Time) error) error {
 	chunk := make([]*keyEntry, 0, flushChunk)
 	e := d.seen.Swap(nil)
