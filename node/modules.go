@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"runtime/debug"
 
 	"corenode/actors/account"
 	"corenode/actors/tree"
@@ -20,6 +21,16 @@ func (n *node) openModules() (*extensions.Host, error) {
 		TrustedKeys: c.Keys(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
 		PoolMax: c.InstancesMax, Prices: prices(n.cfg), Log: n.log,
 	})
+}
+
+// giveBackMemory returns to the system what loading modules took: compiling
+// needs some hundred megabytes for seconds, and a node at rest does not collect.
+func (n *node) giveBackMemory() {
+	select {
+	case <-n.modules.Ready():
+		debug.FreeOSMemory()
+	case <-n.stopped:
+	}
 }
 
 // prices are the rates of every served model.

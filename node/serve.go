@@ -147,6 +147,7 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 		return nil, err
 	}
 	n.serving.Go(func() { n.keys.run(n.stopped) })
+	n.serving.Go(n.giveBackMemory)
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
 	return n, nil
