@@ -35,7 +35,7 @@ type Options struct {
 	PlainTokens int `json:"plain_tokens"`
 	ShortTokens int `json:"short_tokens"`
 	LongTokens  int `json:"long_tokens"`
-	// MaxRatio and MaxEventUS are the gates. Defaults 4 and 8.
+	// MaxRatio and MaxEventUS are the gates. Defaults 3 and 8.
 	MaxRatio   float64 `json:"max_ratio"`
 	MaxEventUS float64 `json:"max_event_us"`
 	// ProfileDir is where CPU profiles of the node are left; empty = nowhere. Default empty.
@@ -48,7 +48,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Node: "bin/corenode", Clients: 16, Duration: time.Second, Warmup: 500 * time.Millisecond, Rounds: 7,
-		PlainTokens: 16, ShortTokens: 16, LongTokens: 256, MaxRatio: 4, MaxEventUS: 8, Profile: 3 * time.Second,
+		PlainTokens: 16, ShortTokens: 16, LongTokens: 256, MaxRatio: 3, MaxEventUS: 8, Profile: 3 * time.Second,
 	}
 }
 
