@@ -243,12 +243,17 @@ func tryAgain(c *system.Context, m Message, attempt int) {
 }
 
 // idle says whether a new limiter would know all that this one does. One whose
-// load failed knows nothing.
+// load failed knows nothing, but its cell may: the bucket that an earlier
+// incarnation left, which is forgiven when the cell goes.
 func (l *limiter) idle(now time.Time) bool {
 	if l.loading || len(l.pending) > 0 || len(l.early) > 0 {
 		return false
 	}
-	return l.desk == nil || l.desk.idle(now)
+	if l.desk == nil {
+		s := l.cell.snapshot.Load()
+		return s == nil || s.full(now)
+	}
+	return l.desk.idle(now)
 }
 
 func (l *limiter) hook(point string) {

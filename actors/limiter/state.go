@@ -78,6 +78,13 @@ func (s Snapshot) State(now time.Time) State {
 	return st
 }
 
+// full says whether the bucket is full at the time now.
+func (s Snapshot) full(now time.Time) bool {
+	b := s.bucket
+	b.refill(now)
+	return b.full()
+}
+
 // Use is what an account has and uses, for a policy that decides by it.
 type Use struct {
 	Requests, RequestsMax         int
