@@ -121,6 +121,9 @@ func (k *keyring) catchUp(stopped <-chan struct{}) {
 			return
 		case <-k.wake:
 		}
+		if k.caughtUp() { // a second change woke it for what it has read since
+			continue
+		}
 		for wait := behindMin; ; wait = min(2*wait, behindMax) {
 			select {
 			case <-stopped:
@@ -149,6 +152,11 @@ func (k *keyring) readBehind() bool {
 			return false
 		}
 	}
+	return k.caughtUp()
+}
+
+// caughtUp says whether no account is behind.
+func (k *keyring) caughtUp() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.behind) == 0
