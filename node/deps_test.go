@@ -33,6 +33,8 @@ var livesIn = map[string][]string{
 	"github.com/spf13/cobra":                 {"node", "bench"},
 	"github.com/goccy/go-yaml":               {"node/config"},
 	"github.com/anthropics/anthropic-sdk-go": {}, // tests only
+	"github.com/openai/openai-go":            {}, // tests only
+	"github.com/santhosh-tekuri/jsonschema":  {}, // tests only
 }
 
 // inside holds the finer rule within engine: arithmetic and bookkeeping know nobody.

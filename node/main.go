@@ -1,5 +1,5 @@
-// Command corenode serves language models over the messages protocol. This
-// package is the only wiring: it builds the parts and hands them to each
+// Command corenode serves language models over the messages, chat completions
+// and responses protocols. This package is the only wiring: it builds the parts and hands them to each
 // other; none of them knows more of another than an interface it declares.
 package main
 
@@ -25,9 +25,10 @@ func main() {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corenode",
-		Short: "Serve language models over the messages protocol",
-		Long: `corenode serves language models over the messages protocol, with accounts,
-limits and billing, from one binary with no configuration.
+		Short: "Serve language models over the messages and chat completions protocols",
+		Long: `corenode serves language models over the messages, chat completions and
+responses protocols, with accounts, limits, billing and Wasm modules, from one
+binary with no configuration.
 
   corenode serve                       start a node on 127.0.0.1:8080, data in ./data
   corenode account create alice --balance 5.00
