@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -174,28 +173,6 @@ func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 		return 0, 0, fmt.Errorf("balance of %q: %w", accountID, err)
 	}
 	return balance, held, nil
-}
-
-// Balances returns the money of every account by its ID.
-func (s *Store) Balances() (map[string]Money, error) {
-	all := map[string]Money{}
-	err := s.read.view(func() error {
-		err := s.read.each(`SELECT account_id, amount FROM balances`, func(r row) error {
-			all[r.text(0)] = Money{Balance: abi.Nano(r.num(1))}
-			return nil
-		})
-		return errors.Join(err, s.read.each(`SELECT account_id, sum(held) FROM open_holds GROUP BY account_id`,
-			func(r row) error {
-				m := all[r.text(0)]
-				m.Held = abi.Nano(r.num(1))
-				all[r.text(0)] = m
-				return nil
-			}))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read balances: %w", err)
-	}
-	return all, nil
 }
 
 // Query selects ledger rows, oldest first.
