@@ -64,6 +64,10 @@ type Span struct {
 	Pos   int     // position of the first row: how many tokens of the sequence are computed already
 	Pages []int32 // page table; covers positions [0, Pos+Len)
 	State int32   // slot of the recurrent state, which stands after token Pos-1; ignored without linear layers
+	// Saves are slots that receive the state as it stands after each of the first
+	// len(Saves) rows, at most Len: what a sequence goes back to when it keeps only
+	// some of its rows. They differ from State and from each other.
+	Saves []int32
 }
 
 // Step is one forward pass: its spans cover rows [0, Rows) in order.

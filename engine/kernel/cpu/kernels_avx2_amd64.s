@@ -478,9 +478,9 @@ TEXT ·matMulCode6Rows1AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end4
+	JLE     end1
 
-loop4:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -514,9 +514,9 @@ loop4:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end5
+	JLE        end2
 
-loop5:
+loop2:
 	VPBROADCASTD 96(CX), Y2
 	VMOVDQU      256(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -566,17 +566,17 @@ loop5:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop5
+	JNZ          loop2
 
-end5:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end6
+	JLE   end3
 
-loop6:
+loop3:
 	VPBROADCASTD 100(CX), Y2
 	VMOVDQU      256(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
@@ -630,17 +630,17 @@ loop6:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop6
+	JNZ          loop3
 
-end6:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  128(BX), R10
 	TESTQ R9, R9
-	JLE   end7
+	JLE   end4
 
-loop7:
+loop4:
 	VPBROADCASTD 104(CX), Y2
 	VMOVDQU      768(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -690,17 +690,17 @@ loop7:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop7
+	JNZ          loop4
 
-end7:
+end4:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  192(BX), R10
 	TESTQ R9, R9
-	JLE   end8
+	JLE   end5
 
-loop8:
+loop5:
 	VPBROADCASTD 108(CX), Y2
 	VMOVDQU      768(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
@@ -754,15 +754,15 @@ loop8:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop8
+	JNZ          loop5
 
-end8:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1792, BX
 	DECQ SI
-	JNZ  loop4
+	JNZ  loop1
 
-end4:
+end1:
 	VZEROUPPER
 	RET
 
@@ -782,9 +782,9 @@ TEXT ·matMulCode5mRows1AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end9
+	JLE     end1
 
-loop9:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -814,9 +814,9 @@ loop9:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end10
+	JLE        end2
 
-loop10:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VMOVDQU      256(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -909,17 +909,17 @@ loop10:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop10
+	JNZ          loop2
 
-end10:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end11
+	JLE   end3
 
-loop11:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VMOVDQU      768(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -1012,15 +1012,15 @@ loop11:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop11
+	JNZ          loop3
 
-end11:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1536, BX
 	DECQ SI
-	JNZ  loop9
+	JNZ  loop1
 
-end9:
+end1:
 	VZEROUPPER
 	RET
 
@@ -1040,9 +1040,9 @@ TEXT ·matMulCode4Rows1AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end12
+	JLE     end1
 
-loop12:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -1066,9 +1066,9 @@ loop12:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end13
+	JLE        end2
 
-loop13:
+loop2:
 	VPBROADCASTD 80(CX), Y2
 	VMOVDQU      128(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -1126,17 +1126,17 @@ loop13:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop13
+	JNZ          loop2
 
-end13:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end14
+	JLE   end3
 
-loop14:
+loop3:
 	VPBROADCASTD 84(CX), Y2
 	VMOVDQU      640(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -1194,15 +1194,15 @@ loop14:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop14
+	JNZ          loop3
 
-end14:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
-	JNZ  loop12
+	JNZ  loop1
 
-end12:
+end1:
 	VZEROUPPER
 	RET
 
@@ -1222,9 +1222,9 @@ TEXT ·matMulCode4mRows1AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end15
+	JLE     end1
 
-loop15:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -1250,9 +1250,9 @@ loop15:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end16
+	JLE        end2
 
-loop16:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VMOVDQU      256(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -1313,17 +1313,17 @@ loop16:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop16
+	JNZ          loop2
 
-end16:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end17
+	JLE   end3
 
-loop17:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VMOVDQU      768(DI), Y3
 	VPAND        Y1, Y3, Y3
@@ -1384,15 +1384,15 @@ loop17:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop17
+	JNZ          loop3
 
-end17:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1280, BX
 	DECQ SI
-	JNZ  loop15
+	JNZ  loop1
 
-end15:
+end1:
 	VZEROUPPER
 	RET
 
@@ -1410,9 +1410,9 @@ TEXT ·matMulFloat32Rows1AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	TESTQ SI, SI
-	JLE   end18
+	JLE   end1
 
-loop18:
+loop1:
 	PREFETCHT0   2048(BX)
 	PREFETCHT0   2112(BX)
 	VMOVUPS      (BX), Y4
@@ -1430,9 +1430,9 @@ loop18:
 	ADDQ         DX, CX
 	ADDQ         $+128, BX
 	DECQ         SI
-	JNZ          loop18
+	JNZ          loop1
 
-end18:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -1454,9 +1454,9 @@ TEXT ·matMulFloat16Rows1AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	TESTQ SI, SI
-	JLE   end19
+	JLE   end1
 
-loop19:
+loop1:
 	PREFETCHT0   2048(BX)
 	VCVTPH2PS    (BX), Y4
 	VBROADCASTSS (CX), Y5
@@ -1473,9 +1473,9 @@ loop19:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop19
+	JNZ          loop1
 
-end19:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -1497,9 +1497,9 @@ TEXT ·matMulBFloat16Rows1AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	TESTQ SI, SI
-	JLE   end20
+	JLE   end1
 
-loop20:
+loop1:
 	PREFETCHT0   2048(BX)
 	VPMOVZXWD    (BX), Y4
 	VPSLLD       $0x10, Y4, Y4
@@ -1520,9 +1520,9 @@ loop20:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop20
+	JNZ          loop1
 
-end20:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -1550,9 +1550,9 @@ TEXT ·matMulCode8Rows2AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU bit7_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end21
+	JLE     end1
 
-loop21:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -1592,9 +1592,9 @@ loop21:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end22
+	JLE        end2
 
-loop22:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        128(DI), Y1, Y4
@@ -1710,17 +1710,17 @@ loop22:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop22
+	JNZ          loop2
 
-end22:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end23
+	JLE   end3
 
-loop23:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        1152(DI), Y1, Y4
@@ -1836,15 +1836,15 @@ loop23:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop23
+	JNZ          loop3
 
-end23:
+end3:
 	ADDQ DX, CX
 	ADDQ $+2176, BX
 	DECQ SI
-	JNZ  loop21
+	JNZ  loop1
 
-end21:
+end1:
 	VZEROUPPER
 	RET
 
@@ -1868,9 +1868,9 @@ TEXT ·matMulCode6Rows2AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end24
+	JLE     end1
 
-loop24:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -1904,9 +1904,9 @@ loop24:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end25
+	JLE        end2
 
-loop25:
+loop2:
 	VPBROADCASTD 96(CX), Y2
 	VPBROADCASTD 224(CX), Y3
 	VMOVDQU      256(DI), Y4
@@ -1977,17 +1977,17 @@ loop25:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop25
+	JNZ          loop2
 
-end25:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end26
+	JLE   end3
 
-loop26:
+loop3:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VMOVDQU      256(DI), Y4
@@ -2062,17 +2062,17 @@ loop26:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop26
+	JNZ          loop3
 
-end26:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  128(BX), R10
 	TESTQ R9, R9
-	JLE   end27
+	JLE   end4
 
-loop27:
+loop4:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VMOVDQU      768(DI), Y4
@@ -2143,17 +2143,17 @@ loop27:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop27
+	JNZ          loop4
 
-end27:
+end4:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  192(BX), R10
 	TESTQ R9, R9
-	JLE   end28
+	JLE   end5
 
-loop28:
+loop5:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VMOVDQU      768(DI), Y4
@@ -2228,15 +2228,15 @@ loop28:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop28
+	JNZ          loop5
 
-end28:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1792, BX
 	DECQ SI
-	JNZ  loop24
+	JNZ  loop1
 
-end24:
+end1:
 	VZEROUPPER
 	RET
 
@@ -2260,9 +2260,9 @@ TEXT ·matMulCode5mRows2AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end29
+	JLE     end1
 
-loop29:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -2292,9 +2292,9 @@ loop29:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end30
+	JLE        end2
 
-loop30:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVDQU      256(DI), Y4
@@ -2423,17 +2423,17 @@ loop30:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop30
+	JNZ          loop2
 
-end30:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end31
+	JLE   end3
 
-loop31:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVDQU      768(DI), Y4
@@ -2562,15 +2562,15 @@ loop31:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop31
+	JNZ          loop3
 
-end31:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1536, BX
 	DECQ SI
-	JNZ  loop29
+	JNZ  loop1
 
-end29:
+end1:
 	VZEROUPPER
 	RET
 
@@ -2594,9 +2594,9 @@ TEXT ·matMulCode4Rows2AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end32
+	JLE     end1
 
-loop32:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -2620,9 +2620,9 @@ loop32:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end33
+	JLE        end2
 
-loop33:
+loop2:
 	VPBROADCASTD 80(CX), Y2
 	VPBROADCASTD 208(CX), Y3
 	VMOVDQU      128(DI), Y4
@@ -2712,17 +2712,17 @@ loop33:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop33
+	JNZ          loop2
 
-end33:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end34
+	JLE   end3
 
-loop34:
+loop3:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VMOVDQU      640(DI), Y4
@@ -2812,15 +2812,15 @@ loop34:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop34
+	JNZ          loop3
 
-end34:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
-	JNZ  loop32
+	JNZ  loop1
 
-end32:
+end1:
 	VZEROUPPER
 	RET
 
@@ -2844,9 +2844,9 @@ TEXT ·matMulCode4mRows2AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end35
+	JLE     end1
 
-loop35:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -2872,9 +2872,9 @@ loop35:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end36
+	JLE        end2
 
-loop36:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVDQU      256(DI), Y4
@@ -2970,17 +2970,17 @@ loop36:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop36
+	JNZ          loop2
 
-end36:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end37
+	JLE   end3
 
-loop37:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVDQU      768(DI), Y4
@@ -3076,15 +3076,15 @@ loop37:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop37
+	JNZ          loop3
 
-end37:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1280, BX
 	DECQ SI
-	JNZ  loop35
+	JNZ  loop1
 
-end35:
+end1:
 	VZEROUPPER
 	RET
 
@@ -3106,9 +3106,9 @@ TEXT ·matMulFloat32Rows2AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ SI, SI
-	JLE   end38
+	JLE   end1
 
-loop38:
+loop1:
 	PREFETCHT0   2048(BX)
 	PREFETCHT0   2112(BX)
 	VMOVUPS      (BX), Y8
@@ -3134,9 +3134,9 @@ loop38:
 	ADDQ         DX, CX
 	ADDQ         $+128, BX
 	DECQ         SI
-	JNZ          loop38
+	JNZ          loop1
 
-end38:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -3166,9 +3166,9 @@ TEXT ·matMulFloat16Rows2AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ SI, SI
-	JLE   end39
+	JLE   end1
 
-loop39:
+loop1:
 	PREFETCHT0   2048(BX)
 	VCVTPH2PS    (BX), Y8
 	VBROADCASTSS (CX), Y9
@@ -3193,9 +3193,9 @@ loop39:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop39
+	JNZ          loop1
 
-end39:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -3225,9 +3225,9 @@ TEXT ·matMulBFloat16Rows2AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ SI, SI
-	JLE   end40
+	JLE   end1
 
-loop40:
+loop1:
 	PREFETCHT0   2048(BX)
 	VPMOVZXWD    (BX), Y8
 	VPSLLD       $0x10, Y8, Y8
@@ -3256,9 +3256,9 @@ loop40:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop40
+	JNZ          loop1
 
-end40:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -3298,9 +3298,9 @@ TEXT ·matMulCode8Rows4AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU bit7_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end41
+	JLE     end1
 
-loop41:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -3340,9 +3340,9 @@ loop41:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end42
+	JLE        end2
 
-loop42:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -3552,17 +3552,17 @@ loop42:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop42
+	JNZ          loop2
 
-end42:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end43
+	JLE   end3
 
-loop43:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -3772,15 +3772,15 @@ loop43:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop43
+	JNZ          loop3
 
-end43:
+end3:
 	ADDQ DX, CX
 	ADDQ $+2176, BX
 	DECQ SI
-	JNZ  loop41
+	JNZ  loop1
 
-end41:
+end1:
 	VZEROUPPER
 	RET
 
@@ -3812,9 +3812,9 @@ TEXT ·matMulCode6Rows4AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end44
+	JLE     end1
 
-loop44:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -3848,9 +3848,9 @@ loop44:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end45
+	JLE        end2
 
-loop45:
+loop2:
 	VPBROADCASTD 96(CX), Y2
 	VPBROADCASTD 224(CX), Y3
 	VPBROADCASTD 352(CX), Y4
@@ -3986,17 +3986,17 @@ loop45:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop45
+	JNZ          loop2
 
-end45:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end46
+	JLE   end3
 
-loop46:
+loop3:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VPBROADCASTD 356(CX), Y4
@@ -4140,17 +4140,17 @@ loop46:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop46
+	JNZ          loop3
 
-end46:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  128(BX), R10
 	TESTQ R9, R9
-	JLE   end47
+	JLE   end4
 
-loop47:
+loop4:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VPBROADCASTD 360(CX), Y4
@@ -4286,17 +4286,17 @@ loop47:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop47
+	JNZ          loop4
 
-end47:
+end4:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  192(BX), R10
 	TESTQ R9, R9
-	JLE   end48
+	JLE   end5
 
-loop48:
+loop5:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VPBROADCASTD 364(CX), Y4
@@ -4440,15 +4440,15 @@ loop48:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop48
+	JNZ          loop5
 
-end48:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1792, BX
 	DECQ SI
-	JNZ  loop44
+	JNZ  loop1
 
-end44:
+end1:
 	VZEROUPPER
 	RET
 
@@ -4480,9 +4480,9 @@ TEXT ·matMulCode5mRows4AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end49
+	JLE     end1
 
-loop49:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -4512,9 +4512,9 @@ loop49:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end50
+	JLE        end2
 
-loop50:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -4766,17 +4766,17 @@ loop50:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop50
+	JNZ          loop2
 
-end50:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end51
+	JLE   end3
 
-loop51:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -5028,15 +5028,15 @@ loop51:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop51
+	JNZ          loop3
 
-end51:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1536, BX
 	DECQ SI
-	JNZ  loop49
+	JNZ  loop1
 
-end49:
+end1:
 	VZEROUPPER
 	RET
 
@@ -5068,9 +5068,9 @@ TEXT ·matMulCode4Rows4AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end52
+	JLE     end1
 
-loop52:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -5094,9 +5094,9 @@ loop52:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end53
+	JLE        end2
 
-loop53:
+loop2:
 	VPBROADCASTD 80(CX), Y2
 	VPBROADCASTD 208(CX), Y3
 	VPBROADCASTD 336(CX), Y4
@@ -5270,17 +5270,17 @@ loop53:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop53
+	JNZ          loop2
 
-end53:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end54
+	JLE   end3
 
-loop54:
+loop3:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VPBROADCASTD 340(CX), Y4
@@ -5454,15 +5454,15 @@ loop54:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop54
+	JNZ          loop3
 
-end54:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
-	JNZ  loop52
+	JNZ  loop1
 
-end52:
+end1:
 	VZEROUPPER
 	RET
 
@@ -5494,9 +5494,9 @@ TEXT ·matMulCode4mRows4AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end55
+	JLE     end1
 
-loop55:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -5522,9 +5522,9 @@ loop55:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end56
+	JLE        end2
 
-loop56:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -5710,17 +5710,17 @@ loop56:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop56
+	JNZ          loop2
 
-end56:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end57
+	JLE   end3
 
-loop57:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -5906,15 +5906,15 @@ loop57:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop57
+	JNZ          loop3
 
-end57:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1280, BX
 	DECQ SI
-	JNZ  loop55
+	JNZ  loop1
 
-end55:
+end1:
 	VZEROUPPER
 	RET
 
@@ -5938,9 +5938,9 @@ TEXT ·matMulFloat32Rows4AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R9, R9
-	JLE   end58
+	JLE   end1
 
-loop58:
+loop1:
 	PREFETCHT0   2048(R8)
 	PREFETCHT0   2112(R8)
 	VMOVUPS      (R8), Y8
@@ -5966,9 +5966,9 @@ loop58:
 	ADDQ         DX, DI
 	ADDQ         $+128, R8
 	DECQ         R9
-	JNZ          loop58
+	JNZ          loop1
 
-end58:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -5987,9 +5987,9 @@ end58:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   SI, SI
-	JLE     end59
+	JLE     end2
 
-loop59:
+loop2:
 	VMOVUPS      (BX), Y8
 	VBROADCASTSS 8(CX), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -6013,9 +6013,9 @@ loop59:
 	ADDQ         DX, CX
 	ADDQ         $+128, BX
 	DECQ         SI
-	JNZ          loop59
+	JNZ          loop2
 
-end59:
+end2:
 	VMOVUPS Y0, 256(AX)
 	VMOVUPS Y1, 288(AX)
 	VMOVUPS Y2, 320(AX)
@@ -6047,9 +6047,9 @@ TEXT ·matMulFloat16Rows4AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R9, R9
-	JLE   end60
+	JLE   end1
 
-loop60:
+loop1:
 	PREFETCHT0   2048(R8)
 	VCVTPH2PS    (R8), Y8
 	VBROADCASTSS (DI), Y9
@@ -6074,9 +6074,9 @@ loop60:
 	ADDQ         DX, DI
 	ADDQ         $+64, R8
 	DECQ         R9
-	JNZ          loop60
+	JNZ          loop1
 
-end60:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -6095,9 +6095,9 @@ end60:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   SI, SI
-	JLE     end61
+	JLE     end2
 
-loop61:
+loop2:
 	VCVTPH2PS    (BX), Y8
 	VBROADCASTSS 8(CX), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -6121,9 +6121,9 @@ loop61:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop61
+	JNZ          loop2
 
-end61:
+end2:
 	VMOVUPS Y0, 256(AX)
 	VMOVUPS Y1, 288(AX)
 	VMOVUPS Y2, 320(AX)
@@ -6155,9 +6155,9 @@ TEXT ·matMulBFloat16Rows4AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R9, R9
-	JLE   end62
+	JLE   end1
 
-loop62:
+loop1:
 	PREFETCHT0   2048(R8)
 	VPMOVZXWD    (R8), Y8
 	VPSLLD       $0x10, Y8, Y8
@@ -6186,9 +6186,9 @@ loop62:
 	ADDQ         DX, DI
 	ADDQ         $+64, R8
 	DECQ         R9
-	JNZ          loop62
+	JNZ          loop1
 
-end62:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -6207,9 +6207,9 @@ end62:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   SI, SI
-	JLE     end63
+	JLE     end2
 
-loop63:
+loop2:
 	VPMOVZXWD    (BX), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VBROADCASTSS 8(CX), Y9
@@ -6237,9 +6237,9 @@ loop63:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop63
+	JNZ          loop2
 
-end63:
+end2:
 	VMOVUPS Y0, 256(AX)
 	VMOVUPS Y1, 288(AX)
 	VMOVUPS Y2, 320(AX)
@@ -6287,9 +6287,9 @@ TEXT ·matMulCode8Rows6AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU bit7_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end64
+	JLE     end1
 
-loop64:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -6329,9 +6329,9 @@ loop64:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end65
+	JLE        end2
 
-loop65:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -6635,17 +6635,17 @@ loop65:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop65
+	JNZ          loop2
 
-end65:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end66
+	JLE   end3
 
-loop66:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -6949,15 +6949,15 @@ loop66:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop66
+	JNZ          loop3
 
-end66:
+end3:
 	ADDQ DX, CX
 	ADDQ $+2176, BX
 	DECQ SI
-	JNZ  loop64
+	JNZ  loop1
 
-end64:
+end1:
 	VZEROUPPER
 	RET
 
@@ -6997,9 +6997,9 @@ TEXT ·matMulCode6Rows6AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end67
+	JLE     end1
 
-loop67:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -7033,9 +7033,9 @@ loop67:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end68
+	JLE        end2
 
-loop68:
+loop2:
 	VPBROADCASTD 96(CX), Y2
 	VPBROADCASTD 224(CX), Y3
 	VPBROADCASTD 352(CX), Y4
@@ -7213,17 +7213,17 @@ loop68:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop68
+	JNZ          loop2
 
-end68:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end69
+	JLE   end3
 
-loop69:
+loop3:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VPBROADCASTD 356(CX), Y4
@@ -7409,17 +7409,17 @@ loop69:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop69
+	JNZ          loop3
 
-end69:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  128(BX), R10
 	TESTQ R9, R9
-	JLE   end70
+	JLE   end4
 
-loop70:
+loop4:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VPBROADCASTD 360(CX), Y4
@@ -7597,17 +7597,17 @@ loop70:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop70
+	JNZ          loop4
 
-end70:
+end4:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  192(BX), R10
 	TESTQ R9, R9
-	JLE   end71
+	JLE   end5
 
-loop71:
+loop5:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VPBROADCASTD 364(CX), Y4
@@ -7793,15 +7793,15 @@ loop71:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop71
+	JNZ          loop5
 
-end71:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1792, BX
 	DECQ SI
-	JNZ  loop67
+	JNZ  loop1
 
-end67:
+end1:
 	VZEROUPPER
 	RET
 
@@ -7841,9 +7841,9 @@ TEXT ·matMulCode5mRows6AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end72
+	JLE     end1
 
-loop72:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -7873,9 +7873,9 @@ loop72:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end73
+	JLE        end2
 
-loop73:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -8199,17 +8199,17 @@ loop73:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop73
+	JNZ          loop2
 
-end73:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end74
+	JLE   end3
 
-loop74:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -8533,15 +8533,15 @@ loop74:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop74
+	JNZ          loop3
 
-end74:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1536, BX
 	DECQ SI
-	JNZ  loop72
+	JNZ  loop1
 
-end72:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8581,9 +8581,9 @@ TEXT ·matMulCode4Rows6AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end75
+	JLE     end1
 
-loop75:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -8607,9 +8607,9 @@ loop75:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end76
+	JLE        end2
 
-loop76:
+loop2:
 	VPBROADCASTD 80(CX), Y2
 	VPBROADCASTD 208(CX), Y3
 	VPBROADCASTD 336(CX), Y4
@@ -8847,17 +8847,17 @@ loop76:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop76
+	JNZ          loop2
 
-end76:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end77
+	JLE   end3
 
-loop77:
+loop3:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VPBROADCASTD 340(CX), Y4
@@ -9095,15 +9095,15 @@ loop77:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop77
+	JNZ          loop3
 
-end77:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
-	JNZ  loop75
+	JNZ  loop1
 
-end75:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9143,9 +9143,9 @@ TEXT ·matMulCode4mRows6AVX2(SB), NOSPLIT, $0-40
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
 	TESTQ   SI, SI
-	JLE     end78
+	JLE     end1
 
-loop78:
+loop1:
 	PREFETCHT0 2048(BX)
 	PREFETCHT0 2112(BX)
 	PREFETCHT0 2176(BX)
@@ -9171,9 +9171,9 @@ loop78:
 	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
 	TESTQ      R9, R9
-	JLE        end79
+	JLE        end2
 
-loop79:
+loop2:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -9429,17 +9429,17 @@ loop79:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop79
+	JNZ          loop2
 
-end79:
+end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
 	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
 	TESTQ R9, R9
-	JLE   end80
+	JLE   end3
 
-loop80:
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -9695,15 +9695,15 @@ loop80:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop80
+	JNZ          loop3
 
-end80:
+end3:
 	ADDQ DX, CX
 	ADDQ $+1280, BX
 	DECQ SI
-	JNZ  loop78
+	JNZ  loop1
 
-end78:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9727,9 +9727,9 @@ TEXT ·matMulFloat32Rows6AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R9, R9
-	JLE   end81
+	JLE   end1
 
-loop81:
+loop1:
 	PREFETCHT0   2048(R8)
 	PREFETCHT0   2112(R8)
 	VMOVUPS      (R8), Y8
@@ -9755,9 +9755,9 @@ loop81:
 	ADDQ         DX, DI
 	ADDQ         $+128, R8
 	DECQ         R9
-	JNZ          loop81
+	JNZ          loop1
 
-end81:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -9778,9 +9778,9 @@ end81:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   R9, R9
-	JLE     end82
+	JLE     end2
 
-loop82:
+loop2:
 	VMOVUPS      (R8), Y8
 	VBROADCASTSS 8(DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -9804,9 +9804,9 @@ loop82:
 	ADDQ         DX, DI
 	ADDQ         $+128, R8
 	DECQ         R9
-	JNZ          loop82
+	JNZ          loop2
 
-end82:
+end2:
 	VMOVUPS Y0, 256(AX)
 	VMOVUPS Y1, 288(AX)
 	VMOVUPS Y2, 320(AX)
@@ -9825,9 +9825,9 @@ end82:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   SI, SI
-	JLE     end83
+	JLE     end3
 
-loop83:
+loop3:
 	VMOVUPS      (BX), Y8
 	VBROADCASTSS 16(CX), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -9851,9 +9851,9 @@ loop83:
 	ADDQ         DX, CX
 	ADDQ         $+128, BX
 	DECQ         SI
-	JNZ          loop83
+	JNZ          loop3
 
-end83:
+end3:
 	VMOVUPS Y0, 512(AX)
 	VMOVUPS Y1, 544(AX)
 	VMOVUPS Y2, 576(AX)
@@ -9885,9 +9885,9 @@ TEXT ·matMulFloat16Rows6AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R9, R9
-	JLE   end84
+	JLE   end1
 
-loop84:
+loop1:
 	PREFETCHT0   2048(R8)
 	VCVTPH2PS    (R8), Y8
 	VBROADCASTSS (DI), Y9
@@ -9912,9 +9912,9 @@ loop84:
 	ADDQ         DX, DI
 	ADDQ         $+64, R8
 	DECQ         R9
-	JNZ          loop84
+	JNZ          loop1
 
-end84:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -9935,9 +9935,9 @@ end84:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   R9, R9
-	JLE     end85
+	JLE     end2
 
-loop85:
+loop2:
 	VCVTPH2PS    (R8), Y8
 	VBROADCASTSS 8(DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -9961,9 +9961,9 @@ loop85:
 	ADDQ         DX, DI
 	ADDQ         $+64, R8
 	DECQ         R9
-	JNZ          loop85
+	JNZ          loop2
 
-end85:
+end2:
 	VMOVUPS Y0, 256(AX)
 	VMOVUPS Y1, 288(AX)
 	VMOVUPS Y2, 320(AX)
@@ -9982,9 +9982,9 @@ end85:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   SI, SI
-	JLE     end86
+	JLE     end3
 
-loop86:
+loop3:
 	VCVTPH2PS    (BX), Y8
 	VBROADCASTSS 16(CX), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -10008,9 +10008,9 @@ loop86:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop86
+	JNZ          loop3
 
-end86:
+end3:
 	VMOVUPS Y0, 512(AX)
 	VMOVUPS Y1, 544(AX)
 	VMOVUPS Y2, 576(AX)
@@ -10042,9 +10042,9 @@ TEXT ·matMulBFloat16Rows6AVX2(SB), NOSPLIT, $0-40
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R9, R9
-	JLE   end87
+	JLE   end1
 
-loop87:
+loop1:
 	PREFETCHT0   2048(R8)
 	VPMOVZXWD    (R8), Y8
 	VPSLLD       $0x10, Y8, Y8
@@ -10073,9 +10073,9 @@ loop87:
 	ADDQ         DX, DI
 	ADDQ         $+64, R8
 	DECQ         R9
-	JNZ          loop87
+	JNZ          loop1
 
-end87:
+end1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -10096,9 +10096,9 @@ end87:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   R9, R9
-	JLE     end88
+	JLE     end2
 
-loop88:
+loop2:
 	VPMOVZXWD    (R8), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VBROADCASTSS 8(DI), Y9
@@ -10126,9 +10126,9 @@ loop88:
 	ADDQ         DX, DI
 	ADDQ         $+64, R8
 	DECQ         R9
-	JNZ          loop88
+	JNZ          loop2
 
-end88:
+end2:
 	VMOVUPS Y0, 256(AX)
 	VMOVUPS Y1, 288(AX)
 	VMOVUPS Y2, 320(AX)
@@ -10147,9 +10147,9 @@ end88:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   SI, SI
-	JLE     end89
+	JLE     end3
 
-loop89:
+loop3:
 	VPMOVZXWD    (BX), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VBROADCASTSS 16(CX), Y9
@@ -10177,9 +10177,9 @@ loop89:
 	ADDQ         DX, CX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop89
+	JNZ          loop3
 
-end89:
+end3:
 	VMOVUPS Y0, 512(AX)
 	VMOVUPS Y1, 544(AX)
 	VMOVUPS Y2, 576(AX)
@@ -10202,17 +10202,17 @@ TEXT ·scoresHalfQueries1AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end90
+	JLE    end1
 
-loop90:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
 	VPXOR Y0, Y0, Y0
 	TESTQ R10, R10
-	JLE   end91
+	JLE   end2
 
-loop91:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VCVTPH2PS    (R8), Y1
 	VBROADCASTSS (R9), Y2
@@ -10220,34 +10220,34 @@ loop91:
 	ADDQ         $+32, R8
 	ADDQ         $+4, R9
 	DECQ         R10
-	JNZ          loop91
+	JNZ          loop2
 
-end91:
+end2:
 	VMOVUPS Y0, (AX)
 	MOVQ    (DX), R8
 	MOVQ    CX, R9
 	MOVQ    SI, R10
 	VPXOR   Y0, Y0, Y0
 	TESTQ   R10, R10
-	JLE     end92
+	JLE     end3
 
-loop92:
+loop3:
 	VCVTPH2PS    16(R8), Y1
 	VBROADCASTSS (R9), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         $+32, R8
 	ADDQ         $+4, R9
 	DECQ         R10
-	JNZ          loop92
+	JNZ          loop3
 
-end92:
+end3:
 	VMOVUPS Y0, 32(AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop90
+	JNZ     loop1
 
-end90:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10261,40 +10261,40 @@ TEXT ·valuesHalfQueries1AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end93
+	JLE   end1
 
-loop93:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
 	VPXOR Y0, Y0, Y0
 
-tile94:
+tile2:
 	TESTQ   R8, R8
-	JLE     done94
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end95
+	JLE     end3
 
-loop95:
+loop3:
 	VCVTPH2PS    (R9), Y1
 	VBROADCASTSS (SI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop95
+	JNZ          loop3
 
-end95:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile94
+	JMP  tile2
 
-done94:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -10303,41 +10303,41 @@ done94:
 	MOVQ    count+24(FP), R8
 	VPXOR   Y0, Y0, Y0
 
-tile96:
+tile4:
 	TESTQ   R8, R8
-	JLE     done96
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end97
+	JLE     end5
 
-loop97:
+loop5:
 	VCVTPH2PS    16(R9), Y1
 	VBROADCASTSS (SI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop97
+	JNZ          loop5
 
-end97:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile96
+	JMP  tile4
 
-done96:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop93
+	JNZ     loop1
 
-end93:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10352,17 +10352,17 @@ TEXT ·scoresFloatQueries1AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end98
+	JLE    end1
 
-loop98:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
 	VPXOR Y0, Y0, Y0
 	TESTQ R10, R10
-	JLE   end99
+	JLE   end2
 
-loop99:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VMOVUPS      (R8), Y1
 	VBROADCASTSS (R9), Y2
@@ -10370,34 +10370,34 @@ loop99:
 	ADDQ         $+64, R8
 	ADDQ         $+4, R9
 	DECQ         R10
-	JNZ          loop99
+	JNZ          loop2
 
-end99:
+end2:
 	VMOVUPS Y0, (AX)
 	MOVQ    (DX), R8
 	MOVQ    CX, R9
 	MOVQ    SI, R10
 	VPXOR   Y0, Y0, Y0
 	TESTQ   R10, R10
-	JLE     end100
+	JLE     end3
 
-loop100:
+loop3:
 	VMOVUPS      32(R8), Y1
 	VBROADCASTSS (R9), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         $+64, R8
 	ADDQ         $+4, R9
 	DECQ         R10
-	JNZ          loop100
+	JNZ          loop3
 
-end100:
+end3:
 	VMOVUPS Y0, 32(AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop98
+	JNZ     loop1
 
-end98:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10411,40 +10411,40 @@ TEXT ·valuesFloatQueries1AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end101
+	JLE   end1
 
-loop101:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
 	VPXOR Y0, Y0, Y0
 
-tile102:
+tile2:
 	TESTQ   R8, R8
-	JLE     done102
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end103
+	JLE     end3
 
-loop103:
+loop3:
 	VMOVUPS      (R9), Y1
 	VBROADCASTSS (SI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop103
+	JNZ          loop3
 
-end103:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile102
+	JMP  tile2
 
-done102:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -10453,41 +10453,41 @@ done102:
 	MOVQ    count+24(FP), R8
 	VPXOR   Y0, Y0, Y0
 
-tile104:
+tile4:
 	TESTQ   R8, R8
-	JLE     done104
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end105
+	JLE     end5
 
-loop105:
+loop5:
 	VMOVUPS      32(R9), Y1
 	VBROADCASTSS (SI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop105
+	JNZ          loop5
 
-end105:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile104
+	JMP  tile4
 
-done104:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop101
+	JNZ     loop1
 
-end101:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10502,18 +10502,18 @@ TEXT ·scoresHalfQueries2AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end106
+	JLE    end1
 
-loop106:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	TESTQ R10, R10
-	JLE   end107
+	JLE   end2
 
-loop107:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VCVTPH2PS    (R8), Y2
 	VBROADCASTSS (R9), Y3
@@ -10523,9 +10523,9 @@ loop107:
 	ADDQ         $+32, R8
 	ADDQ         $+8, R9
 	DECQ         R10
-	JNZ          loop107
+	JNZ          loop2
 
-end107:
+end2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 2048(AX)
 	MOVQ    (DX), R8
@@ -10534,9 +10534,9 @@ end107:
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 	TESTQ   R10, R10
-	JLE     end108
+	JLE     end3
 
-loop108:
+loop3:
 	VCVTPH2PS    16(R8), Y2
 	VBROADCASTSS (R9), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -10545,17 +10545,17 @@ loop108:
 	ADDQ         $+32, R8
 	ADDQ         $+8, R9
 	DECQ         R10
-	JNZ          loop108
+	JNZ          loop3
 
-end108:
+end3:
 	VMOVUPS Y0, 32(AX)
 	VMOVUPS Y1, 2080(AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop106
+	JNZ     loop1
 
-end106:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10569,27 +10569,27 @@ TEXT ·valuesHalfQueries2AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end109
+	JLE   end1
 
-loop109:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
-tile110:
+tile2:
 	TESTQ   R8, R8
-	JLE     done110
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end111
+	JLE     end3
 
-loop111:
+loop3:
 	VCVTPH2PS    (R9), Y2
 	VBROADCASTSS (SI), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -10598,14 +10598,14 @@ loop111:
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop111
+	JNZ          loop3
 
-end111:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile110
+	JMP  tile2
 
-done110:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -10617,18 +10617,18 @@ done110:
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 
-tile112:
+tile4:
 	TESTQ   R8, R8
-	JLE     done112
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end113
+	JLE     end5
 
-loop113:
+loop5:
 	VCVTPH2PS    16(R9), Y2
 	VBROADCASTSS (SI), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -10637,14 +10637,14 @@ loop113:
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop113
+	JNZ          loop5
 
-end113:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile112
+	JMP  tile4
 
-done112:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
@@ -10653,9 +10653,9 @@ done112:
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop109
+	JNZ     loop1
 
-end109:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10670,18 +10670,18 @@ TEXT ·scoresFloatQueries2AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end114
+	JLE    end1
 
-loop114:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	TESTQ R10, R10
-	JLE   end115
+	JLE   end2
 
-loop115:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VMOVUPS      (R8), Y2
 	VBROADCASTSS (R9), Y3
@@ -10691,9 +10691,9 @@ loop115:
 	ADDQ         $+64, R8
 	ADDQ         $+8, R9
 	DECQ         R10
-	JNZ          loop115
+	JNZ          loop2
 
-end115:
+end2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 2048(AX)
 	MOVQ    (DX), R8
@@ -10702,9 +10702,9 @@ end115:
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 	TESTQ   R10, R10
-	JLE     end116
+	JLE     end3
 
-loop116:
+loop3:
 	VMOVUPS      32(R8), Y2
 	VBROADCASTSS (R9), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -10713,17 +10713,17 @@ loop116:
 	ADDQ         $+64, R8
 	ADDQ         $+8, R9
 	DECQ         R10
-	JNZ          loop116
+	JNZ          loop3
 
-end116:
+end3:
 	VMOVUPS Y0, 32(AX)
 	VMOVUPS Y1, 2080(AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop114
+	JNZ     loop1
 
-end114:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10737,27 +10737,27 @@ TEXT ·valuesFloatQueries2AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end117
+	JLE   end1
 
-loop117:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
-tile118:
+tile2:
 	TESTQ   R8, R8
-	JLE     done118
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end119
+	JLE     end3
 
-loop119:
+loop3:
 	VMOVUPS      (R9), Y2
 	VBROADCASTSS (SI), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -10766,14 +10766,14 @@ loop119:
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop119
+	JNZ          loop3
 
-end119:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile118
+	JMP  tile2
 
-done118:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -10785,18 +10785,18 @@ done118:
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 
-tile120:
+tile4:
 	TESTQ   R8, R8
-	JLE     done120
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end121
+	JLE     end5
 
-loop121:
+loop5:
 	VMOVUPS      32(R9), Y2
 	VBROADCASTSS (SI), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -10805,14 +10805,14 @@ loop121:
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop121
+	JNZ          loop5
 
-end121:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile120
+	JMP  tile4
 
-done120:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
@@ -10821,9 +10821,9 @@ done120:
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop117
+	JNZ     loop1
 
-end117:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10838,9 +10838,9 @@ TEXT ·scoresHalfQueries4AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end122
+	JLE    end1
 
-loop122:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
@@ -10849,9 +10849,9 @@ loop122:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	TESTQ R10, R10
-	JLE   end123
+	JLE   end2
 
-loop123:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VCVTPH2PS    (R8), Y4
 	VBROADCASTSS (R9), Y5
@@ -10865,9 +10865,9 @@ loop123:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R9
 	DECQ         R10
-	JNZ          loop123
+	JNZ          loop2
 
-end123:
+end2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 2048(AX)
 	VMOVUPS Y2, 4096(AX)
@@ -10880,9 +10880,9 @@ end123:
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y3, Y3, Y3
 	TESTQ   R10, R10
-	JLE     end124
+	JLE     end3
 
-loop124:
+loop3:
 	VCVTPH2PS    16(R8), Y4
 	VBROADCASTSS (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -10895,9 +10895,9 @@ loop124:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R9
 	DECQ         R10
-	JNZ          loop124
+	JNZ          loop3
 
-end124:
+end3:
 	VMOVUPS Y0, 32(AX)
 	VMOVUPS Y1, 2080(AX)
 	VMOVUPS Y2, 4128(AX)
@@ -10905,9 +10905,9 @@ end124:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop122
+	JNZ     loop1
 
-end122:
+end1:
 	VZEROUPPER
 	RET
 
@@ -10921,9 +10921,9 @@ TEXT ·valuesHalfQueries4AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end125
+	JLE   end1
 
-loop125:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
@@ -10932,18 +10932,18 @@ loop125:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 
-tile126:
+tile2:
 	TESTQ   R8, R8
-	JLE     done126
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end127
+	JLE     end3
 
-loop127:
+loop3:
 	VCVTPH2PS    (R9), Y4
 	VBROADCASTSS (SI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -10956,14 +10956,14 @@ loop127:
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop127
+	JNZ          loop3
 
-end127:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile126
+	JMP  tile2
 
-done126:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -10981,18 +10981,18 @@ done126:
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y3, Y3, Y3
 
-tile128:
+tile4:
 	TESTQ   R8, R8
-	JLE     done128
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end129
+	JLE     end5
 
-loop129:
+loop5:
 	VCVTPH2PS    16(R9), Y4
 	VBROADCASTSS (SI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -11005,14 +11005,14 @@ loop129:
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop129
+	JNZ          loop5
 
-end129:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile128
+	JMP  tile4
 
-done128:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
@@ -11025,9 +11025,9 @@ done128:
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop125
+	JNZ     loop1
 
-end125:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11042,9 +11042,9 @@ TEXT ·scoresFloatQueries4AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end130
+	JLE    end1
 
-loop130:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
@@ -11053,9 +11053,9 @@ loop130:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	TESTQ R10, R10
-	JLE   end131
+	JLE   end2
 
-loop131:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VMOVUPS      (R8), Y4
 	VBROADCASTSS (R9), Y5
@@ -11069,9 +11069,9 @@ loop131:
 	ADDQ         $+64, R8
 	ADDQ         $+16, R9
 	DECQ         R10
-	JNZ          loop131
+	JNZ          loop2
 
-end131:
+end2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 2048(AX)
 	VMOVUPS Y2, 4096(AX)
@@ -11084,9 +11084,9 @@ end131:
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y3, Y3, Y3
 	TESTQ   R10, R10
-	JLE     end132
+	JLE     end3
 
-loop132:
+loop3:
 	VMOVUPS      32(R8), Y4
 	VBROADCASTSS (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -11099,9 +11099,9 @@ loop132:
 	ADDQ         $+64, R8
 	ADDQ         $+16, R9
 	DECQ         R10
-	JNZ          loop132
+	JNZ          loop3
 
-end132:
+end3:
 	VMOVUPS Y0, 32(AX)
 	VMOVUPS Y1, 2080(AX)
 	VMOVUPS Y2, 4128(AX)
@@ -11109,9 +11109,9 @@ end132:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop130
+	JNZ     loop1
 
-end130:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11125,9 +11125,9 @@ TEXT ·valuesFloatQueries4AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end133
+	JLE   end1
 
-loop133:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
@@ -11136,18 +11136,18 @@ loop133:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 
-tile134:
+tile2:
 	TESTQ   R8, R8
-	JLE     done134
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end135
+	JLE     end3
 
-loop135:
+loop3:
 	VMOVUPS      (R9), Y4
 	VBROADCASTSS (SI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -11160,14 +11160,14 @@ loop135:
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop135
+	JNZ          loop3
 
-end135:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile134
+	JMP  tile2
 
-done134:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -11185,18 +11185,18 @@ done134:
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y3, Y3, Y3
 
-tile136:
+tile4:
 	TESTQ   R8, R8
-	JLE     done136
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end137
+	JLE     end5
 
-loop137:
+loop5:
 	VMOVUPS      32(R9), Y4
 	VBROADCASTSS (SI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -11209,14 +11209,14 @@ loop137:
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop137
+	JNZ          loop5
 
-end137:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile136
+	JMP  tile4
 
-done136:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
@@ -11229,9 +11229,9 @@ done136:
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop133
+	JNZ     loop1
 
-end133:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11246,9 +11246,9 @@ TEXT ·scoresHalfQueries8AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end138
+	JLE    end1
 
-loop138:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
@@ -11261,9 +11261,9 @@ loop138:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R10, R10
-	JLE   end139
+	JLE   end2
 
-loop139:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VCVTPH2PS    (R8), Y8
 	VBROADCASTSS (R9), Y9
@@ -11285,9 +11285,9 @@ loop139:
 	ADDQ         $+32, R8
 	ADDQ         $+32, R9
 	DECQ         R10
-	JNZ          loop139
+	JNZ          loop2
 
-end139:
+end2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 2048(AX)
 	VMOVUPS Y2, 4096(AX)
@@ -11308,9 +11308,9 @@ end139:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   R10, R10
-	JLE     end140
+	JLE     end3
 
-loop140:
+loop3:
 	VCVTPH2PS    16(R8), Y8
 	VBROADCASTSS (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -11331,9 +11331,9 @@ loop140:
 	ADDQ         $+32, R8
 	ADDQ         $+32, R9
 	DECQ         R10
-	JNZ          loop140
+	JNZ          loop3
 
-end140:
+end3:
 	VMOVUPS Y0, 32(AX)
 	VMOVUPS Y1, 2080(AX)
 	VMOVUPS Y2, 4128(AX)
@@ -11345,9 +11345,9 @@ end140:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop138
+	JNZ     loop1
 
-end138:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11361,9 +11361,9 @@ TEXT ·valuesHalfQueries8AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end141
+	JLE   end1
 
-loop141:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
@@ -11376,18 +11376,18 @@ loop141:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 
-tile142:
+tile2:
 	TESTQ   R8, R8
-	JLE     done142
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end143
+	JLE     end3
 
-loop143:
+loop3:
 	VCVTPH2PS    (R9), Y8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -11408,14 +11408,14 @@ loop143:
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop143
+	JNZ          loop3
 
-end143:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile142
+	JMP  tile2
 
-done142:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -11445,18 +11445,18 @@ done142:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 
-tile144:
+tile4:
 	TESTQ   R8, R8
-	JLE     done144
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end145
+	JLE     end5
 
-loop145:
+loop5:
 	VCVTPH2PS    16(R9), Y8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -11477,14 +11477,14 @@ loop145:
 	ADDQ         $+32, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop145
+	JNZ          loop5
 
-end145:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile144
+	JMP  tile4
 
-done144:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
@@ -11505,9 +11505,9 @@ done144:
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop141
+	JNZ     loop1
 
-end141:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11522,9 +11522,9 @@ TEXT ·scoresFloatQueries8AVX2(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end146
+	JLE    end1
 
-loop146:
+loop1:
 	MOVQ  (DX), R8
 	MOVQ  CX, R9
 	MOVQ  SI, R10
@@ -11537,9 +11537,9 @@ loop146:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	TESTQ R10, R10
-	JLE   end147
+	JLE   end2
 
-loop147:
+loop2:
 	PREFETCHT1   (R8)(DI*1)
 	VMOVUPS      (R8), Y8
 	VBROADCASTSS (R9), Y9
@@ -11561,9 +11561,9 @@ loop147:
 	ADDQ         $+64, R8
 	ADDQ         $+32, R9
 	DECQ         R10
-	JNZ          loop147
+	JNZ          loop2
 
-end147:
+end2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 2048(AX)
 	VMOVUPS Y2, 4096(AX)
@@ -11584,9 +11584,9 @@ end147:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 	TESTQ   R10, R10
-	JLE     end148
+	JLE     end3
 
-loop148:
+loop3:
 	VMOVUPS      32(R8), Y8
 	VBROADCASTSS (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -11607,9 +11607,9 @@ loop148:
 	ADDQ         $+64, R8
 	ADDQ         $+32, R9
 	DECQ         R10
-	JNZ          loop148
+	JNZ          loop3
 
-end148:
+end3:
 	VMOVUPS Y0, 32(AX)
 	VMOVUPS Y1, 2080(AX)
 	VMOVUPS Y2, 4128(AX)
@@ -11621,9 +11621,9 @@ end148:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop146
+	JNZ     loop1
 
-end146:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11637,9 +11637,9 @@ TEXT ·valuesFloatQueries8AVX2(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end149
+	JLE   end1
 
-loop149:
+loop1:
 	MOVQ  p+8(FP), SI
 	MOVQ  tiles+16(FP), DI
 	MOVQ  count+24(FP), R8
@@ -11652,18 +11652,18 @@ loop149:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 
-tile150:
+tile2:
 	TESTQ   R8, R8
-	JLE     done150
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end151
+	JLE     end3
 
-loop151:
+loop3:
 	VMOVUPS      (R9), Y8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -11684,14 +11684,14 @@ loop151:
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop151
+	JNZ          loop3
 
-end151:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile150
+	JMP  tile2
 
-done150:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Y0, (SI)
 	ADDQ    BX, SI
@@ -11721,18 +11721,18 @@ done150:
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
 
-tile152:
+tile4:
 	TESTQ   R8, R8
-	JLE     done152
+	JLE     done4
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end153
+	JLE     end5
 
-loop153:
+loop5:
 	VMOVUPS      32(R9), Y8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -11753,14 +11753,14 @@ loop153:
 	ADDQ         $+64, R9
 	ADDQ         $+4, SI
 	DECQ         R10
-	JNZ          loop153
+	JNZ          loop5
 
-end153:
+end5:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile152
+	JMP  tile4
 
-done152:
+done4:
 	MOVQ    AX, SI
 	VMOVUPS Y0, 32(SI)
 	ADDQ    BX, SI
@@ -11781,9 +11781,9 @@ done152:
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop149
+	JNZ     loop1
 
-end149:
+end1:
 	VZEROUPPER
 	RET
 
@@ -11804,9 +11804,9 @@ TEXT ·deltaAVX2(SB), NOSPLIT, $0-56
 	MOVQ         dk+24(FP), BX
 	SHRQ         $0x02, BX
 	TESTQ        BX, BX
-	JLE          end154
+	JLE          end1
 
-loop154:
+loop1:
 	VMOVUPS      (AX), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y2
@@ -11823,9 +11823,9 @@ loop154:
 	ADDQ         $+16, CX
 	ADDQ         $+16, DX
 	DECQ         BX
-	JNZ          loop154
+	JNZ          loop1
 
-end154:
+end1:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y4, Y2, Y2
@@ -11843,9 +11843,9 @@ end154:
 	MOVQ         dk+24(FP), BX
 	SHRQ         $0x02, BX
 	TESTQ        BX, BX
-	JLE          end155
+	JLE          end2
 
-loop155:
+loop2:
 	VMULPS       (AX), Y0, Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y3, Y6
@@ -11874,9 +11874,9 @@ loop155:
 	ADDQ         $+16, CX
 	ADDQ         $+16, DX
 	DECQ         BX
-	JNZ          loop155
+	JNZ          loop2
 
-end155:
+end2:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y4, Y1, Y1
@@ -11896,9 +11896,9 @@ end155:
 	MOVQ         dk+24(FP), BX
 	SHRQ         $0x02, BX
 	TESTQ        BX, BX
-	JLE          end156
+	JLE          end3
 
-loop156:
+loop3:
 	VMOVUPS      32(AX), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y2
@@ -11915,9 +11915,9 @@ loop156:
 	ADDQ         $+16, CX
 	ADDQ         $+16, DX
 	DECQ         BX
-	JNZ          loop156
+	JNZ          loop3
 
-end156:
+end3:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y4, Y2, Y2
@@ -11935,9 +11935,9 @@ end156:
 	MOVQ         dk+24(FP), BX
 	SHRQ         $0x02, BX
 	TESTQ        BX, BX
-	JLE          end157
+	JLE          end4
 
-loop157:
+loop4:
 	VMULPS       32(AX), Y0, Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y3, Y6
@@ -11966,9 +11966,9 @@ loop157:
 	ADDQ         $+16, CX
 	ADDQ         $+16, DX
 	DECQ         BX
-	JNZ          loop157
+	JNZ          loop4
 
-end157:
+end4:
 	VADDPS  Y2, Y1, Y1
 	VADDPS  Y5, Y4, Y4
 	VADDPS  Y4, Y1, Y1
@@ -11985,15 +11985,15 @@ TEXT ·softmaxAVX2(SB), NOSPLIT, $0-24
 	MOVQ    n+8(FP), CX
 	SHRQ    $0x03, CX
 	TESTQ   CX, CX
-	JLE     end158
+	JLE     end1
 
-loop158:
+loop1:
 	VMAXPS (AX), Y0, Y0
 	ADDQ   $+32, AX
 	DECQ   CX
-	JNZ    loop158
+	JNZ    loop1
 
-end158:
+end1:
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X1, X0, X0
 	VPSHUFD      $0x0e, X0, X1
@@ -12008,9 +12008,9 @@ end158:
 	MOVQ         n+8(FP), DX
 	SHRQ         $0x03, DX
 	TESTQ        DX, DX
-	JLE          end159
+	JLE          end2
 
-loop159:
+loop2:
 	VMOVUPS      (CX), Y2
 	VSUBPS       Y0, Y2, Y2
 	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y2, Y5
@@ -12037,9 +12037,9 @@ loop159:
 	VADDPS       Y2, Y1, Y1
 	ADDQ         $+32, CX
 	DECQ         DX
-	JNZ          loop159
+	JNZ          loop2
 
-end159:
+end2:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X0, X1, X0
 	VPSHUFD      $0x0e, X0, X1
@@ -12058,16 +12058,16 @@ TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-20
 	MOVQ  n+8(FP), CX
 	SHRQ  $0x03, CX
 	TESTQ CX, CX
-	JLE   end160
+	JLE   end1
 
-loop160:
+loop1:
 	VMOVUPS     (AX), Y1
 	VFMADD231PS Y1, Y1, Y0
 	ADDQ        $+32, AX
 	DECQ        CX
-	JNZ         loop160
+	JNZ         loop1
 
-end160:
+end1:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
 	VPSHUFD      $0x0e, X0, X1
@@ -12227,17 +12227,17 @@ TEXT ·toHalfAVX2(SB), NOSPLIT, $0-24
 	MOVQ  n+16(FP), DX
 	SHRQ  $0x03, DX
 	TESTQ DX, DX
-	JLE   end162
+	JLE   end1
 
-loop162:
+loop1:
 	VMOVUPS   (CX), Y0
 	VCVTPS2PH $0x00, Y0, (AX)
 	ADDQ      $+32, CX
 	ADDQ      $+16, AX
 	DECQ      DX
-	JNZ       loop162
+	JNZ       loop1
 
-end162:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12252,9 +12252,9 @@ TEXT ·scaleMulAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+32(FP), BX
 	SHRQ         $0x03, BX
 	TESTQ        BX, BX
-	JLE          end163
+	JLE          end1
 
-loop163:
+loop1:
 	VMULPS  (CX), Y0, Y1
 	VMULPS  (DX), Y1, Y1
 	VMOVUPS Y1, (AX)
@@ -12262,9 +12262,9 @@ loop163:
 	ADDQ    $+32, CX
 	ADDQ    $+32, DX
 	DECQ    BX
-	JNZ     loop163
+	JNZ     loop1
 
-end163:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12276,18 +12276,18 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-24
 	MOVQ  n+16(FP), DX
 	SHRQ  $0x03, DX
 	TESTQ DX, DX
-	JLE   end164
+	JLE   end1
 
-loop164:
+loop1:
 	VMOVUPS (AX), Y0
 	VADDPS  (CX), Y0, Y0
 	VMOVUPS Y0, (AX)
 	ADDQ    $+32, AX
 	ADDQ    $+32, CX
 	DECQ    DX
-	JNZ     loop164
+	JNZ     loop1
 
-end164:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12301,18 +12301,18 @@ TEXT ·addScaledAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	SHRQ         $0x03, DX
 	TESTQ        DX, DX
-	JLE          end165
+	JLE          end1
 
-loop165:
+loop1:
 	VMOVUPS     (AX), Y1
 	VFMADD231PS (CX), Y0, Y1
 	VMOVUPS     Y1, (AX)
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	DECQ        DX
-	JNZ         loop165
+	JNZ         loop1
 
-end165:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12325,9 +12325,9 @@ TEXT ·addProductAVX2(SB), NOSPLIT, $0-32
 	MOVQ  n+24(FP), BX
 	SHRQ  $0x03, BX
 	TESTQ BX, BX
-	JLE   end166
+	JLE   end1
 
-loop166:
+loop1:
 	VMOVUPS     (AX), Y0
 	VMOVUPS     (CX), Y1
 	VFMADD231PS (DX), Y1, Y0
@@ -12336,9 +12336,9 @@ loop166:
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	DECQ        BX
-	JNZ         loop166
+	JNZ         loop1
 
-end166:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12349,9 +12349,9 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-16
 	MOVQ  n+8(FP), CX
 	SHRQ  $0x03, CX
 	TESTQ CX, CX
-	JLE   end167
+	JLE   end1
 
-loop167:
+loop1:
 	VMOVUPS      (AX), Y0
 	VPXOR        sign_avx2<>+0(SB), Y0, Y0
 	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y0, Y3
@@ -12381,9 +12381,9 @@ loop167:
 	VMOVUPS      Y0, (AX)
 	ADDQ         $+32, AX
 	DECQ         CX
-	JNZ          loop167
+	JNZ          loop1
 
-end167:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12396,9 +12396,9 @@ TEXT ·siluMulAVX2(SB), NOSPLIT, $0-32
 	MOVQ  n+24(FP), BX
 	SHRQ  $0x03, BX
 	TESTQ BX, BX
-	JLE   end168
+	JLE   end1
 
-loop168:
+loop1:
 	VMOVUPS      (CX), Y0
 	VPXOR        sign_avx2<>+0(SB), Y0, Y0
 	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y0, Y3
@@ -12431,9 +12431,9 @@ loop168:
 	ADDQ         $+32, CX
 	ADDQ         $+32, DX
 	DECQ         BX
-	JNZ          loop168
+	JNZ          loop1
 
-end168:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12445,9 +12445,9 @@ TEXT ·sigmoidMulAVX2(SB), NOSPLIT, $0-24
 	MOVQ  n+16(FP), DX
 	SHRQ  $0x03, DX
 	TESTQ DX, DX
-	JLE   end169
+	JLE   end1
 
-loop169:
+loop1:
 	VMOVUPS      (CX), Y0
 	VPXOR        sign_avx2<>+0(SB), Y0, Y0
 	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y0, Y3
@@ -12478,9 +12478,9 @@ loop169:
 	ADDQ         $+32, AX
 	ADDQ         $+32, CX
 	DECQ         DX
-	JNZ          loop169
+	JNZ          loop1
 
-end169:
+end1:
 	VZEROUPPER
 	RET
 
@@ -12494,9 +12494,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-40
 	MOVQ  n+32(FP), SI
 	SHRQ  $0x03, SI
 	TESTQ SI, SI
-	JLE   end170
+	JLE   end1
 
-loop170:
+loop1:
 	VMOVUPS      (AX), Y0
 	VMOVUPS      (CX), Y1
 	VMOVUPS      (DX), Y2
@@ -12512,8 +12512,8 @@ loop170:
 	ADDQ         $+32, DX
 	ADDQ         $+32, BX
 	DECQ         SI
-	JNZ          loop170
+	JNZ          loop1
 
-end170:
+end1:
 	VZEROUPPER
 	RET

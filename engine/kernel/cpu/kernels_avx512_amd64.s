@@ -581,9 +581,9 @@ TEXT ·matMulCode6Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
 	TESTQ     SI, SI
-	JLE       end2
+	JLE       end1
 
-loop2:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -887,9 +887,9 @@ loop2:
 	ADDQ          DX, CX
 	ADDQ          $+1792, BX
 	DECQ          SI
-	JNZ           loop2
+	JNZ           loop1
 
-end2:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -907,9 +907,9 @@ TEXT ·matMulCode5mRows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
 	TESTQ     SI, SI
-	JLE       end3
+	JLE       end1
 
-loop3:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -1201,9 +1201,9 @@ loop3:
 	ADDQ              DX, CX
 	ADDQ              $+1536, BX
 	DECQ              SI
-	JNZ               loop3
+	JNZ               loop1
 
-end3:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -1221,9 +1221,9 @@ TEXT ·matMulCode4Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
 	TESTQ     SI, SI
-	JLE       end4
+	JLE       end1
 
-loop4:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -1361,9 +1361,9 @@ loop4:
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
-	JNZ           loop4
+	JNZ           loop1
 
-end4:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -1381,9 +1381,9 @@ TEXT ·matMulCode4mRows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
 	TESTQ     SI, SI
-	JLE       end5
+	JLE       end1
 
-loop5:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -1531,9 +1531,9 @@ loop5:
 	ADDQ              DX, CX
 	ADDQ              $+1280, BX
 	DECQ              SI
-	JNZ               loop5
+	JNZ               loop1
 
-end5:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -1551,9 +1551,9 @@ TEXT ·matMulFloat32Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	TESTQ  SI, SI
-	JLE    end6
+	JLE    end1
 
-loop6:
+loop1:
 	PREFETCHT0       2048(BX)
 	PREFETCHT0       2112(BX)
 	VMOVUPS          (BX), Z2
@@ -1563,9 +1563,9 @@ loop6:
 	ADDQ             DX, CX
 	ADDQ             $+128, BX
 	DECQ             SI
-	JNZ              loop6
+	JNZ              loop1
 
-end6:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -1583,9 +1583,9 @@ TEXT ·matMulFloat16Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	TESTQ  SI, SI
-	JLE    end7
+	JLE    end1
 
-loop7:
+loop1:
 	PREFETCHT0       2048(BX)
 	VCVTPH2PS        (BX), Z2
 	VFMADD231PS.BCST (CX), Z2, Z0
@@ -1594,9 +1594,9 @@ loop7:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop7
+	JNZ              loop1
 
-end7:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -1614,9 +1614,9 @@ TEXT ·matMulBFloat16Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	TESTQ  SI, SI
-	JLE    end8
+	JLE    end1
 
-loop8:
+loop1:
 	PREFETCHT0       2048(BX)
 	VPMOVZXWD        (BX), Z2
 	VPSLLD           $0x10, Z2, Z2
@@ -1627,9 +1627,9 @@ loop8:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop8
+	JNZ              loop1
 
-end8:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
@@ -1648,9 +1648,9 @@ TEXT ·matMulCode8Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	TESTQ  SI, SI
-	JLE    end9
+	JLE    end1
 
-loop9:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -1820,9 +1820,9 @@ loop9:
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
-	JNZ           loop9
+	JNZ           loop1
 
-end9:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -1844,9 +1844,9 @@ TEXT ·matMulCode6Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
 	TESTQ     SI, SI
-	JLE       end10
+	JLE       end1
 
-loop10:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -2214,9 +2214,9 @@ loop10:
 	ADDQ          DX, CX
 	ADDQ          $+1792, BX
 	DECQ          SI
-	JNZ           loop10
+	JNZ           loop1
 
-end10:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -2238,9 +2238,9 @@ TEXT ·matMulCode5mRows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
 	TESTQ     SI, SI
-	JLE       end11
+	JLE       end1
 
-loop11:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -2584,9 +2584,9 @@ loop11:
 	ADDQ              DX, CX
 	ADDQ              $+1536, BX
 	DECQ              SI
-	JNZ               loop11
+	JNZ               loop1
 
-end11:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -2608,9 +2608,9 @@ TEXT ·matMulCode4Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
 	TESTQ     SI, SI
-	JLE       end12
+	JLE       end1
 
-loop12:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -2796,9 +2796,9 @@ loop12:
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
-	JNZ           loop12
+	JNZ           loop1
 
-end12:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -2820,9 +2820,9 @@ TEXT ·matMulCode4mRows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
 	TESTQ     SI, SI
-	JLE       end13
+	JLE       end1
 
-loop13:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -3022,9 +3022,9 @@ loop13:
 	ADDQ              DX, CX
 	ADDQ              $+1280, BX
 	DECQ              SI
-	JNZ               loop13
+	JNZ               loop1
 
-end13:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -3046,9 +3046,9 @@ TEXT ·matMulFloat32Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	TESTQ  SI, SI
-	JLE    end14
+	JLE    end1
 
-loop14:
+loop1:
 	PREFETCHT0       2048(BX)
 	PREFETCHT0       2112(BX)
 	VMOVUPS          (BX), Z4
@@ -3060,9 +3060,9 @@ loop14:
 	ADDQ             DX, CX
 	ADDQ             $+128, BX
 	DECQ             SI
-	JNZ              loop14
+	JNZ              loop1
 
-end14:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -3084,9 +3084,9 @@ TEXT ·matMulFloat16Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	TESTQ  SI, SI
-	JLE    end15
+	JLE    end1
 
-loop15:
+loop1:
 	PREFETCHT0       2048(BX)
 	VCVTPH2PS        (BX), Z4
 	VFMADD231PS.BCST (CX), Z4, Z0
@@ -3097,9 +3097,9 @@ loop15:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop15
+	JNZ              loop1
 
-end15:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -3121,9 +3121,9 @@ TEXT ·matMulBFloat16Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	TESTQ  SI, SI
-	JLE    end16
+	JLE    end1
 
-loop16:
+loop1:
 	PREFETCHT0       2048(BX)
 	VPMOVZXWD        (BX), Z4
 	VPSLLD           $0x10, Z4, Z4
@@ -3136,9 +3136,9 @@ loop16:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop16
+	JNZ              loop1
 
-end16:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -3163,9 +3163,9 @@ TEXT ·matMulCode8Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	TESTQ  SI, SI
-	JLE    end17
+	JLE    end1
 
-loop17:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -3431,9 +3431,9 @@ loop17:
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
-	JNZ           loop17
+	JNZ           loop1
 
-end17:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -3463,9 +3463,9 @@ TEXT ·matMulCode6Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
 	TESTQ     SI, SI
-	JLE       end18
+	JLE       end1
 
-loop18:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -3961,9 +3961,9 @@ loop18:
 	ADDQ          DX, CX
 	ADDQ          $+1792, BX
 	DECQ          SI
-	JNZ           loop18
+	JNZ           loop1
 
-end18:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -3993,9 +3993,9 @@ TEXT ·matMulCode5mRows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
 	TESTQ     SI, SI
-	JLE       end19
+	JLE       end1
 
-loop19:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -4443,9 +4443,9 @@ loop19:
 	ADDQ              DX, CX
 	ADDQ              $+1536, BX
 	DECQ              SI
-	JNZ               loop19
+	JNZ               loop1
 
-end19:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -4475,9 +4475,9 @@ TEXT ·matMulCode4Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
 	TESTQ     SI, SI
-	JLE       end20
+	JLE       end1
 
-loop20:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -4759,9 +4759,9 @@ loop20:
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
-	JNZ           loop20
+	JNZ           loop1
 
-end20:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -4791,9 +4791,9 @@ TEXT ·matMulCode4mRows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
 	TESTQ     SI, SI
-	JLE       end21
+	JLE       end1
 
-loop21:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -5097,9 +5097,9 @@ loop21:
 	ADDQ              DX, CX
 	ADDQ              $+1280, BX
 	DECQ              SI
-	JNZ               loop21
+	JNZ               loop1
 
-end21:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -5129,9 +5129,9 @@ TEXT ·matMulFloat32Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	TESTQ  SI, SI
-	JLE    end22
+	JLE    end1
 
-loop22:
+loop1:
 	PREFETCHT0       2048(BX)
 	PREFETCHT0       2112(BX)
 	VMOVUPS          (BX), Z8
@@ -5147,9 +5147,9 @@ loop22:
 	ADDQ             DX, CX
 	ADDQ             $+128, BX
 	DECQ             SI
-	JNZ              loop22
+	JNZ              loop1
 
-end22:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -5179,9 +5179,9 @@ TEXT ·matMulFloat16Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	TESTQ  SI, SI
-	JLE    end23
+	JLE    end1
 
-loop23:
+loop1:
 	PREFETCHT0       2048(BX)
 	VCVTPH2PS        (BX), Z8
 	VFMADD231PS.BCST (CX), Z8, Z0
@@ -5196,9 +5196,9 @@ loop23:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop23
+	JNZ              loop1
 
-end23:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -5228,9 +5228,9 @@ TEXT ·matMulBFloat16Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	TESTQ  SI, SI
-	JLE    end24
+	JLE    end1
 
-loop24:
+loop1:
 	PREFETCHT0       2048(BX)
 	VPMOVZXWD        (BX), Z8
 	VPSLLD           $0x10, Z8, Z8
@@ -5247,9 +5247,9 @@ loop24:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop24
+	JNZ              loop1
 
-end24:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -5282,9 +5282,9 @@ TEXT ·matMulCode8Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	TESTQ  SI, SI
-	JLE    end25
+	JLE    end1
 
-loop25:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -5646,9 +5646,9 @@ loop25:
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
-	JNZ           loop25
+	JNZ           loop1
 
-end25:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -5686,9 +5686,9 @@ TEXT ·matMulCode6Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
 	TESTQ     SI, SI
-	JLE       end26
+	JLE       end1
 
-loop26:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -6312,9 +6312,9 @@ loop26:
 	ADDQ          DX, CX
 	ADDQ          $+1792, BX
 	DECQ          SI
-	JNZ           loop26
+	JNZ           loop1
 
-end26:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -6352,9 +6352,9 @@ TEXT ·matMulCode5mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
 	TESTQ     SI, SI
-	JLE       end27
+	JLE       end1
 
-loop27:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -6906,9 +6906,9 @@ loop27:
 	ADDQ              DX, CX
 	ADDQ              $+1536, BX
 	DECQ              SI
-	JNZ               loop27
+	JNZ               loop1
 
-end27:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -6946,9 +6946,9 @@ TEXT ·matMulCode4Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
 	TESTQ     SI, SI
-	JLE       end28
+	JLE       end1
 
-loop28:
+loop1:
 	PREFETCHT0    2048(BX)
 	PREFETCHT0    2112(BX)
 	PREFETCHT0    2176(BX)
@@ -7326,9 +7326,9 @@ loop28:
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
-	JNZ           loop28
+	JNZ           loop1
 
-end28:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -7366,9 +7366,9 @@ TEXT ·matMulCode4mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
 	TESTQ     SI, SI
-	JLE       end29
+	JLE       end1
 
-loop29:
+loop1:
 	PREFETCHT0        2048(BX)
 	PREFETCHT0        2112(BX)
 	PREFETCHT0        2176(BX)
@@ -7776,9 +7776,9 @@ loop29:
 	ADDQ              DX, CX
 	ADDQ              $+1280, BX
 	DECQ              SI
-	JNZ               loop29
+	JNZ               loop1
 
-end29:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -7816,9 +7816,9 @@ TEXT ·matMulFloat32Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	TESTQ  SI, SI
-	JLE    end30
+	JLE    end1
 
-loop30:
+loop1:
 	PREFETCHT0       2048(BX)
 	PREFETCHT0       2112(BX)
 	VMOVUPS          (BX), Z12
@@ -7838,9 +7838,9 @@ loop30:
 	ADDQ             DX, CX
 	ADDQ             $+128, BX
 	DECQ             SI
-	JNZ              loop30
+	JNZ              loop1
 
-end30:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -7878,9 +7878,9 @@ TEXT ·matMulFloat16Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	TESTQ  SI, SI
-	JLE    end31
+	JLE    end1
 
-loop31:
+loop1:
 	PREFETCHT0       2048(BX)
 	VCVTPH2PS        (BX), Z12
 	VFMADD231PS.BCST (CX), Z12, Z0
@@ -7899,9 +7899,9 @@ loop31:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop31
+	JNZ              loop1
 
-end31:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -7939,9 +7939,9 @@ TEXT ·matMulBFloat16Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	TESTQ  SI, SI
-	JLE    end32
+	JLE    end1
 
-loop32:
+loop1:
 	PREFETCHT0       2048(BX)
 	VPMOVZXWD        (BX), Z12
 	VPSLLD           $0x10, Z12, Z12
@@ -7962,9 +7962,9 @@ loop32:
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
-	JNZ              loop32
+	JNZ              loop1
 
-end32:
+end1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -7991,33 +7991,33 @@ TEXT ·scoresHalfQueries1AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end33
+	JLE    end1
 
-loop33:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
 	VPXORD Z0, Z0, Z0
 	TESTQ  R10, R10
-	JLE    end34
+	JLE    end2
 
-loop34:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VCVTPH2PS        (R8), Z1
 	VFMADD231PS.BCST (R9), Z1, Z0
 	ADDQ             $+32, R8
 	ADDQ             $+4, R9
 	DECQ             R10
-	JNZ              loop34
+	JNZ              loop2
 
-end34:
+end2:
 	VMOVUPS Z0, (AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop33
+	JNZ     loop1
 
-end33:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8031,48 +8031,48 @@ TEXT ·valuesHalfQueries1AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end35
+	JLE   end1
 
-loop35:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
 	VPXORD Z0, Z0, Z0
 
-tile36:
+tile2:
 	TESTQ   R8, R8
-	JLE     done36
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end37
+	JLE     end3
 
-loop37:
+loop3:
 	VCVTPH2PS        (R9), Z1
 	VFMADD231PS.BCST (SI), Z1, Z0
 	ADDQ             $+32, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop37
+	JNZ              loop3
 
-end37:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile36
+	JMP  tile2
 
-done36:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop35
+	JNZ     loop1
 
-end35:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8087,33 +8087,33 @@ TEXT ·scoresFloatQueries1AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end38
+	JLE    end1
 
-loop38:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
 	VPXORD Z0, Z0, Z0
 	TESTQ  R10, R10
-	JLE    end39
+	JLE    end2
 
-loop39:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VMOVUPS          (R8), Z1
 	VFMADD231PS.BCST (R9), Z1, Z0
 	ADDQ             $+64, R8
 	ADDQ             $+4, R9
 	DECQ             R10
-	JNZ              loop39
+	JNZ              loop2
 
-end39:
+end2:
 	VMOVUPS Z0, (AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop38
+	JNZ     loop1
 
-end38:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8127,48 +8127,48 @@ TEXT ·valuesFloatQueries1AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end40
+	JLE   end1
 
-loop40:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
 	VPXORD Z0, Z0, Z0
 
-tile41:
+tile2:
 	TESTQ   R8, R8
-	JLE     done41
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end42
+	JLE     end3
 
-loop42:
+loop3:
 	VMOVUPS          (R9), Z1
 	VFMADD231PS.BCST (SI), Z1, Z0
 	ADDQ             $+64, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop42
+	JNZ              loop3
 
-end42:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile41
+	JMP  tile2
 
-done41:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop40
+	JNZ     loop1
 
-end40:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8183,18 +8183,18 @@ TEXT ·scoresHalfQueries2AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end43
+	JLE    end1
 
-loop43:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	TESTQ  R10, R10
-	JLE    end44
+	JLE    end2
 
-loop44:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VCVTPH2PS        (R8), Z2
 	VFMADD231PS.BCST (R9), Z2, Z0
@@ -8202,17 +8202,17 @@ loop44:
 	ADDQ             $+32, R8
 	ADDQ             $+8, R9
 	DECQ             R10
-	JNZ              loop44
+	JNZ              loop2
 
-end44:
+end2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 2048(AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop43
+	JNZ     loop1
 
-end43:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8226,41 +8226,41 @@ TEXT ·valuesHalfQueries2AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end45
+	JLE   end1
 
-loop45:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-tile46:
+tile2:
 	TESTQ   R8, R8
-	JLE     done46
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end47
+	JLE     end3
 
-loop47:
+loop3:
 	VCVTPH2PS        (R9), Z2
 	VFMADD231PS.BCST (SI), Z2, Z0
 	VFMADD231PS.BCST 2048(SI), Z2, Z1
 	ADDQ             $+32, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop47
+	JNZ              loop3
 
-end47:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile46
+	JMP  tile2
 
-done46:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
@@ -8269,9 +8269,9 @@ done46:
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop45
+	JNZ     loop1
 
-end45:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8286,18 +8286,18 @@ TEXT ·scoresFloatQueries2AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end48
+	JLE    end1
 
-loop48:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	TESTQ  R10, R10
-	JLE    end49
+	JLE    end2
 
-loop49:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VMOVUPS          (R8), Z2
 	VFMADD231PS.BCST (R9), Z2, Z0
@@ -8305,17 +8305,17 @@ loop49:
 	ADDQ             $+64, R8
 	ADDQ             $+8, R9
 	DECQ             R10
-	JNZ              loop49
+	JNZ              loop2
 
-end49:
+end2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 2048(AX)
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop48
+	JNZ     loop1
 
-end48:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8329,41 +8329,41 @@ TEXT ·valuesFloatQueries2AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end50
+	JLE   end1
 
-loop50:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-tile51:
+tile2:
 	TESTQ   R8, R8
-	JLE     done51
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end52
+	JLE     end3
 
-loop52:
+loop3:
 	VMOVUPS          (R9), Z2
 	VFMADD231PS.BCST (SI), Z2, Z0
 	VFMADD231PS.BCST 2048(SI), Z2, Z1
 	ADDQ             $+64, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop52
+	JNZ              loop3
 
-end52:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile51
+	JMP  tile2
 
-done51:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
@@ -8372,9 +8372,9 @@ done51:
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop50
+	JNZ     loop1
 
-end50:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8389,9 +8389,9 @@ TEXT ·scoresHalfQueries4AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end53
+	JLE    end1
 
-loop53:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
@@ -8400,9 +8400,9 @@ loop53:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	TESTQ  R10, R10
-	JLE    end54
+	JLE    end2
 
-loop54:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VCVTPH2PS        (R8), Z4
 	VFMADD231PS.BCST (R9), Z4, Z0
@@ -8412,9 +8412,9 @@ loop54:
 	ADDQ             $+32, R8
 	ADDQ             $+16, R9
 	DECQ             R10
-	JNZ              loop54
+	JNZ              loop2
 
-end54:
+end2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 2048(AX)
 	VMOVUPS Z2, 4096(AX)
@@ -8422,9 +8422,9 @@ end54:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop53
+	JNZ     loop1
 
-end53:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8438,9 +8438,9 @@ TEXT ·valuesHalfQueries4AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end55
+	JLE   end1
 
-loop55:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
@@ -8449,18 +8449,18 @@ loop55:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-tile56:
+tile2:
 	TESTQ   R8, R8
-	JLE     done56
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end57
+	JLE     end3
 
-loop57:
+loop3:
 	VCVTPH2PS        (R9), Z4
 	VFMADD231PS.BCST (SI), Z4, Z0
 	VFMADD231PS.BCST 2048(SI), Z4, Z1
@@ -8469,14 +8469,14 @@ loop57:
 	ADDQ             $+32, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop57
+	JNZ              loop3
 
-end57:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile56
+	JMP  tile2
 
-done56:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
@@ -8489,9 +8489,9 @@ done56:
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop55
+	JNZ     loop1
 
-end55:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8506,9 +8506,9 @@ TEXT ·scoresFloatQueries4AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end58
+	JLE    end1
 
-loop58:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
@@ -8517,9 +8517,9 @@ loop58:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	TESTQ  R10, R10
-	JLE    end59
+	JLE    end2
 
-loop59:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VMOVUPS          (R8), Z4
 	VFMADD231PS.BCST (R9), Z4, Z0
@@ -8529,9 +8529,9 @@ loop59:
 	ADDQ             $+64, R8
 	ADDQ             $+16, R9
 	DECQ             R10
-	JNZ              loop59
+	JNZ              loop2
 
-end59:
+end2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 2048(AX)
 	VMOVUPS Z2, 4096(AX)
@@ -8539,9 +8539,9 @@ end59:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop58
+	JNZ     loop1
 
-end58:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8555,9 +8555,9 @@ TEXT ·valuesFloatQueries4AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end60
+	JLE   end1
 
-loop60:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
@@ -8566,18 +8566,18 @@ loop60:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-tile61:
+tile2:
 	TESTQ   R8, R8
-	JLE     done61
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end62
+	JLE     end3
 
-loop62:
+loop3:
 	VMOVUPS          (R9), Z4
 	VFMADD231PS.BCST (SI), Z4, Z0
 	VFMADD231PS.BCST 2048(SI), Z4, Z1
@@ -8586,14 +8586,14 @@ loop62:
 	ADDQ             $+64, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop62
+	JNZ              loop3
 
-end62:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile61
+	JMP  tile2
 
-done61:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
@@ -8606,9 +8606,9 @@ done61:
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop60
+	JNZ     loop1
 
-end60:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8623,9 +8623,9 @@ TEXT ·scoresHalfQueries8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000020, DI, DI
 	TESTQ  BX, BX
-	JLE    end63
+	JLE    end1
 
-loop63:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
@@ -8638,9 +8638,9 @@ loop63:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	TESTQ  R10, R10
-	JLE    end64
+	JLE    end2
 
-loop64:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VCVTPH2PS        (R8), Z8
 	VFMADD231PS.BCST (R9), Z8, Z0
@@ -8654,9 +8654,9 @@ loop64:
 	ADDQ             $+32, R8
 	ADDQ             $+32, R9
 	DECQ             R10
-	JNZ              loop64
+	JNZ              loop2
 
-end64:
+end2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 2048(AX)
 	VMOVUPS Z2, 4096(AX)
@@ -8668,9 +8668,9 @@ end64:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop63
+	JNZ     loop1
 
-end63:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8684,9 +8684,9 @@ TEXT ·valuesHalfQueries8AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end65
+	JLE   end1
 
-loop65:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
@@ -8699,18 +8699,18 @@ loop65:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-tile66:
+tile2:
 	TESTQ   R8, R8
-	JLE     done66
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end67
+	JLE     end3
 
-loop67:
+loop3:
 	VCVTPH2PS        (R9), Z8
 	VFMADD231PS.BCST (SI), Z8, Z0
 	VFMADD231PS.BCST 2048(SI), Z8, Z1
@@ -8723,14 +8723,14 @@ loop67:
 	ADDQ             $+32, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop67
+	JNZ              loop3
 
-end67:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile66
+	JMP  tile2
 
-done66:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
@@ -8751,9 +8751,9 @@ done66:
 	ADDQ    $+512, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop65
+	JNZ     loop1
 
-end65:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8768,9 +8768,9 @@ TEXT ·scoresFloatQueries8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   SI, DI
 	IMUL3Q $0x00000040, DI, DI
 	TESTQ  BX, BX
-	JLE    end68
+	JLE    end1
 
-loop68:
+loop1:
 	MOVQ   (DX), R8
 	MOVQ   CX, R9
 	MOVQ   SI, R10
@@ -8783,9 +8783,9 @@ loop68:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	TESTQ  R10, R10
-	JLE    end69
+	JLE    end2
 
-loop69:
+loop2:
 	PREFETCHT1       (R8)(DI*1)
 	VMOVUPS          (R8), Z8
 	VFMADD231PS.BCST (R9), Z8, Z0
@@ -8799,9 +8799,9 @@ loop69:
 	ADDQ             $+64, R8
 	ADDQ             $+32, R9
 	DECQ             R10
-	JNZ              loop69
+	JNZ              loop2
 
-end69:
+end2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 2048(AX)
 	VMOVUPS Z2, 4096(AX)
@@ -8813,9 +8813,9 @@ end69:
 	ADDQ    $+8, DX
 	ADDQ    $+64, AX
 	DECQ    BX
-	JNZ     loop68
+	JNZ     loop1
 
-end68:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8829,9 +8829,9 @@ TEXT ·valuesFloatQueries8AVX512(SB), NOSPLIT, $0-48
 	SHLQ  $0x02, BX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end70
+	JLE   end1
 
-loop70:
+loop1:
 	MOVQ   p+8(FP), SI
 	MOVQ   tiles+16(FP), DI
 	MOVQ   count+24(FP), R8
@@ -8844,18 +8844,18 @@ loop70:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-tile71:
+tile2:
 	TESTQ   R8, R8
-	JLE     done71
+	JLE     done2
 	MOVQ    (DI), R9
 	ADDQ    DX, R9
 	MOVQ    $0x00000010, R10
 	CMPQ    R8, R10
 	CMOVQLT R8, R10
 	TESTQ   R10, R10
-	JLE     end72
+	JLE     end3
 
-loop72:
+loop3:
 	VMOVUPS          (R9), Z8
 	VFMADD231PS.BCST (SI), Z8, Z0
 	VFMADD231PS.BCST 2048(SI), Z8, Z1
@@ -8868,14 +8868,14 @@ loop72:
 	ADDQ             $+64, R9
 	ADDQ             $+4, SI
 	DECQ             R10
-	JNZ              loop72
+	JNZ              loop3
 
-end72:
+end3:
 	SUBQ $+16, R8
 	ADDQ $+8, DI
-	JMP  tile71
+	JMP  tile2
 
-done71:
+done2:
 	MOVQ    AX, SI
 	VMOVUPS Z0, (SI)
 	ADDQ    BX, SI
@@ -8896,9 +8896,9 @@ done71:
 	ADDQ    $+1024, DX
 	ADDQ    $+64, AX
 	DECQ    CX
-	JNZ     loop70
+	JNZ     loop1
 
-end70:
+end1:
 	VZEROUPPER
 	RET
 
@@ -8919,9 +8919,9 @@ TEXT ·deltaAVX512(SB), NOSPLIT, $0-56
 	MOVQ         dk+24(FP), BX
 	SHRQ         $0x02, BX
 	TESTQ        BX, BX
-	JLE          end73
+	JLE          end1
 
-loop73:
+loop1:
 	VMOVUPS          (AX), Z6
 	VFMADD231PS.BCST (CX), Z6, Z2
 	VMOVUPS          64(AX), Z6
@@ -8934,9 +8934,9 @@ loop73:
 	ADDQ             $+16, CX
 	ADDQ             $+16, DX
 	DECQ             BX
-	JNZ              loop73
+	JNZ              loop1
 
-end73:
+end1:
 	VADDPS       Z3, Z2, Z2
 	VADDPS       Z5, Z4, Z4
 	VADDPS       Z4, Z2, Z2
@@ -8954,9 +8954,9 @@ end73:
 	MOVQ         dk+24(FP), BX
 	SHRQ         $0x02, BX
 	TESTQ        BX, BX
-	JLE          end74
+	JLE          end2
 
-loop74:
+loop2:
 	VMULPS           (AX), Z0, Z6
 	VFMADD231PS.BCST (CX), Z3, Z6
 	VMOVUPS          Z6, (AX)
@@ -8977,9 +8977,9 @@ loop74:
 	ADDQ             $+16, CX
 	ADDQ             $+16, DX
 	DECQ             BX
-	JNZ              loop74
+	JNZ              loop2
 
-end74:
+end2:
 	VADDPS  Z2, Z1, Z1
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z1, Z1
@@ -8996,15 +8996,15 @@ TEXT ·softmaxAVX512(SB), NOSPLIT, $0-24
 	MOVQ    n+8(FP), CX
 	SHRQ    $0x04, CX
 	TESTQ   CX, CX
-	JLE     end75
+	JLE     end1
 
-loop75:
+loop1:
 	VMAXPS (AX), Z0, Z0
 	ADDQ   $+64, AX
 	DECQ   CX
-	JNZ    loop75
+	JNZ    loop1
 
-end75:
+end1:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -9021,9 +9021,9 @@ end75:
 	MOVQ          n+8(FP), DX
 	SHRQ          $0x04, DX
 	TESTQ         DX, DX
-	JLE           end76
+	JLE           end2
 
-loop76:
+loop2:
 	VMOVUPS      (CX), Z2
 	VSUBPS       Z0, Z2, Z2
 	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z2, K1
@@ -9049,9 +9049,9 @@ loop76:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $+64, CX
 	DECQ         DX
-	JNZ          loop76
+	JNZ          loop2
 
-end76:
+end2:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -9072,16 +9072,16 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	SHRQ   $0x04, CX
 	TESTQ  CX, CX
-	JLE    end77
+	JLE    end1
 
-loop77:
+loop1:
 	VMOVUPS     (AX), Z1
 	VFMADD231PS Z1, Z1, Z0
 	ADDQ        $+64, AX
 	DECQ        CX
-	JNZ         loop77
+	JNZ         loop1
 
-end77:
+end1:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -9243,17 +9243,17 @@ TEXT ·toHalfAVX512(SB), NOSPLIT, $0-24
 	MOVQ  n+16(FP), DX
 	SHRQ  $0x04, DX
 	TESTQ DX, DX
-	JLE   end79
+	JLE   end1
 
-loop79:
+loop1:
 	VMOVUPS   (CX), Z0
 	VCVTPS2PH $0x00, Z0, (AX)
 	ADDQ      $+64, CX
 	ADDQ      $+32, AX
 	DECQ      DX
-	JNZ       loop79
+	JNZ       loop1
 
-end79:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9268,9 +9268,9 @@ TEXT ·scaleMulAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+32(FP), BX
 	SHRQ         $0x04, BX
 	TESTQ        BX, BX
-	JLE          end80
+	JLE          end1
 
-loop80:
+loop1:
 	VMULPS  (CX), Z0, Z1
 	VMULPS  (DX), Z1, Z1
 	VMOVUPS Z1, (AX)
@@ -9278,9 +9278,9 @@ loop80:
 	ADDQ    $+64, CX
 	ADDQ    $+64, DX
 	DECQ    BX
-	JNZ     loop80
+	JNZ     loop1
 
-end80:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9292,18 +9292,18 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-24
 	MOVQ  n+16(FP), DX
 	SHRQ  $0x04, DX
 	TESTQ DX, DX
-	JLE   end81
+	JLE   end1
 
-loop81:
+loop1:
 	VMOVUPS (AX), Z0
 	VADDPS  (CX), Z0, Z0
 	VMOVUPS Z0, (AX)
 	ADDQ    $+64, AX
 	ADDQ    $+64, CX
 	DECQ    DX
-	JNZ     loop81
+	JNZ     loop1
 
-end81:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9317,18 +9317,18 @@ TEXT ·addScaledAVX512(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	SHRQ         $0x04, DX
 	TESTQ        DX, DX
-	JLE          end82
+	JLE          end1
 
-loop82:
+loop1:
 	VMOVUPS     (AX), Z1
 	VFMADD231PS (CX), Z0, Z1
 	VMOVUPS     Z1, (AX)
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	DECQ        DX
-	JNZ         loop82
+	JNZ         loop1
 
-end82:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9341,9 +9341,9 @@ TEXT ·addProductAVX512(SB), NOSPLIT, $0-32
 	MOVQ  n+24(FP), BX
 	SHRQ  $0x04, BX
 	TESTQ BX, BX
-	JLE   end83
+	JLE   end1
 
-loop83:
+loop1:
 	VMOVUPS     (AX), Z0
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (DX), Z1, Z0
@@ -9352,9 +9352,9 @@ loop83:
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	DECQ        BX
-	JNZ         loop83
+	JNZ         loop1
 
-end83:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9365,9 +9365,9 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-16
 	MOVQ  n+8(FP), CX
 	SHRQ  $0x04, CX
 	TESTQ CX, CX
-	JLE   end84
+	JLE   end1
 
-loop84:
+loop1:
 	VMOVUPS      (AX), Z0
 	VPXORD       sign_avx512<>+0(SB), Z0, Z0
 	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z0, K1
@@ -9396,9 +9396,9 @@ loop84:
 	VMOVUPS      Z0, (AX)
 	ADDQ         $+64, AX
 	DECQ         CX
-	JNZ          loop84
+	JNZ          loop1
 
-end84:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9411,9 +9411,9 @@ TEXT ·siluMulAVX512(SB), NOSPLIT, $0-32
 	MOVQ  n+24(FP), BX
 	SHRQ  $0x04, BX
 	TESTQ BX, BX
-	JLE   end85
+	JLE   end1
 
-loop85:
+loop1:
 	VMOVUPS      (CX), Z0
 	VPXORD       sign_avx512<>+0(SB), Z0, Z0
 	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z0, K1
@@ -9445,9 +9445,9 @@ loop85:
 	ADDQ         $+64, CX
 	ADDQ         $+64, DX
 	DECQ         BX
-	JNZ          loop85
+	JNZ          loop1
 
-end85:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9459,9 +9459,9 @@ TEXT ·sigmoidMulAVX512(SB), NOSPLIT, $0-24
 	MOVQ  n+16(FP), DX
 	SHRQ  $0x04, DX
 	TESTQ DX, DX
-	JLE   end86
+	JLE   end1
 
-loop86:
+loop1:
 	VMOVUPS      (CX), Z0
 	VPXORD       sign_avx512<>+0(SB), Z0, Z0
 	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z0, K1
@@ -9491,9 +9491,9 @@ loop86:
 	ADDQ         $+64, AX
 	ADDQ         $+64, CX
 	DECQ         DX
-	JNZ          loop86
+	JNZ          loop1
 
-end86:
+end1:
 	VZEROUPPER
 	RET
 
@@ -9507,9 +9507,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-40
 	MOVQ  n+32(FP), SI
 	SHRQ  $0x04, SI
 	TESTQ SI, SI
-	JLE   end87
+	JLE   end1
 
-loop87:
+loop1:
 	VMOVUPS      (AX), Z0
 	VMOVUPS      (CX), Z1
 	VMOVUPS      (DX), Z2
@@ -9525,8 +9525,8 @@ loop87:
 	ADDQ         $+64, DX
 	ADDQ         $+64, BX
 	DECQ         SI
-	JNZ          loop87
+	JNZ          loop1
 
-end87:
+end1:
 	VZEROUPPER
 	RET

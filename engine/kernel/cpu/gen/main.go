@@ -82,6 +82,7 @@ func (g *gen) write(dir string) error {
 func (g *gen) function(name, signature, doc string) {
 	full := name + map[bool]string{true: "AVX512", false: "AVX2"}[g.wide]
 	g.Function(full)
+	g.labels = 0 // labels are the function's own: a new kernel changes no other
 	g.Attributes(attr.NOSPLIT)
 	g.SignatureExpr(signature)
 	g.Doc(full+" "+doc, "")
