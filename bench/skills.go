@@ -37,7 +37,7 @@ the environment variable ` + keyEnv + ` says.
 
 The exit status is 1 when a skill is below --min-score.`,
 		Example: `  corebench skills --url http://127.0.0.1:8080 --model core-1.1-mini --file skills.jsonl
-  corebench skills --url http://127.0.0.1:8080 --model core-1.1 --file skills.jsonl \\
+  corebench skills --url http://127.0.0.1:8080 --model core-1.1 --file skills.jsonl \
     --temperature -1 --only tools,arithmetic --min-score 0.88 --json skills.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
