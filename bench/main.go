@@ -44,7 +44,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(overheadCommand(), engineCommand(), mockCommand(), passThroughCommand())
+	cmd.AddCommand(overheadCommand(), engineCommand(), loadCommand(), mockCommand(), passThroughCommand())
 	return cmd
 }
 
