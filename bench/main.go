@@ -43,11 +43,13 @@ func root() *cobra.Command {
                          batching and prefix cache, with a model of yours
   corebench kernels      the forward pass by itself: decode beside the memory's
                          bandwidth, batches, a long context, a prompt
+  corebench peer         the node and a llama-server in turn, with one load
   corebench skills       how many prompts with known answers a server gets right`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(overheadCommand(), engineCommand(), kernelsCommand(), skillsCommand(), mockCommand(), passThroughCommand())
+	cmd.AddCommand(loadCommand(), overheadCommand(), engineCommand(), kernelsCommand(), peerCommand(), skillsCommand(),
+		mockCommand(), passThroughCommand(), spinCommand())
 	return cmd
 }
 

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"corenode/bench/skills"
 )
 
-// keyEnv holds a key, so that it needs not stand in a command line that others can read.
-const keyEnv = "COREBENCH_KEY"
-
 func skillsCommand() *cobra.Command {
 	o := skills.Defaults()
-	o.Key = os.Getenv(keyEnv)
-	var jsonFile string
+	var key, jsonFile string
 	cmd := &cobra.Command{
 		Use:   "skills --url URL --model MODEL --file FILE.jsonl",
 		Short: "How many prompts with known answers a server gets right",
@@ -32,8 +26,7 @@ the answers by the rules beside them. Each line of the file is one case:
            left out), stop is the stop_reason (end_turn, or tool_use with tools)
 
 The table says for each skill how many answers were right, how many the model
-ended by itself, and how many went round in circles. The key is --key, or what
-the environment variable ` + keyEnv + ` says.
+ended by itself, and how many went round in circles.
 
 The exit status is 1 when a skill is below --min-score.`,
 		Example: `  corebench skills --url http://127.0.0.1:8080 --model core-1.1-mini --file skills.jsonl
@@ -41,6 +34,11 @@ The exit status is 1 when a skill is below --min-score.`,
     --temperature -1 --only tools,arithmetic --min-score 0.88 --json skills.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			keys, err := readKeys([]string{key})
+			if err != nil {
+				return err
+			}
+			o.Key = keys[0]
 			r, err := skills.Run(cmd.Context(), o, progress(cmd))
 			if err != nil {
 				return err
@@ -50,7 +48,7 @@ The exit status is 1 when a skill is below --min-score.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.URL, "url", "", "address of the server; required")
-	f.StringVar(&o.Key, "key", o.Key, "sent as x-api-key")
+	f.StringVar(&key, "key", "", "sent as x-api-key; @FILE reads it from there")
 	f.StringVar(&o.Model, "model", "", "the model that is asked; required")
 	f.StringVar(&o.File, "file", "", "the cases, one JSON object on each line; required")
 	f.Float64Var(&o.Temperature, "temperature", o.Temperature, "temperature of every request; negative is the server's default")

@@ -29,14 +29,13 @@ type row struct {
 type metric int
 
 const (
-	prefillRate  metric = iota // prompt tokens / median TTFT
-	decodeRate                 // streams at once / median TPOT
-	outputRate                 // output tokens / wall time
-	ttftMedian                 // ms
-	ttftLast                   // ms
-	ttftTurn2                  // ms, median of second turns
-	ttftTurn2Rel               // TTFT of turn 2 / turn 1
-	resident                   // MiB after the scenario
+	prefillRate metric = iota // prompt tokens / median TTFT
+	decodeRate                // streams at once / median TPOT
+	outputRate                // output tokens / wall time
+	ttftMedian                // ms
+	ttftLast                  // ms
+	ttftTurn2                 // ms, median of second turns
+	resident                  // MiB after the scenario
 )
 
 func all(x float64) map[string]float64 { return map[string]float64{"": x} }
