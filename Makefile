@@ -55,13 +55,16 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$p || exit 1; done; done
 
 .PHONY: bench
-bench: build ## measure the node: corebench overhead
+bench: build ## measure the node, and with GGUF=file the kernels and the node with that model
 	$(BIN)/corebench overhead --node $(BIN)/corenode
+	@if [ -n "$(GGUF)" ]; then \
+	  $(BIN)/corebench kernels --model "$(GGUF)"; kernels=$$?; \
+	  $(BIN)/corebench engine --node $(BIN)/corenode --model "$(GGUF)" && exit $$kernels; fi
 
-.PHONY: bench-engine
-bench-engine: build ## measure decode, batching and prefix cache: make bench-engine GGUF=file
-	@test -n "$(GGUF)" || { echo "which model? make bench-engine GGUF=file"; exit 2; }
-	$(BIN)/corebench engine --node $(BIN)/corenode --model "$(GGUF)"
+.PHONY: bench-peer
+bench-peer: build ## the node and a llama-server in turn on one model: make bench-peer LLAMA_SERVER=path GGUF=file
+	@test -n "$(GGUF)" -a -n "$(LLAMA_SERVER)" || { echo "which ones? make bench-peer LLAMA_SERVER=path GGUF=file"; exit 2; }
+	$(BIN)/corebench peer --node $(BIN)/corenode --llama-server "$(LLAMA_SERVER)" --model "$(GGUF)"
 
 .PHONY: test-clients
 test-clients: build ## real clients against a running node: needs node, npm and python3

@@ -40,11 +40,16 @@ func root() *cobra.Command {
   corebench overhead     what the node costs per request and per streamed event,
                          beside a bare pass-through in the same run
   corebench engine       what the node makes of the machine: start, decode,
-                         batching and prefix cache, with a model of yours`,
+                         batching and prefix cache, with a model of yours
+  corebench kernels      the forward pass by itself: decode beside the memory's
+                         bandwidth, batches, a long context, a prompt
+  corebench peer         the node and a llama-server in turn, with one load
+  corebench skills       how many prompts with known answers a server gets right`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(overheadCommand(), engineCommand(), mockCommand(), passThroughCommand())
+	cmd.AddCommand(loadCommand(), overheadCommand(), engineCommand(), kernelsCommand(), peerCommand(), skillsCommand(),
+		mockCommand(), passThroughCommand(), spinCommand())
 	return cmd
 }
 

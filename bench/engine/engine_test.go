@@ -12,6 +12,7 @@ import (
 
 	"corenode/bench/report"
 	"corenode/engine/kernel/cpu"
+	"corenode/engine/kernel"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
 )
@@ -53,6 +54,19 @@ func TestWeightsOf(t *testing.T) {
 				t.Errorf("%d bytes per token and %d in all, want %d and %d", got.BytesPerToken, got.FileBytes, c.token, c.file)
 			}
 		})
+	}
+}
+
+func TestTypeIsThatOfMostValues(t *testing.T) {
+	small := tensor("a.weight", 2176, 32, 64)
+	small.Type = kernel.Q8_0
+	large := tensor("b.weight", 1152, 32, 64)
+	large.Type = kernel.Q4_0
+	vector := tensor("norm.weight", 1<<20, 1<<18)
+	for _, all := range [][]*modelfile.Tensor{{small, large, large, vector}, {large, small, large}} {
+		if got := weightsOf(model.Config{}, all).Type; got != "Q4_0" {
+			t.Errorf("type %q, want the one of two matrices of three", got)
+		}
 	}
 }
 

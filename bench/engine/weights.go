@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"corenode/engine/kernel"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
 )
@@ -12,6 +13,8 @@ import (
 // Weights is what one decode step reads, as large as the file stores it.
 type Weights struct {
 	Arch string `json:"arch"`
+	// Type is the storage type of most of the values in matrices, such as Q8_0.
+	Type string `json:"type"`
 	// BytesPerToken are all matrices that one token needs, each once. Vectors,
 	// the KV cache and activations are not in it: they are small beside it.
 	BytesPerToken int64 `json:"bytes_per_token"`
@@ -39,6 +42,7 @@ func weightsOf(c model.Config, tensors []*modelfile.Tensor) Weights {
 	for _, t := range tensors {
 		tied = tied && t.Name != "output.weight"
 	}
+	w.Type = mostly(tensors)
 	for _, t := range tensors {
 		size := int64(len(t.Data))
 		w.FileBytes += size
@@ -53,6 +57,30 @@ func weightsOf(c model.Config, tensors []*modelfile.Tensor) Weights {
 		}
 	}
 	return w
+}
+
+// mostly names the type that most values in matrices have; the first of equals.
+func mostly(tensors []*modelfile.Tensor) (name string) {
+	values, most := map[kernel.Type]int64{}, int64(0)
+	for _, t := range tensors {
+		if !isMatrix(t) {
+			continue
+		}
+		if values[t.Type] += count(t); values[t.Type] > most {
+			most = values[t.Type]
+			name, _, _, _ = modelfile.TypeInfo(t.Type)
+		}
+	}
+	return name
+}
+
+// count is the number of values in a tensor.
+func count(t *modelfile.Tensor) int64 {
+	n := int64(1)
+	for _, d := range t.Shape {
+		n *= int64(d)
+	}
+	return n
 }
 
 // isMatrix tells what is multiplied from norms, biases and convolution taps.

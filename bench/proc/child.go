@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,9 @@ type Spec struct {
 	// Ready finds in a line of standard output what the caller waits for, such
 	// as an address. Lines after that are read and dropped.
 	Ready func(line string) (value string, ok bool)
+	// Health is asked instead where Ready is nil: an address that answers 200
+	// once the server is ready. The value is Health itself.
+	Health string
 	// Timeout is how long that may take. 0 is a minute.
 	Timeout time.Duration
 }
@@ -63,12 +67,43 @@ func Start(ctx context.Context, s Spec) (*Child, string, error) {
 		return nil, "", fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	found := make(chan string, 1)
-	go c.watch(out, s.Ready, found)
+	ready := s.Ready
+	if ready == nil {
+		ready = func(string) (string, bool) { return "", false }
+		asking, stop := context.WithCancel(ctx)
+		defer stop()
+		go probe(asking, s.Health, found)
+	}
+	go c.watch(out, ready, found)
 	value, err := c.await(ctx, found, cmp.Or(s.Timeout, readyTimeout))
 	if err != nil {
 		return nil, "", errors.Join(err, c.Stop())
 	}
 	return c, value, nil
+}
+
+// probeEvery is how often a server's health is asked for.
+const probeEvery = 20 * time.Millisecond
+
+// probe waits until the address answers 200. Until then nobody may listen
+// there, so what goes wrong only means: not yet.
+func probe(ctx context.Context, address string, found chan<- string) {
+	for again := time.NewTicker(probeEvery); ; {
+		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil); err == nil {
+			if res, err := http.DefaultClient.Do(req); err == nil {
+				res.Body.Close()
+				if res.StatusCode == http.StatusOK {
+					found <- address
+					return
+				}
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // watch owns the child's standard output and its end.

@@ -3,12 +3,15 @@ package proc
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -167,6 +170,35 @@ func TestChildThatFailsShowsItsLog(t *testing.T) {
 	s.Path = filepath.Join(t.TempDir(), "absent")
 	if _, _, err := Start(t.Context(), s); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestChildIsReadyWhenItsHealthIs has somebody else answer for the child, at
+// first that it is not well.
+func TestChildIsReadyWhenItsHealthIs(t *testing.T) {
+	var asked atomic.Int64
+	health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer health.Close()
+	s := shell(t, `echo at nobody; while :; do sleep 0.02; done`)
+	s.Ready, s.Health = nil, health.URL
+	c, value, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value != health.URL || asked.Load() != 3 {
+		t.Errorf("ready with %q after %d questions, want 3", value, asked.Load())
+	}
+	if err := c.Stop(); err != nil {
+		t.Error(err)
+	}
+	s = shell(t, `exit 3`)
+	s.Ready, s.Health = nil, "http://127.0.0.1:1/nobody"
+	if _, _, err := Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "ended before") {
+		t.Errorf("a child that ends is ready: %v", err)
 	}
 }
 

@@ -1,0 +1,93 @@
+package peer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/bench/report"
+	"corenode/bench/stats"
+)
+
+func TestValidateNamesEveryFlag(t *testing.T) {
+	err := Options{Node: "absent", Server: "absent", Model: "absent", Only: []string{"nonsense"}}.Validate()
+	for _, flag := range []string{"--node", "--llama-server", "--model", "--threads", "--rounds", "--start-timeout", "--only"} {
+		if err == nil || !strings.Contains(err.Error(), flag+": ") && !strings.Contains(err.Error(), flag+" ") {
+			t.Errorf("no complaint about %s in %v", flag, err)
+		}
+	}
+}
+
+// TestScenariosFitTheOtherServer keeps its slots as large as what is asked.
+func TestScenariosFitTheOtherServer(t *testing.T) {
+	for _, s := range scenarios {
+		if s.clients > slots || (s.input+s.output)*s.turns > 2*slotTokens || s.turns == 1 && s.input+s.output > slotTokens {
+			t.Errorf("%s: %d clients of %d tokens in %d slots of %d", s.name, s.clients, s.input+s.output, slots, slotTokens)
+		}
+		if len(s.rows) == 0 || s.requests < s.clients && s.turns == 1 {
+			t.Errorf("%s: %d rows, %d requests of %d clients", s.name, len(s.rows), s.requests, s.clients)
+		}
+	}
+}
+
+func record(turn, input, cached, output int, due, first, last, end time.Duration) stats.Record {
+	return stats.Record{Turn: turn, InputTokens: input, CachedTokens: cached, OutputTokens: output, Outputs: output,
+		Intended: due, First: first, Last: last, End: end}
+}
+
+func TestValues(t *testing.T) {
+	const s = time.Second
+	got := valuesOf(scenario{clients: 2}, []stats.Record{
+		record(1, 110, 10, 11, 0, 2*s, 3*s, 3*s),       // 50 tokens/s in, 0.1 s a token
+		record(1, 100, 0, 11, 1*s, 5*s, 8*s, 9*s),      // 25 tokens/s in, 0.3 s a token
+		record(2, 200, 100, 11, 9*s, 10*s, 12*s, 13*s), // 100 tokens/s in, 0.2 s a token
+		{Kind: stats.KindBroken, First: 0, End: 100 * s, OutputTokens: 1000},
+	})
+	for m, want := range map[metric]float64{
+		prefillRate: 50, decodeRate: 2 / 0.2, outputRate: 33.0 / 13, ttftMedian: 2000, ttftLast: 4000, ttftTurn2: 1000,
+	} {
+		if got[m] != want {
+			t.Errorf("metric %d is %v, want %v", m, got[m], want)
+		}
+	}
+	for m, v := range valuesOf(scenario{clients: 2}, nil) {
+		if v != 0 {
+			t.Errorf("metric %d of nothing is %v", m, v)
+		}
+	}
+}
+
+func TestRowsCompareWithinRounds(t *testing.T) {
+	s := scenario{name: "x", rows: []row{
+		{what: "rate", metric: decodeRate, gate: map[string]float64{"Q8_0": 3}, aim: all(4)},
+		{what: "time", metric: ttftMedian, lower: true, gate: all(2.5)},
+	}}
+	one := func(a, b, foreign float64) [sides]outcome {
+		return [sides]outcome{
+			node:  {values: map[metric]float64{decodeRate: a, ttftMedian: b}, foreign: foreign},
+			other: {values: map[metric]float64{decodeRate: 10, ttftMedian: 10}},
+		}
+	}
+	rows := rowsOf(s, [][sides]outcome{one(20, 5, 0), one(1000, 1, 0.2), one(40, 4, 0)}, "Q8_0")
+	want := report.Spread{Min: 2, Median: 3, Max: 4}
+	if rows[0].Times != want || rows[0].Discarded != 1 || rows[0].Rounds != 3 || !rows[0].Met || rows[0].Gate != 3 || rows[0].Aim != 4 {
+		t.Errorf("rate %+v, want times %v", rows[0], want)
+	}
+	if want = (report.Spread{Min: 2, Median: 2.25, Max: 2.5}); rows[1].Times != want || rows[1].Met {
+		t.Errorf("time %+v, want times %v and the gate missed", rows[1], want)
+	}
+	if rows = rowsOf(s, [][sides]outcome{one(20, 5, 0)}, "Q4_0"); rows[0].Gate != 0 || !rows[0].Met {
+		t.Errorf("a gate of another type holds: %+v", rows[0])
+	}
+	if rows = rowsOf(s, [][sides]outcome{one(50, 1, 0.9)}, "Q8_0"); !rows[0].Disturbed || rows[0].Times.Median != 5 {
+		t.Errorf("all rounds disturbed: %+v", rows[0])
+	}
+	bad := one(50, 1, 0)
+	bad[node].failed = 1
+	r := Report{Rows: rowsOf(s, [][sides]outcome{bad}, "Q8_0")}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil || r.Met() || !strings.Contains(out.String(), "FAILED requests: 1 and 0") {
+		t.Errorf("failed requests pass: met %v, %v\n%s", r.Met(), err, out.String())
+	}
+}

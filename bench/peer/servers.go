@@ -1,0 +1,153 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"corenode/bench/proc"
+	"corenode/bench/workload"
+)
+
+// side is one of the two servers.
+type side int
+
+const (
+	node side = iota
+	other
+	sides
+)
+
+func (s side) String() string { return [...]string{"node", "llama-server"}[s] }
+
+// target is a running server and how to ask it.
+type target struct {
+	child *proc.Child
+	url   string
+	key   string
+}
+
+// nodeConfig serves the one model, whose answers are always the likeliest
+// tokens. Nothing else differs from the defaults but the threads.
+const nodeConfig = `listen: 127.0.0.1:0
+admin:
+  listen: 127.0.0.1:0
+models:
+  %s:
+    engine: cpu
+    path: %q
+    threads: %d
+    prices:
+      input: "0"
+      cached_input: "0"
+      output: "0"
+    sampling:
+      temperature: 0
+      presence_penalty: 0
+`
+
+// slots and slotTokens size the other server: as many conversations at once as
+// the largest scenario has, each with room for the longest one.
+const (
+	slots      = 16
+	slotTokens = 2560
+)
+
+// start starts one side and waits until it is ready.
+func (r *run) start(ctx context.Context, s side) (target, error) {
+	if s == node {
+		return r.startNode(ctx)
+	}
+	return r.startOther(ctx)
+}
+
+func (r *run) startNode(ctx context.Context) (target, error) {
+	model, err := filepath.Abs(r.o.Model)
+	if err != nil {
+		return target{}, err
+	}
+	config, data := filepath.Join(r.dir, "node.yaml"), filepath.Join(r.dir, "data")
+	if err := os.WriteFile(config, fmt.Appendf(nil, nodeConfig, workload.Model, model, r.o.Threads), 0o600); err != nil {
+		return target{}, err
+	}
+	child, base, err := proc.Start(ctx, proc.Spec{Name: "node", Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout,
+		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: baseURL})
+	if err != nil {
+		return target{}, err
+	}
+	t := target{child: child, url: base}
+	secret, err := os.ReadFile(filepath.Join(data, "default.key"))
+	if err != nil {
+		return target{}, errors.Join(fmt.Errorf("read the node's key: %w", err), child.Stop())
+	}
+	t.key = strings.TrimSpace(string(secret))
+	if err := proc.AwaitModules(ctx, data); err != nil {
+		return target{}, errors.Join(err, child.Stop())
+	}
+	return t, nil
+}
+
+// baseURL finds the address in the node's greeting.
+func baseURL(line string) (string, bool) {
+	fields := strings.Fields(line)
+	if len(fields) == 3 && fields[0] == "base" && fields[1] == "URL" {
+		return fields[2], true
+	}
+	return "", false
+}
+
+func (r *run) startOther(ctx context.Context) (target, error) {
+	port, err := freePort()
+	if err != nil {
+		return target{}, err
+	}
+	address, threads := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), strconv.Itoa(r.o.Threads)
+	child, _, err := proc.Start(ctx, proc.Spec{Name: "llama-server", Path: r.o.Server, Dir: r.dir, Timeout: r.o.StartTimeout,
+		Args: []string{"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--model", r.o.Model, "--alias", workload.Model,
+			"--threads", threads, "--threads-batch", threads, "--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots * slotTokens), "--jinja"},
+		Health: "http://" + address + "/health"})
+	return target{child: child, url: "http://" + address}, err
+}
+
+// freePort is a port that nobody listens on now.
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
+
+// startBusy starts programs that only compute, one for each processor that the servers use.
+func (r *run) startBusy(ctx context.Context) (stop func() error, err error) {
+	var all []*proc.Child
+	stop = func() error {
+		var errs []error
+		for _, c := range all {
+			errs = append(errs, c.Stop())
+		}
+		return errors.Join(errs...)
+	}
+	for i := range r.o.Threads {
+		c, _, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprint("busy", i), Path: r.self, Dir: r.dir, Args: []string{SpinCommand},
+			Ready: func(line string) (string, bool) { return line, line == SpinGreeting }, Timeout: 10 * time.Second})
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		all = append(all, c)
+	}
+	return stop, nil
+}
+
+// SpinCommand is this program in the role of one that only computes, and SpinGreeting its only line.
+const (
+	SpinCommand  = "__spin"
+	SpinGreeting = "spinning"
+)

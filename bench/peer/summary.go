@@ -1,0 +1,152 @@
+package peer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"corenode/bench/engine"
+	"corenode/bench/proc"
+	"corenode/bench/report"
+)
+
+// outcome is one scenario on one side in one round.
+type outcome struct {
+	values  map[metric]float64
+	foreign float64 // share of the machine that others used
+	failed  int     // requests that were not answered in full
+}
+
+// Schema names the layout of Report as JSON; it changes when a field changes its meaning.
+const Schema = "corebench.peer/1"
+
+// Report is the result of one run. METHOD.md documents its JSON.
+type Report struct {
+	Schema  string         `json:"schema"`
+	Host    proc.Host      `json:"host"`
+	Options Options        `json:"options"`
+	Model   string         `json:"model"` // name of the file
+	Type    string         `json:"type"`  // of most of its weights
+	Weights engine.Weights `json:"weights"`
+	Rows    []Row          `json:"rows"`
+}
+
+// Row compares one number.
+type Row struct {
+	Scenario string `json:"scenario"`
+	What     string `json:"what"`
+	Unit     string `json:"unit"`
+	Lower    bool   `json:"lower_is_better"`
+	// Rounds were run, Discarded of them thrown out because others used more
+	// than ForeignMax of the machine on either side; Disturbed says that all were,
+	// and all count.
+	Rounds    int           `json:"rounds"`
+	Discarded int           `json:"discarded"`
+	Disturbed bool          `json:"disturbed"`
+	Node      report.Spread `json:"node"`
+	Other     report.Spread `json:"other"`
+	// Times says how many times better the node is, within each round.
+	Times report.Spread `json:"times_better"`
+	Gate  float64       `json:"gate,omitempty"` // of the median of Times; 0 is none
+	Aim   float64       `json:"aim,omitempty"`
+	Met   bool          `json:"met"`
+	// Failed requests on each side. Numbers of a side with some mean little.
+	NodeFailed  int `json:"node_failed"`
+	OtherFailed int `json:"other_failed"`
+}
+
+// ForeignMax is the share of the machine's time that others may use in a scenario.
+const ForeignMax = engine.ForeignMax
+
+// rowsOf summarizes one scenario: got[i] is round i on both sides.
+func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
+	kept := slices.DeleteFunc(slices.Clone(got), func(o [sides]outcome) bool {
+		return max(o[node].foreign, o[other].foreign) > ForeignMax
+	})
+	disturbed := len(kept) == 0
+	if disturbed {
+		kept = got
+	}
+	for _, r := range s.rows {
+		row := Row{Scenario: s.name, What: r.what, Unit: r.unit, Lower: r.lower, Rounds: len(got), Discarded: len(got) - len(kept),
+			Disturbed: disturbed, Gate: pick(r.gate, kind), Aim: pick(r.aim, kind)}
+		if disturbed {
+			row.Discarded = len(got)
+		}
+		var values [sides][]float64
+		var times []float64
+		for _, o := range kept {
+			a, b := o[node].values[r.metric], o[other].values[r.metric]
+			values[node], values[other] = append(values[node], a), append(values[other], b)
+			if r.lower {
+				a, b = b, a
+			}
+			times = append(times, ratio(a, b))
+			row.NodeFailed += o[node].failed
+			row.OtherFailed += o[other].failed
+		}
+		row.Node, row.Other, row.Times = report.SpreadOf(values[node]), report.SpreadOf(values[other]), report.SpreadOf(times)
+		row.Met = row.NodeFailed == 0 && row.Times.Median >= row.Gate
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Met says whether every gate is.
+func (r Report) Met() bool { return !slices.ContainsFunc(r.Rows, func(x Row) bool { return !x.Met }) }
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) error {
+	h, o := r.Host, r.Options
+	fmt.Fprintf(w, "\n%s, %d processors, %s, kernel %s, %s; %d threads\n%s: %s, %s MB of weights a token, most of them %s\n"+
+		"median of rounds (min-max); a ratio is taken within a round and is above 1 where the node is better\n\n",
+		h.Processor, h.Processors, h.OS, h.Kernel, h.Go, o.Threads, r.Model, r.Weights.Arch,
+		report.Number(float64(r.Weights.BytesPerToken)/1e6), r.Type)
+	var rows [][]string
+	for _, x := range r.Rows {
+		rows = append(rows, x.cells())
+	}
+	return report.Table(w, []string{"WHAT", "UNIT", "NODE", "LLAMA-SERVER", "TIMES BETTER", "GATE", "AIM", "", "ROUNDS"}, rows)
+}
+
+func (x Row) cells() []string {
+	bound := func(v float64) string {
+		if v == 0 {
+			return "-"
+		}
+		return report.Number(v)
+	}
+	verdict, rounds := "", fmt.Sprintf("%d of %d", x.Rounds-x.Discarded, x.Rounds)
+	switch {
+	case x.NodeFailed+x.OtherFailed > 0:
+		verdict = fmt.Sprintf("FAILED requests: %d and %d", x.NodeFailed, x.OtherFailed)
+	case !x.Met:
+		verdict = "MISSED"
+	case x.Aim > 0 && x.Times.Median >= x.Aim:
+		verdict = "aim met"
+	case x.Gate > 0:
+		verdict = "met"
+	}
+	if x.Disturbed {
+		rounds = fmt.Sprintf("DISTURBED, all %d", x.Rounds)
+	}
+	return []string{x.What, x.Unit, x.Node.String(), x.Other.String(), x.Times.String(), bound(x.Gate), bound(x.Aim), verdict, rounds}
+}
+
+// WriteJSON writes the report for programs.
+func (r Report) WriteJSON(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

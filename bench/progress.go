@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"corenode/bench/report"
+	"corenode/bench/stats"
+)
+
+// progressLine is one line on a terminal that is written over and over.
+type progressLine struct {
+	w     io.Writer
+	at    time.Duration
+	ended int64
+}
+
+// newProgressLine returns nil where there is no terminal: then nothing is shown.
+func newProgressLine(w io.Writer, quiet bool) *progressLine {
+	file, ok := w.(*os.File)
+	if !ok || quiet {
+		return nil
+	}
+	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return &progressLine{w: w}
+}
+
+func (p *progressLine) show(elapsed time.Duration, now stats.Live) {
+	rate := float64(now.Ended-p.ended) / max(elapsed-p.at, time.Millisecond).Seconds()
+	p.at, p.ended = elapsed, now.Ended
+	ttft := "-"
+	if now.TTFTms >= 0 {
+		ttft = report.Number(now.TTFTms) + " ms"
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%6.1f s  %s/s  %d in flight  %d ended  %d failed  %d not sent  TTFT p50 %s",
+		elapsed.Seconds(), report.Number(rate), now.InFlight, now.Ended, now.Failed, now.NotSent, ttft)
+}
+
+// clear takes the line away.
+func (p *progressLine) clear() {
+	if p != nil {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,93 @@
+package result
+
+import (
+	"bufio"
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"corenode/bench/stats"
+)
+
+// columns of the table of requests. Times are seconds since the run's begin,
+// latencies milliseconds; what a request does not have is empty.
+var columns = []string{"run", "conversation", "turn", "key", "intended_s", "sent_s", "first_s", "last_s", "end_s",
+	"ttft_ms", "tpot_ms", "e2e_ms", "queue_ms", "itl_max_ms", "outcome", "status", "retry_after_s",
+	"input_tokens", "cached_tokens", "output_tokens", "output_events", "output_max"}
+
+// Rows writes a line for every request as it ends, so that a long run needs no
+// memory for them. It is safe for concurrent use.
+type Rows struct {
+	mu  sync.Mutex
+	buf *bufio.Writer
+	csv *csv.Writer
+	run int
+	row []string
+}
+
+// NewRows writes the headings.
+func NewRows(w io.Writer) *Rows {
+	buf := bufio.NewWriter(w)
+	r := &Rows{buf: buf, csv: csv.NewWriter(buf), row: make([]string, len(columns))}
+	_ = r.csv.Write(columns) // errors are kept for Close
+	return r
+}
+
+// NextRun gives the lines that follow the next number, from 1.
+func (r *Rows) NextRun() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run++
+}
+
+// Add writes one request.
+func (r *Rows) Add(rec *stats.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ttft, hasTTFT := rec.TTFT()
+	tpot, hasTPOT := rec.TPOT()
+	longest := time.Duration(-1)
+	for _, gap := range rec.Gaps {
+		longest = max(longest, gap)
+	}
+	outcome := rec.Kind
+	if outcome == "" {
+		outcome = "ok"
+	}
+	count := func(n int) string { return strconv.Itoa(n) }
+	known := func(n int) string {
+		if !rec.UsageKnown {
+			return ""
+		}
+		return count(n)
+	}
+	copy(r.row, []string{count(r.run), count(rec.Conversation), count(rec.Turn), count(rec.Key),
+		number(rec.Intended, true, time.Second), number(rec.Sent, true, time.Second), number(rec.First, rec.First >= 0, time.Second),
+		number(rec.Last, rec.Last >= 0, time.Second), number(rec.End, true, time.Second),
+		number(ttft, hasTTFT, time.Millisecond), number(tpot, hasTPOT, time.Millisecond), number(rec.E2E(), true, time.Millisecond),
+		number(rec.Queue, rec.Queue >= 0, time.Millisecond), number(longest, longest >= 0, time.Millisecond),
+		outcome, count(rec.Status), number(rec.RetryAfter, rec.RetryAfter >= 0, time.Second),
+		known(rec.InputTokens), known(rec.CachedTokens), known(rec.OutputTokens), count(rec.Outputs), count(rec.OutputMax)})
+	_ = r.csv.Write(r.row)
+}
+
+func number(d time.Duration, known bool, unit time.Duration) string {
+	if !known {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(float64(d)/float64(unit), 'f', 6, 64), "0"), ".")
+}
+
+// Close writes what is left.
+func (r *Rows) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.csv.Flush()
+	if err := r.csv.Error(); err != nil {
+		return err
+	}
+	return r.buf.Flush()
+}

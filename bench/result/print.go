@@ -1,0 +1,200 @@
+package result
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"corenode/bench/report"
+	"corenode/bench/stats"
+)
+
+// Print writes the result for a terminal. Of several runs every number is the
+// median with its range.
+func (f File) Print(w io.Writer) error {
+	c := &f.Conditions
+	fmt.Fprintf(w, "%s %s, model %s, %s\n%s\n\n", c.Protocol, c.URL, c.Model, streamed(c.Stream), strings.Join(c.Lines(), "\n"))
+	if err := report.Table(w, []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "COUNT"}, f.latencyRows()); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := report.Table(w, []string{"WHAT", "VALUE"}, f.valueRows()); err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		headings []string
+		rows     [][]string
+	}{
+		{[]string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED", "COUNT"}, f.turnRows()},
+		{[]string{"FAILURE", "COUNT", "RETRY-AFTER", "EXAMPLE"}, f.errorRows()},
+	} {
+		if len(t.rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := report.Table(w, t.headings, t.rows); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	for _, note := range f.Notes {
+		if _, err := fmt.Fprintln(w, "note:", note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func streamed(stream bool) string {
+	if stream {
+		return "streaming"
+	}
+	return "not streaming"
+}
+
+// Lines are the conditions for people.
+func (c *Conditions) Lines() (lines []string) {
+	load := fmt.Sprintf("closed loop of %d clients", c.Clients)
+	if c.Loop == "open" {
+		load = fmt.Sprintf("open loop, %s arrivals at %s per second, at most %d in flight", c.Arrivals, report.Number(c.Rate), c.InFlightMax)
+		if c.Rate == 0 {
+			load = fmt.Sprintf("open loop, arrivals of %s, at most %d in flight", c.Arrivals, c.InFlightMax)
+		}
+	}
+	length := fmt.Sprintf("%s s", report.Number(c.DurationS))
+	if c.DurationS == 0 {
+		length = "to the end of its trace"
+	}
+	if c.Count > 0 {
+		length = fmt.Sprintf("%d requests", c.Count)
+	}
+	load += fmt.Sprintf(", %s after %s s of ramp and %s s of warm-up", length, report.Number(c.RampS), report.Number(c.WarmupS))
+	work := fmt.Sprintf("input %s, output %s tokens", c.Input, c.Output)
+	if c.PrefixTokens > 0 {
+		work += fmt.Sprintf(", a system prompt of %d tokens shared by %s", c.PrefixTokens, group(c.PrefixGroup))
+	}
+	if c.Turns > 1 {
+		work += fmt.Sprintf(", %d turns with %s ms between", c.Turns, report.Number(c.ThinkMS))
+	}
+	if c.Keys > 1 {
+		work += fmt.Sprintf(", %d keys in turn", c.Keys)
+	}
+	work += fmt.Sprintf(", seed %d", c.Seed)
+	if c.Extra != "" {
+		work += ", with " + c.Extra
+	}
+	return []string{load, work}
+}
+
+func group(n int) string {
+	if n == 0 {
+		return "all"
+	}
+	return fmt.Sprintf("groups of %d conversations", n)
+}
+
+// over is one number of all runs.
+func (f *File) over(of func(*stats.Run) float64) report.Spread {
+	values := make([]float64, len(f.Runs))
+	for i := range f.Runs {
+		values[i] = of(&f.Runs[i])
+	}
+	return report.SpreadOf(values)
+}
+
+func (f *File) latencyRows() (rows [][]string) {
+	for _, name := range Latencies {
+		var count int64
+		for i := range f.Runs {
+			count += f.Runs[i].Latency[name].Count
+		}
+		if count == 0 {
+			continue
+		}
+		row := []string{strings.ToUpper(name)}
+		for _, of := range []func(stats.Distribution) float64{
+			func(d stats.Distribution) float64 { return d.Min }, func(d stats.Distribution) float64 { return d.Mean },
+			shares[0].of, shares[1].of, shares[2].of, shares[3].of, shares[4].of, shares[5].of,
+		} {
+			row = append(row, f.over(func(r *stats.Run) float64 { return of(r.Latency[name]) }).String())
+		}
+		rows = append(rows, append(row, fmt.Sprint(count)))
+	}
+	return rows
+}
+
+// Values are the numbers that are no latencies, each with its name and its text.
+func (f *File) valueRows() [][]string {
+	var rows [][]string
+	add := func(name, unit string, of func(*stats.Run) float64) {
+		s := f.over(of)
+		if s.Max != 0 || unit == "/s" {
+			rows = append(rows, []string{name, strings.TrimSpace(s.String() + " " + strings.TrimPrefix(unit, "/s"))})
+		}
+	}
+	add("requests/s", "/s", func(r *stats.Run) float64 { return r.Rates.Requests })
+	if len(f.Conditions.Objectives) > 0 {
+		add("goodput/s ("+strings.Join(f.Conditions.Objectives, ", ")+")", "/s", func(r *stats.Run) float64 { return r.Rates.Goodput })
+		add("requests that met the objectives", "%", func(r *stats.Run) float64 { return 100 * float64(r.Requests.Good) / float64(max(r.Requests.Due, 1)) })
+	}
+	add("output tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.OutputTokens })
+	add("input tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.InputTokens })
+	add("window", "s", func(r *stats.Run) float64 { return r.WindowS })
+	add("requests due", "", func(r *stats.Run) float64 { return float64(r.Requests.Due) })
+	add("failed", "", func(r *stats.Run) float64 { return float64(r.Requests.Failed) })
+	add("not sent", "", func(r *stats.Run) float64 { return float64(r.Requests.NotSent) })
+	add("input tokens per request", "", func(r *stats.Run) float64 { return r.Tokens.InputMean })
+	add("output tokens per request", "", func(r *stats.Run) float64 { return r.Tokens.OutputMean })
+	add("cached share of the input", "%", func(r *stats.Run) float64 { return 100 * r.Tokens.CachedShare })
+	add("harness: CPU of the machine", "%", func(r *stats.Run) float64 { return 100 * max(0, r.Harness.CPUShare) })
+	add("all programs: CPU of the machine", "%", func(r *stats.Run) float64 { return 100 * max(0, r.Harness.BusyShare) })
+	add("harness: lateness p99", "ms", func(r *stats.Run) float64 { return r.Harness.Lateness.P99 })
+	return rows
+}
+
+func (f *File) turnRows() (rows [][]string) {
+	if len(f.Runs) == 0 {
+		return nil
+	}
+	for i := range f.Runs[0].Turns {
+		has := func(r *stats.Run) bool { return i < len(r.Turns) }
+		var list []stats.Turn
+		for j := range f.Runs {
+			if has(&f.Runs[j]) {
+				list = append(list, f.Runs[j].Turns[i])
+			}
+		}
+		over := func(of func(stats.Turn) float64) string {
+			var values []float64
+			for _, t := range list {
+				values = append(values, of(t))
+			}
+			return report.SpreadOf(values).String()
+		}
+		rows = append(rows, []string{fmt.Sprint(i + 1),
+			over(func(t stats.Turn) float64 { return t.TTFT.P50 }), over(func(t stats.Turn) float64 { return t.TTFT.P99 }),
+			over(func(t stats.Turn) float64 { return t.E2E.P50 }), over(func(t stats.Turn) float64 { return t.InputMean }),
+			over(func(t stats.Turn) float64 { return 100 * t.CachedShare }) + " %", over(func(t stats.Turn) float64 { return float64(t.E2E.Count) })})
+	}
+	return rows
+}
+
+func (f *File) errorRows() (rows [][]string) {
+	for i := range f.Runs {
+		for _, e := range f.Runs[i].Errors {
+			after := ""
+			if e.RetryAfter > 0 {
+				after = fmt.Sprintf("%d, %s-%s s", e.RetryAfter, report.Number(e.RetryAfterMinS), report.Number(e.RetryAfterMaxS))
+			}
+			rows = append(rows, []string{e.Kind, fmt.Sprint(e.Count), after, clip(e.Example, 100)})
+		}
+	}
+	return rows
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		return strings.ToValidUTF8(s[:n], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+package skills
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// replyMax bounds the reply that is read.
+const replyMax = 16 << 20
+
+// Run asks every case once. It says what it does to say.
+func Run(ctx context.Context, o Options, say func(format string, args ...any)) (Report, error) {
+	if err := o.Validate(); err != nil {
+		return Report{}, err
+	}
+	cases, err := readFile(o.File)
+	if err != nil {
+		return Report{}, err
+	}
+	if len(o.Only) > 0 {
+		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(o.Only, c.Skill) })
+		if len(cases) == 0 {
+			return Report{}, fmt.Errorf("%s has no case of %s", o.File, strings.Join(o.Only, ", "))
+		}
+	}
+	results, err := askAll(ctx, o, cases, say)
+	if err != nil {
+		return Report{}, err
+	}
+	return Summarize(o, cases, results), nil
+}
+
+func readFile(path string) ([]Case, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	cases, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return cases, nil
+}
+
+// askAll keeps Clients requests in the air. The first error ends the run: a
+// server that does not answer has no score.
+func askAll(ctx context.Context, o Options, cases []Case, say func(string, ...any)) ([]Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	client := &http.Client{Timeout: o.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: o.Clients}}
+	defer client.CloseIdleConnections()
+	results, next := make([]Result, len(cases)), make(chan int)
+	var asking sync.WaitGroup
+	for range min(o.Clients, len(cases)) {
+		asking.Go(func() {
+			for i := range next {
+				a, err := ask(ctx, client, o, cases[i])
+				if err != nil {
+					cancel(fmt.Errorf("%s, %s: %w", cases[i].Skill, cases[i].Name, err))
+					continue
+				}
+				results[i] = Result{Answer: a, Fault: cases[i].Expect.Judge(a)}
+			}
+		})
+	}
+	begun := time.Now()
+	for i := range cases {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+		if (i+1)%100 == 0 {
+			say("%d of %d cases after %v", i+1, len(cases), time.Since(begun).Round(time.Second))
+		}
+	}
+	close(next)
+	asking.Wait()
+	return results, context.Cause(ctx)
+}
+
+// body is the request of a case.
+func (o Options) body(c Case) ([]byte, error) {
+	body := map[string]any{"model": o.Model, "max_tokens": o.TokensMax}
+	for name, value := range c.Body {
+		body[name] = value
+	}
+	if o.Temperature >= 0 {
+		body["temperature"] = o.Temperature
+	} else {
+		delete(body, "temperature")
+	}
+	return json.Marshal(body)
+}
+
+func ask(ctx context.Context, client *http.Client, o Options, c Case) (Answer, error) {
+	body, err := o.body(c)
+	if err != nil {
+		return Answer{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(o.URL, "/")+"/v1/messages", bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header.Set("content-type", "application/json")
+	req.Header.Set("x-api-key", o.Key)
+	res, err := client.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	reply, err := io.ReadAll(io.LimitReader(res.Body, replyMax))
+	if err != nil {
+		return Answer{}, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return Answer{}, fmt.Errorf("the server answers %s: %.500q", res.Status, reply)
+	}
+	return parseReply(reply)
+}
+
+// parseReply reads a message.
+func parseReply(reply []byte) (a Answer, err error) {
+	var m struct {
+		Content []struct {
+			Type, Text, Thinking, Name string
+			Input                      json.RawMessage
+		}
+		Stop  string `json:"stop_reason"`
+		Usage struct {
+			Output int `json:"output_tokens"`
+		}
+	}
+	if err := json.Unmarshal(reply, &m); err != nil {
+		return a, fmt.Errorf("read the reply %.200q: %w", reply, err)
+	}
+	a.Stop, a.Output = m.Stop, m.Usage.Output
+	for _, b := range m.Content {
+		switch b.Type {
+		case "text":
+			a.Text += b.Text
+		case "thinking":
+			a.Thinking += b.Thinking
+		case "tool_use":
+			a.Calls = append(a.Calls, Call{b.Name, b.Input})
+		}
+	}
+	a.Text, a.Thinking = strings.TrimSpace(a.Text), strings.TrimSpace(a.Thinking)
+	return a, nil
+}

@@ -1,0 +1,470 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+const (
+	latencyMax    = int64(time.Hour / time.Microsecond)
+	latencyDigits = 3
+	sampleMax     = 3000
+	momentsMax    = 900
+	blocksMax     = 40
+	turnsMax      = 64 // of a conversation that are told apart
+	detailMax     = 200
+)
+
+// Config says what a recorder counts.
+type Config struct {
+	From  time.Duration // the window's begin
+	Until time.Duration // its end; 0: the end of the last reply
+	// Streamed replies have times of outputs; of others there is only the end.
+	Streamed   bool
+	Objectives []Objective
+	Seed       uint64 // of the sample
+}
+
+// Recorder takes records as requests end. It is safe for concurrent use, and its
+// memory does not grow with their number.
+type Recorder struct {
+	mu      sync.Mutex
+	c       Config
+	run     Run
+	hist    map[string]*hdrhistogram.Histogram
+	late    *hdrhistogram.Histogram
+	turns   []turnSum
+	errors  map[string]*Failure
+	moments line[moment]
+	blocks  line[block]
+	random  *rand.Rand
+	sampled int64
+	lastEnd time.Duration
+	scratch []time.Duration
+	outputs int64 // events of requests whose usage is known
+	live    Live
+	recent  Sparse // TTFT since the last progress
+}
+
+type turnSum struct {
+	ttft, e2e            *hdrhistogram.Histogram
+	count, input, cached int64
+}
+
+type moment struct {
+	sent, ended, succeeded, failed, notSent int64
+	output, input                           float64
+	ttft, itl, e2e                          Sparse
+}
+
+func (m *moment) merge(o *moment) {
+	m.sent += o.sent
+	m.ended += o.ended
+	m.succeeded += o.succeeded
+	m.failed += o.failed
+	m.notSent += o.notSent
+	m.output += o.output
+	m.input += o.input
+	m.ttft.Merge(o.ttft)
+	m.itl.Merge(o.itl)
+	m.e2e.Merge(o.e2e)
+}
+
+type block struct {
+	succeeded, good, failed int64
+	output, input           float64
+	hist                    map[string]Sparse
+}
+
+func (b *block) merge(o *block) {
+	b.succeeded += o.succeeded
+	b.good += o.good
+	b.failed += o.failed
+	b.output += o.output
+	b.input += o.input
+	for name, h := range o.hist {
+		b.histogram(name).Merge(h)
+	}
+}
+
+// histogram returns one to be added to; the map holds what it is afterwards,
+// since a Sparse is a map itself.
+func (b *block) histogram(name string) *Sparse {
+	if b.hist == nil {
+		b.hist = map[string]Sparse{}
+	}
+	h := b.hist[name]
+	if h == nil {
+		h = Sparse{}
+		b.hist[name] = h
+	}
+	return &h
+}
+
+// Live is what a progress line shows.
+type Live struct {
+	InFlight, Ended, Failed, NotSent int64
+	TTFTms                           float64 // p50 since the last progress, negative for none
+}
+
+// New returns an empty recorder.
+func New(c Config) *Recorder {
+	r := &Recorder{c: c, hist: map[string]*hdrhistogram.Histogram{}, late: newHistogram(), errors: map[string]*Failure{},
+		random: rand.New(rand.NewPCG(c.Seed, 0x5a3b1e))}
+	r.moments = line[moment]{width: time.Second, most: momentsMax, merge: (*moment).merge}
+	// Short runs have blocks too: they begin small and grow with the run.
+	r.blocks = line[block]{width: 100 * time.Millisecond, most: blocksMax, merge: (*block).merge}
+	return r
+}
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, latencyMax, latencyDigits) }
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	// Only a value out of range fails, and min and max keep it in.
+	_ = h.RecordValue(min(max(d.Microseconds(), 1), latencyMax))
+}
+
+// Begin counts a request that is sent.
+func (r *Recorder) Begin(at time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moments.at(at).sent++
+	r.live.InFlight++
+}
+
+// NotSent counts a request that was due but could not be sent.
+func (r *Recorder) NotSent(due time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moments.at(due).notSent++
+	r.live.NotSent++
+	if r.in(due) {
+		r.run.Requests.NotSent++
+	}
+}
+
+// Abort takes back a request that the harness cut off itself.
+func (r *Recorder) Abort(at time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moments.at(at).ended++
+	r.live.InFlight--
+	r.run.Requests.Aborted++
+}
+
+// Progress returns what is now, and begins a new span of recent latencies.
+func (r *Recorder) Progress() Live {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.live
+	l.TTFTms = -1
+	if p := r.recent.Percentiles(0.5); p != nil {
+		l.TTFTms = p[0]
+	}
+	clear(r.recent)
+	return l
+}
+
+func (r *Recorder) in(t time.Duration) bool {
+	return t >= r.c.From && (r.c.Until == 0 || t < r.c.Until)
+}
+
+// Add takes the record of a request that ended.
+func (r *Recorder) Add(rec *Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live.InFlight--
+	r.live.Ended++
+	r.lastEnd = max(r.lastEnd, rec.End)
+	good := rec.Kind == "" && met(r.c.Objectives, rec, r.scratch)
+	r.addEnd(rec, good)
+	r.addTokens(rec)
+	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
+		r.moments.at(rec.Intended).ttft.Add(ttft)
+		r.recent.Add(ttft)
+	}
+	r.moments.at(rec.Intended).e2e.Add(rec.E2E())
+	r.sample(rec)
+	if !r.in(rec.Intended) {
+		r.run.Requests.Outside++
+		return
+	}
+	r.run.Requests.Due++
+	record(r.late, rec.Sent-rec.Intended)
+	if rec.Kind != "" {
+		r.run.Requests.Failed++
+		r.addFailure(rec)
+		return
+	}
+	r.run.Requests.Succeeded++
+	if good {
+		r.run.Requests.Good++
+	}
+	r.addLatencies(rec)
+	r.addUsage(rec)
+}
+
+// addEnd counts where the request ended.
+func (r *Recorder) addEnd(rec *Record, good bool) {
+	m, b := r.moments.at(rec.End), &block{}
+	if r.in(rec.End) {
+		b = r.blocks.at(rec.End - r.c.From)
+	}
+	m.ended++
+	if rec.Kind != "" {
+		m.failed++
+		b.failed++
+		r.live.Failed++
+		return
+	}
+	m.succeeded++
+	b.succeeded++
+	if good {
+		b.good++
+	}
+}
+
+// addTokens spreads a request's tokens over the moments of its outputs: the
+// totals are usage's, and each output has an equal part. The prompt counts at
+// the first output, when all of it has been computed or found.
+func (r *Recorder) addTokens(rec *Record) {
+	tokens := float64(rec.OutputTokens)
+	if !rec.UsageKnown {
+		tokens = float64(rec.Outputs)
+	}
+	if rec.First < 0 || rec.Outputs == 0 {
+		if rec.Kind == "" {
+			r.addAt(rec.End, tokens, float64(rec.InputTokens))
+		}
+		return
+	}
+	part := tokens / float64(rec.Outputs)
+	r.addAt(rec.First, part, float64(rec.InputTokens))
+	at := rec.First
+	for _, gap := range rec.Gaps {
+		at += gap
+		r.moments.at(at).itl.Add(gap)
+		r.addAt(at, part, 0)
+	}
+}
+
+func (r *Recorder) addAt(at time.Duration, output, input float64) {
+	m := r.moments.at(at)
+	m.output += output
+	m.input += input
+	if r.in(at) {
+		b := r.blocks.at(at - r.c.From)
+		b.output += output
+		b.input += input
+	}
+}
+
+func (r *Recorder) addFailure(rec *Record) {
+	f := r.errors[rec.Kind]
+	if f == nil {
+		f = &Failure{Kind: rec.Kind, Example: rec.Detail[:min(len(rec.Detail), detailMax)]}
+		r.errors[rec.Kind] = f
+	}
+	f.Count++
+	if s := rec.RetryAfter.Seconds(); rec.RetryAfter >= 0 {
+		if f.RetryAfter == 0 || s < f.RetryAfterMinS {
+			f.RetryAfterMinS = s
+		}
+		f.RetryAfterMaxS = max(f.RetryAfterMaxS, s)
+		f.RetryAfter++
+	}
+}
+
+func (r *Recorder) addLatency(b *block, name string, d time.Duration) {
+	h := r.hist[name]
+	if h == nil {
+		h = newHistogram()
+		r.hist[name] = h
+	}
+	record(h, d)
+	b.histogram(name).Add(d)
+}
+
+func (r *Recorder) addLatencies(rec *Record) {
+	b := r.blocks.at(rec.Intended - r.c.From)
+	r.addLatency(b, "e2e", rec.E2E())
+	if rec.Queue >= 0 {
+		r.addLatency(b, "queue", rec.Queue)
+	}
+	if !r.c.Streamed {
+		return
+	}
+	ttft, ok := rec.TTFT()
+	if !ok {
+		r.run.Requests.Silent++
+		return
+	}
+	r.addLatency(b, "ttft", ttft)
+	if tpot, ok := rec.TPOT(); ok {
+		r.addLatency(b, "tpot", tpot)
+	}
+	for _, gap := range rec.Gaps {
+		r.addLatency(b, "itl", gap)
+	}
+}
+
+func (r *Recorder) addUsage(rec *Record) {
+	t := &r.run.Tokens
+	if rec.UsageKnown {
+		r.outputs += int64(rec.Outputs)
+	} else {
+		r.run.Requests.NoUsage++
+	}
+	t.Input += int64(rec.InputTokens)
+	t.Cached += int64(rec.CachedTokens)
+	t.Output += int64(rec.OutputTokens)
+	turn := rec.Turn - 1
+	if turn < 0 || turn >= turnsMax {
+		return
+	}
+	for len(r.turns) <= turn {
+		r.turns = append(r.turns, turnSum{ttft: newHistogram(), e2e: newHistogram()})
+	}
+	s := &r.turns[turn]
+	s.count++
+	s.input += int64(rec.InputTokens)
+	s.cached += int64(rec.CachedTokens)
+	record(s.e2e, rec.E2E())
+	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
+		record(s.ttft, ttft)
+	}
+}
+
+// sample keeps each request with the same probability, whatever their number.
+func (r *Recorder) sample(rec *Record) {
+	p := Point{AtS: rec.Intended.Seconds(), TTFTms: -1, E2Ems: ms(rec.E2E()), Failed: rec.Kind != ""}
+	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
+		p.TTFTms = ms(ttft)
+	}
+	r.sampled++
+	if len(r.run.Sample) < sampleMax {
+		r.run.Sample = append(r.run.Sample, p)
+	} else if i := r.random.Int64N(r.sampled); i < sampleMax {
+		r.run.Sample[i] = p
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// round keeps a microsecond of milliseconds and a millisecond of seconds.
+func round(x float64) float64 { return math.Round(x*1000) / 1000 }
+
+// Finish returns the run's numbers; the recorder is not used any more.
+func (r *Recorder) Finish() Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run := r.run
+	until := r.c.Until
+	if until == 0 {
+		until = max(r.lastEnd, r.c.From)
+	}
+	run.FromS, run.WindowS = r.c.From.Seconds(), (until - r.c.From).Seconds()
+	run.Latency = map[string]Distribution{}
+	for name, h := range r.hist {
+		run.Latency[name] = distribution(h)
+	}
+	run.Harness.Lateness = distribution(r.late)
+	run.Timeline = r.timeline()
+	run.Blocks = r.blocksUntil(until)
+	run.Rates = rates(run.Blocks, run.WindowS)
+	r.finishTokens(&run.Tokens, run.Requests.Succeeded)
+	run.Turns = r.finishTurns()
+	for _, f := range r.errors {
+		run.Errors = append(run.Errors, *f)
+	}
+	slices.SortFunc(run.Errors, func(a, b Failure) int { return int(b.Count - a.Count) })
+	slices.SortFunc(run.Sample, func(a, b Point) int { return compare(a.AtS, b.AtS) })
+	return run
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (r *Recorder) finishTokens(t *Tokens, requests int64) {
+	t.CachedShare = share(t.Cached, t.Input)
+	t.InputMean, t.OutputMean = share(t.Input, requests), share(t.Output, requests)
+	if r.c.Streamed {
+		t.PerEvent = share(t.Output, r.outputs)
+	}
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func (r *Recorder) finishTurns() (turns []Turn) {
+	if len(r.turns) < 2 {
+		return nil
+	}
+	for i, s := range r.turns {
+		turns = append(turns, Turn{Turn: i + 1, TTFT: distribution(s.ttft), E2E: distribution(s.e2e),
+			InputMean: share(s.input, s.count), CachedShare: share(s.cached, s.input)})
+	}
+	return turns
+}
+
+func distribution(h *hdrhistogram.Histogram) Distribution {
+	if h.TotalCount() == 0 {
+		return Distribution{}
+	}
+	at := func(p float64) float64 { return float64(h.ValueAtPercentile(p)) / 1000 }
+	return Distribution{Count: h.TotalCount(), Min: float64(h.Min()) / 1000, Mean: round(h.Mean() / 1000), Max: float64(h.Max()) / 1000,
+		P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9)}
+}
+
+func (r *Recorder) timeline() Timeline {
+	t := Timeline{BucketS: r.moments.width.Seconds()}
+	flying := int64(0)
+	for i := range r.moments.list {
+		m := &r.moments.list[i]
+		flying += m.sent - m.ended
+		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: flying,
+			OutputTokens: round(m.output), InputTokens: round(m.input),
+			TTFT: m.ttft.Percentiles(0.5, 0.9, 0.99), ITL: m.itl.Percentiles(0.5, 0.9, 0.99), E2E: m.e2e.Percentiles(0.5, 0.9, 0.99)})
+	}
+	return t
+}
+
+func (r *Recorder) blocksUntil(until time.Duration) (blocks []Block) {
+	for i := range r.blocks.list {
+		b, begin := &r.blocks.list[i], time.Duration(i)*r.blocks.width
+		length := min(r.blocks.width, until-r.c.From-begin)
+		blocks = append(blocks, Block{Seconds: max(0, length.Seconds()), Succeeded: b.succeeded, Good: b.good, Failed: b.failed,
+			OutputTokens: round(b.output), InputTokens: round(b.input), Histograms: b.hist})
+	}
+	return blocks
+}
+
+func rates(blocks []Block, seconds float64) (r Rates) {
+	if seconds <= 0 {
+		return Rates{}
+	}
+	for _, b := range blocks {
+		r.Requests += float64(b.Succeeded) / seconds
+		r.Goodput += float64(b.Good) / seconds
+		r.Failed += float64(b.Failed) / seconds
+		r.OutputTokens += b.OutputTokens / seconds
+		r.InputTokens += b.InputTokens / seconds
+	}
+	return r
+}
