@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	pieceSlots    = 1 << 13 // a power of two; 512 KB, of which the system gives what is touched
+	pieceSlots    = 1 << 14 // a power of two; 1 MB, of which the system gives what is touched
 	pieceBytesMax = 23      // of a remembered piece
 	pieceIDsMax   = 8
 )
 
 // pieces remembers the ids of short pieces: text repeats its words, numbers
-// and punctuation. Each piece has one place, which the latest to need it
-// takes. One place is one cache line.
+// and punctuation. Each piece has two places, each one cache line, and takes the
+// one that changed hands less often.
 type pieces struct{ slots []pieceSlot }
 
 // pieceSlot is one piece and its ids. Readers and writers need no lock: a
@@ -52,10 +52,18 @@ func keyOf(text string, n int) (k pieceKey) {
 	return k
 }
 
-// slot is the place of a piece.
-func (p *pieces) slot(k *pieceKey) *pieceSlot {
+// places are the two places of a piece.
+func (p *pieces) places(k *pieceKey) *[2]pieceSlot {
 	hi, lo := bits.Mul64(k[0]^bits.RotateLeft64(k[1], 29)^k[2]*0xd6e8feb86659fd93, 0x9e3779b97f4a7c15)
-	return &p.slots[(hi^lo>>32)&(pieceSlots-1)]
+	return (*[2]pieceSlot)(p.slots[(hi^lo>>32)&(pieceSlots-2):])
+}
+
+// older is the place to write to.
+func older(places *[2]pieceSlot) *pieceSlot {
+	if places[1].state.Load()>>8 < places[0].state.Load()>>8 {
+		return &places[1]
+	}
+	return &places[0]
 }
 
 // find appends the ids of a piece; ok is false when they are not known.

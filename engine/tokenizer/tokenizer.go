@@ -230,14 +230,15 @@ func (t *Tokenizer) encodePiece(dst []int32, text string, n int) []int32 {
 		return t.encodeNew(dst, text[:n])
 	}
 	key := keyOf(text, n)
-	slot := t.pieces.slot(&key)
-	dst, ok := slot.find(dst, &key)
-	if ok {
-		return dst
+	places := t.pieces.places(&key)
+	for i := range places {
+		if out, ok := places[i].find(dst, &key); ok {
+			return out
+		}
 	}
 	from := len(dst)
 	dst = t.encodeNew(dst, text[:n])
-	slot.put(&key, dst[from:])
+	older(places).put(&key, dst[from:])
 	return dst
 }
 
