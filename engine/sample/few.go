@@ -45,7 +45,7 @@ func (s *Sampler) sampleFew(logits []float32, k int) int32 {
 		mass += best[i].weight
 	}
 	best, mass = s.cutFew(best, mass)
-	target := s.draw() * mass
+	target := float64(s.draw() * mass)
 	for _, c := range best {
 		if target -= c.weight; target < 0 {
 			return c.id
@@ -74,14 +74,17 @@ func (s *Sampler) topK(logits []float32, k int) []candidate {
 		s.found = make([]candidate, 0, room)
 	}
 	found, bar := s.found[:0], minusInf
-	for i, x := range logits {
-		if x > bar {
-			found = append(found, candidate{logit: x, id: int32(i)})
-			if len(found) == room {
-				selectBest(found, k)
-				found = found[:k]
-				bar = worst(found)
-			}
+	for at := 0; bar < plusInf; at++ {
+		i := scan.firstIn(logits[at:], next(bar), plusInf)
+		if i < 0 {
+			break
+		}
+		at += i
+		found = append(found, candidate{logit: logits[at], id: int32(at)})
+		if len(found) == room {
+			selectBest(found, k)
+			found = found[:k]
+			bar = worst(found)
 		}
 	}
 	if len(found) > k {
