@@ -8,7 +8,7 @@ import (
 const (
 	blockTokens = 1024 // tokens per partial sum of weights
 	listMax     = 512  // tokens that are gathered in the hope that no more are likely
-	sampleSize  = 512  // about how many logits stand for all when many tokens are likely
+	sampleSize  = 1024 // about how many logits stand for all when many tokens are likely
 	intervalMax = 4096 // tokens among which the end of top_p is looked for one by one
 	// guessesMax is how many bars follow the masses before the sample is halved.
 	guessesMax = 6
@@ -122,7 +122,7 @@ func guess(sample []float32, f softmax, under, over float32, share float64, byMa
 	case !byMass:
 		return sample[n/2]
 	}
-	margin := 2 / math.Sqrt(float64(n))
+	margin := 1.5 / math.Sqrt(float64(n))
 	if share > 0.5 {
 		share -= margin
 	} else {
@@ -141,21 +141,30 @@ func guess(sample []float32, f softmax, under, over float32, share float64, byMa
 }
 
 // cut is the candidate with which the sum of weights, starting at sum, in order
-// of likelihood, reaches want.
+// of likelihood, reaches want: quickselect by weight, which sorts only the end.
 func cut(found []candidate, f softmax, sum, want float64) candidate {
-	last := candidate{logit: minusInf}
-	for k := 64; len(found) > 0; k *= 2 { // most often a few are enough
-		k = min(k, len(found))
-		selectBest(found, k)
-		slices.SortFunc(found[:k], byLikelihood)
-		for _, last = range found[:k] {
-			if sum += f.weight(last.logit); sum >= want {
-				return last
-			}
-		}
-		found = found[k:]
+	for i := range found {
+		found[i].weight = f.weight(found[i].logit)
 	}
-	return last // rounding left a little of want over
+	for len(found) > 16 {
+		_, after := partition(found)
+		front := 0.0
+		for _, c := range found[:after] {
+			front += c.weight
+		}
+		if sum+front >= want {
+			found = found[:after]
+		} else {
+			found, sum = found[after:], sum+front
+		}
+	}
+	slices.SortFunc(found, byLikelihood)
+	for _, c := range found {
+		if sum += c.weight; sum >= want {
+			return c
+		}
+	}
+	return found[len(found)-1] // rounding left a little of want over
 }
 
 // raise applies min_p: no token below last, nor one less likely than MinP times

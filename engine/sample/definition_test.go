@@ -109,7 +109,7 @@ func shape(kind, n int, g *rand.Rand) []float32 {
 func TestSampleAgainstDefinition(t *testing.T) {
 	onEveryScanner(t, func(t *testing.T) {
 		g := rand.New(rand.NewPCG(5, 5))
-		doubts, rounds := 0, 3000
+		doubts, rounds := 0, 1000
 		if testing.Short() {
 			rounds = 500
 		}
@@ -144,12 +144,10 @@ func TestWholeVocabulary(t *testing.T) {
 			{Temperature: 1, TopP: 1, MinP: 0.05}, {Temperature: 5, TopP: 1, MinP: 0.05}, {Temperature: 3, TopP: 0.99, MinP: 0.01},
 		} {
 			logits := noise(151936+i, 3, uint64(i))
-			for p.Seed = range uint64(3) {
-				s := New(p, nil)
-				want, doubt := define(p, logits, s.draw())
-				if got := s.Sample(slices.Clone(logits)); got != want && !doubt {
-					t.Errorf("%+v: token %d, want %d", p, got, want)
-				}
+			s := New(p, nil)
+			want, doubt := define(p, logits, s.draw())
+			if got := s.Sample(slices.Clone(logits)); got != want && !doubt {
+				t.Errorf("%+v: token %d, want %d", p, got, want)
 			}
 		}
 	})

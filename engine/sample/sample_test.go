@@ -500,4 +500,3 @@ var benchParams = []struct {
 	{"min_p 0.05", Params{Temperature: 1, TopP: 1, MinP: 0.05}},
 	{"temperature 100, top_p 0.9", Params{Temperature: 100, TopP: 0.9}},
 }
-

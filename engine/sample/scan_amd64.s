@@ -128,17 +128,19 @@ loop:
 	VFMADD213PD Z4, Z3, Z20   // rounded
 	VSUBPD      Z4, Z20, Z21
 	VFMADD231PD Z5, Z21, Z19  // the rest
+	VMULPD      Z19, Z19, Z23 // its square
 	VMOVAPD     Z6, Z22
-	VFMADD213PD Z7, Z19, Z22
-	VFMADD213PD Z8, Z19, Z22
-	VFMADD213PD Z9, Z19, Z22
-	VFMADD213PD Z10, Z19, Z22
-	VFMADD213PD Z11, Z19, Z22
-	VFMADD213PD Z12, Z19, Z22
-	VFMADD213PD Z13, Z19, Z22
-	VFMADD213PD Z14, Z19, Z22
-	VFMADD213PD Z15, Z19, Z22
-	VFMADD213PD Z16, Z19, Z22
+	VMOVAPD     Z7, Z24
+	VFMADD213PD Z8, Z23, Z22
+	VFMADD213PD Z9, Z23, Z24
+	VFMADD213PD Z10, Z23, Z22
+	VFMADD213PD Z11, Z23, Z24
+	VFMADD213PD Z12, Z23, Z22
+	VFMADD213PD Z13, Z23, Z24
+	VFMADD213PD Z14, Z23, Z22
+	VFMADD213PD Z15, Z23, Z24
+	VFMADD213PD Z16, Z23, Z22
+	VFMADD231PD Z24, Z19, Z22
 	VPSLLQ      $52, Z20, Z20
 	VPADDQ      Z20, Z22, Z22
 	VADDPD      Z22, Z17, K1, Z17
@@ -156,11 +158,11 @@ loop:
 	VZEROUPPER
 	RET
 
-// TERM adds one term of both series: Y8 and Y12, of the rests Y6 and Y10.
-#define TERM(at) \
+// TERM adds one constant to the series of both halves, whose squares are Y12 and Y13.
+#define TERM(at, a, b) \
 	VBROADCASTSD ·expConstants+at(SB), Y5 \
-	VFMADD213PD  Y5, Y6, Y8               \
-	VFMADD213PD  Y5, Y10, Y12
+	VFMADD213PD  Y5, Y12, a               \
+	VFMADD213PD  Y5, Y13, b
 
 // func weightSumRoundsAVX2(x *float32, n int, most, scale float64, bar float32) float64
 TEXT ·weightSumRoundsAVX2(SB), NOSPLIT, $0-48
@@ -169,53 +171,58 @@ TEXT ·weightSumRoundsAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSD most+16(FP), Y0
 	VBROADCASTSD scale+24(FP), Y1
 	VBROADCASTSS bar+32(FP), Y2
-	VBROADCASTSD ·expConstants+0(SB), Y3
-	VBROADCASTSD ·expConstants+8(SB), Y4
 	VXORPD       Y14, Y14, Y14
 	VXORPD       Y15, Y15, Y15
 
 loop:
 	VMOVUPS      (SI), X6
-	VMOVUPS      16(SI), X10
-	VCMPPS       GE, X2, X6, X9
-	VCMPPS       GE, X2, X10, X13
+	VMOVUPS      16(SI), X7
 	VCVTPS2PD    X6, Y6
-	VCVTPS2PD    X10, Y10
+	VCVTPS2PD    X7, Y7
 	VSUBPD       Y0, Y6, Y6
-	VSUBPD       Y0, Y10, Y10
-	VMULPD       Y1, Y6, Y6
-	VMULPD       Y1, Y10, Y10
-	VMOVAPD      Y6, Y7
-	VMOVAPD      Y10, Y11
-	VFMADD213PD  Y4, Y3, Y7
-	VFMADD213PD  Y4, Y3, Y11
+	VSUBPD       Y0, Y7, Y7
+	VMULPD       Y1, Y6, Y6                 // the arguments
+	VMULPD       Y1, Y7, Y7
+	VBROADCASTSD ·expConstants+0(SB), Y3
+	VBROADCASTSD ·expConstants+8(SB), Y4
 	VBROADCASTSD ·expConstants+16(SB), Y5
-	VSUBPD       Y4, Y7, Y8
-	VSUBPD       Y4, Y11, Y12
-	VFMADD231PD  Y5, Y8, Y6
-	VFMADD231PD  Y5, Y12, Y10
-	VBROADCASTSD ·expConstants+24(SB), Y8
-	VMOVAPD      Y8, Y12
-	TERM(32)
-	TERM(40)
-	TERM(48)
-	TERM(56)
-	TERM(64)
-	TERM(72)
-	TERM(80)
-	TERM(88)
-	TERM(96)
-	TERM(104)
-	VPSLLQ       $52, Y7, Y7
-	VPSLLQ       $52, Y11, Y11
-	VPADDQ       Y7, Y8, Y8
-	VPADDQ       Y11, Y12, Y12
-	VPMOVSXDQ    X9, Y9
-	VPMOVSXDQ    X13, Y13
-	VANDPD       Y9, Y8, Y8
-	VANDPD       Y13, Y12, Y12
-	VADDPD       Y8, Y14, Y14
-	VADDPD       Y12, Y15, Y15
+	VMOVAPD      Y6, Y8
+	VMOVAPD      Y7, Y9
+	VFMADD213PD  Y4, Y3, Y8                 // rounded
+	VFMADD213PD  Y4, Y3, Y9
+	VSUBPD       Y4, Y8, Y10
+	VSUBPD       Y4, Y9, Y11
+	VFMADD231PD  Y5, Y10, Y6                // the rests
+	VFMADD231PD  Y5, Y11, Y7
+	VMULPD       Y6, Y6, Y12                // their squares
+	VMULPD       Y7, Y7, Y13
+	VBROADCASTSD ·expConstants+24(SB), Y10  // even powers
+	VBROADCASTSD ·expConstants+32(SB), Y3   // odd ones
+	VMOVAPD      Y10, Y11
+	VMOVAPD      Y3, Y4
+	TERM(40, Y10, Y11)
+	TERM(48, Y3, Y4)
+	TERM(56, Y10, Y11)
+	TERM(64, Y3, Y4)
+	TERM(72, Y10, Y11)
+	TERM(80, Y3, Y4)
+	TERM(88, Y10, Y11)
+	TERM(96, Y3, Y4)
+	TERM(104, Y10, Y11)
+	VFMADD231PD  Y3, Y6, Y10
+	VFMADD231PD  Y4, Y7, Y11
+	VPSLLQ       $52, Y8, Y8
+	VPSLLQ       $52, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y11, Y11
+	VCMPPS       LE, (SI), X2, X6       // bar <= value
+	VCMPPS       LE, 16(SI), X2, X7
+	VPMOVSXDQ    X6, Y6
+	VPMOVSXDQ    X7, Y7
+	VANDPD       Y6, Y10, Y10
+	VANDPD       Y7, Y11, Y11
+	VADDPD       Y10, Y14, Y14
+	VADDPD       Y11, Y15, Y15
 	ADDQ         $32, SI
 	SUBQ         $8, CX
 	JNZ          loop
