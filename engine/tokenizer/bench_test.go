@@ -71,7 +71,7 @@ func corpora(t testing.TB) (out []corpus) {
 		corpus{"letter", strings.Repeat("a", 1<<20)}, corpus{"space", strings.Repeat(" ", 1<<20)})
 }
 
-// goPrints is what a go command prints, nothing if there is no go command.
+// goPrints is what a go command prints, or the name of nothing if it cannot.
 func goPrints(args ...string) string {
 	out, err := exec.Command("go", args...).Output()
 	if err != nil {

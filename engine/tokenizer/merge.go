@@ -106,6 +106,7 @@ type mergeScratch struct {
 	next, prev []int32  // positions; -1 = none
 	values     []uint64 // of the pair that starts here; noPair when dead or last
 	heap       []uint64 // rank<<32 | position, smallest first; stale entries are skipped
+	pushed     int      // entries that the heap has had, the measure of the work
 }
 
 func (s *mergeScratch) merge(t *Tokenizer, dst []int32, piece string) []int32 {
@@ -152,6 +153,7 @@ func (s *mergeScratch) start(t *Tokenizer, piece string) {
 			s.heap = append(s.heap, s.values[i]>>32<<32|uint64(i))
 		}
 	}
+	s.pushed = len(s.heap)
 	for i := (len(s.heap) - 2) / heapWays; i >= 0; i-- {
 		s.down(i)
 	}
@@ -174,6 +176,7 @@ const heapWays = 4
 
 func (s *mergeScratch) push(entry uint64) {
 	s.heap = append(s.heap, entry)
+	s.pushed++
 	for i := len(s.heap) - 1; i > 0; {
 		parent := (i - 1) / heapWays
 		if s.heap[parent] <= entry {
