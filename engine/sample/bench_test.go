@@ -25,6 +25,21 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
+// BenchmarkWeights is one pass over a vocabulary, per scanner: nearly all of the
+// time of a draw without top_k.
+func BenchmarkWeights(b *testing.B) {
+	logits := noise(151936, 3, 1)
+	f := softmax{13, 1}
+	for _, s := range scanners {
+		b.Run(s.name, func(b *testing.B) {
+			b.SetBytes(int64(4 * len(logits)))
+			for b.Loop() {
+				s.weightSum(logits, f, f.floor())
+			}
+		})
+	}
+}
+
 func benchmarkSample(b *testing.B, p Params, logits []float32) {
 	s, work, g := New(p, nil), slices.Clone(logits), rand.New(rand.NewPCG(1, 1))
 	for range 8000 {

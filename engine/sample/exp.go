@@ -24,11 +24,11 @@ func exp(x float64) float64 {
 	rounded := math.FMA(x, c[0], c[1])
 	r := math.FMA(rounded-c[1], c[2], x)
 	square := r * r
-	even, odd := c[3], c[4]
-	for i := 5; i < 13; i += 2 {
-		even, odd = math.FMA(even, square, c[i]), math.FMA(odd, square, c[i+1])
-	}
-	even = math.FMA(even, square, c[13])
-	p := math.FMA(odd, r, even)
+	even := math.FMA(c[3], square, c[5])
+	odd := math.FMA(c[4], square, c[6])
+	even, odd = math.FMA(even, square, c[7]), math.FMA(odd, square, c[8])
+	even, odd = math.FMA(even, square, c[9]), math.FMA(odd, square, c[10])
+	even, odd = math.FMA(even, square, c[11]), math.FMA(odd, square, c[12])
+	p := math.FMA(odd, r, math.FMA(even, square, c[13]))
 	return math.Float64frombits(math.Float64bits(p) + math.Float64bits(rounded)<<52)
 }

@@ -36,8 +36,7 @@ func (s *splitter) next(text string) int {
 	return s.nextAny(text)
 }
 
-// nextAny is next for any text.
-// Each call reads little more than the piece it returns, but for white space,
+// nextAny is next for any text. Each call reads little more than the piece it returns, but for white space,
 // of which it may read a run twice.
 func (s *splitter) nextAny(text string) int {
 	c := cursor{text, classTable()}
