@@ -69,10 +69,14 @@ func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
 	return l.queue.head, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait
 }
 
-// fits says whether a waiting sequence can start: there is a slot, a state,
-// and pages for all its tokens and one more, beside what the running ones
-// need for theirs and a page each to go on.
-func (s *Scheduler) fits(q *Sequence) bool {
+// fits says whether a waiting sequence can start: there is time for it in each
+// step, and a place.
+func (s *Scheduler) fits(q *Sequence) bool { return s.hasPlace(q) && s.affordable(q) }
+
+// hasPlace says whether there is a slot, a state, and pages for all tokens of
+// a waiting sequence and one more, beside what the running ones need for theirs
+// and a page each to go on.
+func (s *Scheduler) hasPlace(q *Sequence) bool {
 	if len(s.running) >= s.config.SequencesMax || s.hybrid && s.pool.StatesAvailable() == 0 {
 		return false
 	}
@@ -99,7 +103,7 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 		}
 		return true
 	}
-	slot := len(s.running) < s.config.SequencesMax
+	slot := len(s.running) < s.config.SequencesMax && s.affordable(q)
 	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.heldPages {
 		for !s.fits(q) && s.dropHold(q) {
 			// What a hold kept stays cached until the pages are needed.
@@ -111,7 +115,8 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	if !entitled || !s.couldFit(q) {
 		return false
 	}
-	for !s.fits(q) {
+	// A sequence that takes the place of another adds nothing to a step.
+	for instead := false; !s.hasPlace(q) || !instead && !s.affordable(q); instead = true {
 		victim := s.victim(2)
 		if victim == nil {
 			return false

@@ -92,6 +92,7 @@ type costModel struct {
 	strata [len(knots)]stratum
 	ratios [ratiosMax]float64 // measured / fitted: a ring
 	steps  int                // measured in all, disturbed ones included
+	most   int                // rows of the largest
 	pace   float64            // the median of the ratios, 1 while there are fewer than four
 }
 
@@ -136,6 +137,7 @@ func (c *costModel) observe(l load, took time.Duration) {
 		return
 	}
 	s.skipped = 0
+	c.most = max(c.most, l.rows)
 	s.add(&x, t)
 	c.fit()
 }
@@ -148,6 +150,9 @@ func stratumOf(rows int) int {
 	}
 	return at - 1
 }
+
+// trusted is the most rows a step may have so that its prediction is not a guess.
+func (c *costModel) trusted() int { return max(Align, 4*c.most) }
 
 // keepPace takes a step's ratio of measured to fitted into account.
 func (c *costModel) keepPace(ratio float64) {

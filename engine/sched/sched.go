@@ -16,9 +16,17 @@
 //     comes back is lifted to those that wait (virtual token counters). The
 //     first in line is never passed over for one that would fit better, so
 //     large prompts do not starve.
-//   - Prefill: what is left of the step, and at most ChunkTokens beside
-//     decodes, goes to prefills in pieces: by service again, but in quanta, so
-//     that accounts do not alternate with every piece.
+//   - Prefill: as much as can be computed in time goes to prefills in pieces: by
+//     service again, but in quanta, so that accounts do not alternate with
+//     every piece, and within an account one after the other.
+//
+// Time is what a cost model predicts that was learned from the steps before
+// (Measured). Beside decodes a step lasts as long as GapMax and GapStretchMax
+// say, or what one piece of 64 rows takes; where nothing decodes, the first
+// prefill gets up to four times GapMax, and others share its step within GapMax.
+// A sequence is admitted while what decodes then leaves room for a piece within
+// the gap, or lasts half as long again as what one sequence takes: under
+// overload requests wait, and those that run keep their pace.
 //
 // Pieces end at absolute multiples of 64, at the end of the tokens, or where a
 // snapshot is to be taken (a page multiple).
@@ -76,9 +84,16 @@ type Config struct {
 	// SequencesMax is the number of slots, at least 1.
 	SequencesMax int
 	// ChunkTokens is the most prefill rows of a step in which something
-	// decodes, a multiple of Align: the bound of what a prompt adds to a gap
-	// between two tokens of another sequence.
+	// decodes, a multiple of Align; 0 is no bound but GapMax.
 	ChunkTokens int
+	// GapMax is the longest that a sequence which decodes should wait for its next
+	// token. It bounds the prefill rows of a step and the sequences that run, by
+	// what Measured has learned of their cost: see gap, affordable and newRoom.
+	// 0 is no bound by time.
+	GapMax time.Duration
+	// GapStretchMax is how many times the gap of a sequence that runs alone the
+	// gap of one among others should be at most, within GapMax; 0 is no bound.
+	GapStretchMax int
 	// QueueMax is the most sequences that wait for their first slot, at least 1.
 	QueueMax int
 	// QueueAccountMax is the most of those of one account; 0 is QueueMax.
@@ -113,7 +128,9 @@ func (c Config) Validate(pageTokens int) error {
 	bad(c.SequencesMax >= 1, "sequences max is %d, want at least 1", c.SequencesMax)
 	bad(c.StepTokensMax >= c.SequencesMax+Align, "step tokens max is %d, want at least sequences max + %d = %d",
 		c.StepTokensMax, Align, c.SequencesMax+Align)
-	bad(c.ChunkTokens >= Align && c.ChunkTokens%Align == 0, "chunk tokens is %d, want a multiple of %d", c.ChunkTokens, Align)
+	bad(c.ChunkTokens >= 0 && c.ChunkTokens%Align == 0, "chunk tokens is %d, want a multiple of %d", c.ChunkTokens, Align)
+	bad(c.GapMax >= 0, "gap max is %v, want at least 0", c.GapMax)
+	bad(c.GapStretchMax >= 0, "gap stretch max is %d, want at least 0", c.GapStretchMax)
 	bad(c.QueueMax >= 1, "queue max is %d, want at least 1", c.QueueMax)
 	bad(c.QueueAccountMax >= 0, "queue account max is %d, want at least 0", c.QueueAccountMax)
 	bad(c.QueueTokensMax >= 0, "queue tokens max is %d, want at least 0", c.QueueTokensMax)
@@ -145,6 +162,9 @@ type Scheduler struct {
 	classes  []*class            // highest priority first
 	idle     list[account]       // at most idleAccountsMax
 	virtual  int64               // counter of the account admitted last, never falling
+
+	cost costModel
+	last load // of the step committed last
 
 	plan     Plan
 	open     bool // plan has items and is not committed
@@ -285,7 +305,7 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 	}
 	s.pool.Close(&q.table)
 	q.fresh, q.planned, q.rematch = false, false, true
-	q.computed, q.rolling, q.skipped = 0, 0, 0
+	q.computed, q.rolling = 0, 0
 }
 
 // Stats is what a Scheduler holds now and has done since New.
@@ -305,6 +325,9 @@ type Stats struct {
 	Expired          int64
 	RefusedQueueFull int64
 	RefusedTooLarge  int64
+
+	StepMeasured  time.Duration // of the last step
+	StepPredicted time.Duration // what was expected of it
 }
 
 // Stats returns the numbers; it does not look at sequences.

@@ -48,7 +48,6 @@ type Sequence struct {
 	planned  bool   // has an item in the plan that is not committed
 	rematch  bool   // its hit was given up: look again at admission
 	computed int    // positions with KV, and where the state stands
-	skipped  int    // plans in a row without a piece of its prefill
 	rolling  int    // position of the snapshot that decoding moves along, or 0
 	cuts     []int  // page multiples to take snapshots at, ascending
 	table    kv.Table
