@@ -11,7 +11,7 @@ import (
 
 // quantum is how much service, in tokens, one account's prefill may be ahead
 // before another's goes first.
-const quantum = 1024
+const quantum = 512
 
 // skippedMax is how many plans an account's prefills may be passed over before they go first.
 const skippedMax = 16
