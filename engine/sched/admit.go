@@ -152,6 +152,7 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	q.fresh = false
 	if q.Started.IsZero() {
 		q.Started = now
+		s.foresight.waited(q, now.Sub(q.Arrived))
 	}
 	if q.rematch {
 		q.computed, _ = s.pool.Open(&q.table, q.Namespace, q.Tokens)

@@ -77,6 +77,7 @@ func (s *Scheduler) expire(now time.Time) {
 		if now.Sub(q.Arrived) < s.config.QueueTimeout {
 			return
 		}
+		s.foresight.waited(q, now.Sub(q.Arrived))
 		s.Finish(q, now, 0)
 		s.plan.Expired = append(s.plan.Expired, q)
 		s.count.Expired++

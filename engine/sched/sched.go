@@ -56,9 +56,6 @@ import (
 	"corenode/engine/kv"
 )
 
-// ErrQueueFull says that QueueMax, QueueAccountMax or QueueTokensMax is reached.
-var ErrQueueFull = errors.New("sched: queue is full")
-
 // TooLargeError says that a sequence could not run even if it were alone.
 type TooLargeError struct {
 	Tokens    int // prompt and the most it may generate
@@ -163,6 +160,9 @@ type Scheduler struct {
 	idle     list[account]       // at most idleAccountsMax
 	virtual  int64               // counter of the account admitted last, never falling
 
+	queued    work // of all that wait
+	foresight foresight
+
 	cost costModel
 	last load // of the step committed last
 
@@ -196,8 +196,8 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 }
 
 // Add puts a new sequence into the queue and holds its longest cached prefix
-// from now on, whose length it returns: Cached is final. It refuses with
-// ErrQueueFull or a *TooLargeError, and has kept nothing of the sequence then.
+// from now on, whose length it returns: Cached is final. It refuses with a
+// *RefusedError or a *TooLargeError, and has kept nothing of the sequence then.
 func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	if q.phase != phaseNew || len(q.Tokens) == 0 || q.Max < 1 {
 		panic(fmt.Sprintf("sched: Add of a sequence in phase %d with %d tokens and max %d", q.phase, len(q.Tokens), q.Max))
@@ -207,12 +207,19 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 		s.count.RefusedTooLarge++
 		return 0, &TooLargeError{Tokens: need + 1, TokensMax: s.pool.Config().Pages*s.pool.Config().PageTokens + 1}
 	}
-	if s.queueFull(q) {
-		s.count.RefusedQueueFull++
-		return 0, ErrQueueFull
+	q.fresh, q.Prompt = true, len(q.Tokens)
+	expected, refused := s.refuse(q)
+	if refused != nil {
+		q.fresh, q.Prompt = false, 0
+		if refused.Reason == RefusedWait {
+			s.count.RefusedWait++
+		} else {
+			s.count.RefusedQueueFull++
+		}
+		return 0, refused
 	}
 	s.arrivals++
-	q.order, q.fresh, q.Arrived, q.Prompt = s.arrivals, true, now, len(q.Tokens)
+	q.order, q.Arrived, q.expected = s.arrivals, now, expected
 	q.account = s.join(q.Account)
 	var branch int
 	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
@@ -228,17 +235,6 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	s.freshTokens += int64(q.Prompt)
 	s.enqueue(q, now)
 	return q.Cached, nil
-}
-
-func (s *Scheduler) queueFull(q *Sequence) bool {
-	if s.fresh.len >= s.config.QueueMax {
-		return true
-	}
-	if a := s.accounts[q.Account]; a != nil && a.waiting >= s.config.QueueAccountMax {
-		return true
-	}
-	return s.config.QueueTokensMax > 0 && s.fresh.len > 0 &&
-		s.freshTokens+int64(len(q.Tokens)) > s.config.QueueTokensMax
 }
 
 // Append adds the token that was sampled from a sequence's logits. It must
@@ -258,6 +254,9 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
 	if q.phase == phaseNew || q.phase == phaseDone {
 		return kv.Handle{}
+	}
+	if !q.Started.IsZero() {
+		s.foresight.ended(q)
 	}
 	var h kv.Handle
 	if pinBytes > 0 && q.table.IsOpen() {
@@ -323,11 +322,16 @@ type Stats struct {
 	PreemptedFair    int64 // for the slot or pages of an account without any
 	HoldsDropped     int64 // hits of waiting sequences given up for pages
 	Expired          int64
-	RefusedQueueFull int64
+	RefusedQueueFull int64 // for a bound of the queue's size
+	RefusedWait      int64 // for the time it would wait
 	RefusedTooLarge  int64
 
 	StepMeasured  time.Duration // of the last step
 	StepPredicted time.Duration // what was expected of it
+	Gap           time.Duration // what a step in which something decodes may take, as planned
+	PrefillBudget int           // rows of prefill that fit beside what decodes now
+	BatchMax      int           // sequences like those that run that would be admitted
+	QueueWait     time.Duration // what the work that waits will take
 }
 
 // Stats returns the numbers; it does not look at sequences.
@@ -335,5 +339,9 @@ func (s *Scheduler) Stats() Stats {
 	c := s.count
 	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
 	c.WaitingTokens, c.Accounts = s.freshTokens, len(s.accounts)
+	c.QueueWait, c.BatchMax = s.QueueWait(), s.batchMax(s.one())
+	if s.config.GapMax > 0 {
+		c.Gap, c.PrefillBudget = s.gap(), s.prefillBudget()
+	}
 	return c
 }
