@@ -59,14 +59,17 @@ func (s *Scheduler) admit(now time.Time) {
 // next is the first in line: in the class whose turn it is, of the account
 // served least, or of one that had to wait much longer than FairWait with
 // nothing running, which newcomers that were served less could else keep
-// waiting for ever. entitled says that others must make room for it.
+// waiting for ever. entitled says that others must make room for it: for a
+// place after FairWait, for a share of the steps' time, which the next sequence
+// that ends gives back anyway, only after ten times as long.
 func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
 	c := s.firstClass()
 	if l := c.slotless.head; l != nil && now.Sub(l.since) >= starvedAfter*s.config.FairWait {
 		return l.queue.head, true
 	}
 	l := c.heap[0]
-	return l.queue.head, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait
+	q = l.queue.head
+	return q, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait && !s.hasPlace(q)
 }
 
 // fits says whether a waiting sequence can start: there is time for it in each

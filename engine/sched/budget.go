@@ -12,10 +12,10 @@ const (
 	// soloGaps is how many gaps a step may last in which nothing decodes. So long
 	// does a new request, or a cancelled one, wait for the next plan.
 	soloGaps = 4
-	// batchStretch is how much longer than a step with one sequence one with all of
-	// them may be, whatever a piece of prefill takes beside them: a machine that
-	// is too slow for the gap still decodes more than one sequence at once.
-	batchStretch = 1.5
+	// batchShare is the part of a step with one sequence by which a step with
+	// many and a piece of prefill may be longer than one with one and a piece: a
+	// machine that is too slow for the gap still decodes several at once.
+	batchShare = 0.5
 )
 
 // one is the load of one sequence that decodes, with the mean context of those
@@ -42,6 +42,11 @@ func (s *Scheduler) gap() time.Duration {
 	return time.Duration(gapShare * float64(g))
 }
 
+// soloLimit is the longest that a step in which nothing decodes should take.
+func (s *Scheduler) soloLimit() time.Duration {
+	return time.Duration(gapShare * soloGaps * float64(s.config.GapMax))
+}
+
 // affordable says whether the gaps of those that run stay in bounds when a
 // waiting sequence decodes beside them and a piece of prefill is computed, too.
 // One runs in any case, and before anything was measured only one.
@@ -65,12 +70,13 @@ func (s *Scheduler) affordable(q *Sequence) bool {
 	return s.bearable(all)
 }
 
-// bearable says whether a step in which so much decodes leaves room for a piece
-// of prefill within the gap, or is little longer than one with one sequence.
+// bearable says whether a step in which so much decodes has room for a piece of
+// prefill within the gap, or is little longer than one that cannot be shorter.
 func (s *Scheduler) bearable(decodes load) bool {
-	alone := s.cost.predict(s.one())
-	return s.cost.predict(decodes) <= time.Duration(batchStretch*float64(alone)) ||
-		s.cost.predict(decodes.with(0, Align, 0)) <= s.gap()
+	one := s.one()
+	alone := s.cost.predict(one)
+	least := s.cost.predict(one.with(one.context, Align, 0)) + time.Duration(batchShare*float64(alone))
+	return s.cost.predict(decodes.with(one.context, Align, 0)) <= max(least, s.gap())
 }
 
 // room bounds the prefills of one step.
@@ -93,7 +99,7 @@ func (s *Scheduler) newRoom() room {
 	} else {
 		// The first in order gets the whole step. Others share it as far as it stays
 		// short: they must not delay its first token.
-		r.limit = soloGaps * s.config.GapMax
+		r.limit = s.soloLimit()
 		r.fill = time.Duration(gapShare * float64(s.config.GapMax))
 	}
 	return r
@@ -143,7 +149,7 @@ func (s *Scheduler) prefillBudget() int {
 	}
 	limit := s.gap()
 	if all.rows == 0 {
-		limit = soloGaps * s.config.GapMax
+		limit = s.soloLimit()
 	}
 	return max(Align, s.rowsWithin(limit, all, 0, s.config.StepTokensMax-all.rows))
 }

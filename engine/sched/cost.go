@@ -75,10 +75,12 @@ const (
 	memory = 32
 	// sweeps of the solver for each step. It starts from the last solution.
 	sweeps = 16
-	// damping and smoothing are the weights of what is assumed where nothing was
-	// measured, against a step that was: that a feature costs nothing, and that a
-	// row costs what one in a step of another size does.
-	damping, smoothing = 1e-4, 1e-2
+	// What is assumed where the measured steps do not tell, with its weight against
+	// them: that a row costs what one in a step of another size does, and that
+	// logits, context and pairs cost nothing, so that what steps of one sequence
+	// take is the price of a step, which more sequences share. If that is wrong
+	// the first step with more of them tells.
+	smoothing, damping = 1e-2, 2e-2
 )
 
 // costModel predicts how long a step takes. It is a sum of terms that are
@@ -192,12 +194,14 @@ func (c *costModel) fit() {
 			b[j] += c.strata[i].sums[j]
 		}
 	}
+	for j := others; j < features; j++ {
+		a[j][j] *= 1 + damping
+	}
 	c.smooth(&a)
 	for range sweeps {
 		for j := range c.terms {
 			if a[j][j] > 0 {
-				rest := b[j] - dot(&a[j], &c.terms) + a[j][j]*c.terms[j]
-				c.terms[j] = max(0, rest/(a[j][j]*(1+damping)))
+				c.terms[j] = max(0, c.terms[j]+(b[j]-dot(&a[j], &c.terms))/a[j][j])
 			}
 		}
 	}

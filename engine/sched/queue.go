@@ -43,6 +43,9 @@ const (
 	// waitKnown is the shortest expected wait that is compared with the real one,
 	// and waitMemory over how many of them the correction fades.
 	waitKnown, waitMemory = time.Second, 32
+	// waitShare is the part of QueueTimeout that an expected wait may reach: who
+	// expires has waited for nothing.
+	waitShare = 0.85
 	// correctionMax bounds the correction either way.
 	correctionMax = 4
 )
@@ -190,6 +193,7 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 		return 0, &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
 	}
 	a := s.accounts[q.Account]
+	most := time.Duration(waitShare * float64(s.config.QueueTimeout))
 	switch over := s.freshTokens + int64(len(q.Tokens)) - s.config.QueueTokensMax; {
 	case s.fresh.len >= s.config.QueueMax:
 		return no(RefusedRequests, all/float64(s.waiting))
@@ -197,8 +201,8 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 		return no(RefusedAccount, wait.Seconds()/float64(a.waiting))
 	case s.config.QueueTokensMax > 0 && s.fresh.len > 0 && over > 0:
 		return no(RefusedTokens, all*min(1, float64(over)/float64(s.freshTokens)))
-	case s.config.QueueTimeout > 0 && wait > s.config.QueueTimeout:
-		return no(RefusedWait, (wait - s.config.QueueTimeout).Seconds())
+	case most > 0 && wait > most:
+		return no(RefusedWait, (wait - most).Seconds())
 	}
 	return expected, nil
 }
@@ -223,5 +227,5 @@ func (s *Scheduler) QueueWait() time.Duration {
 // RetryAfter is what to tell a sequence that expired: how long until a new
 // one is expected to get its slot in time.
 func (s *Scheduler) RetryAfter() time.Duration {
-	return s.retryAfter(s.QueueWait() - s.config.QueueTimeout)
+	return s.retryAfter(s.QueueWait() - time.Duration(waitShare*float64(s.config.QueueTimeout)))
 }
