@@ -12,24 +12,29 @@ const (
 	// soloGaps is how many gaps a step may last in which nothing decodes. So long
 	// does a new request, or a cancelled one, wait for the next plan.
 	soloGaps = 4
-	// batchShare is the part of a step with one sequence by which a step with
-	// many and a piece of prefill may be longer than one with one and a piece: a
-	// machine that is too slow for the gap still decodes several at once.
-	batchShare = 0.5
+	// batchShare is by how much a step in which many decode beside a piece of
+	// prefill may be longer than the shortest one with a piece: a machine that
+	// is too slow for the gap still decodes several sequences at once.
+	batchShare = 0.25
 )
 
-// one is the load of one sequence that decodes, with the mean context of those
-// that run.
-func (s *Scheduler) one() load {
-	n, context := 0, 0
+// meanContext is the mean number of tokens of the sequences that run, or ran last.
+func (s *Scheduler) meanContext() int {
+	n, sum := 0, 0
 	for _, q := range s.running {
 		if !q.resting() {
 			n++
-			context += len(q.Tokens)
+			sum += len(q.Tokens)
 		}
 	}
-	return load{}.with(max(0, context/max(1, n)-1), 1, 1)
+	if n == 0 {
+		return s.context
+	}
+	return sum / n
 }
+
+// one is the load of one sequence that decodes at the mean context.
+func (s *Scheduler) one() load { return load{}.with(max(0, s.meanContext()-1), 1, 1) }
 
 // gap is the longest that a step in which something decodes should take:
 // GapMax, or GapStretchMax times what it takes for one sequence alone.
@@ -49,34 +54,32 @@ func (s *Scheduler) soloLimit() time.Duration {
 
 // affordable says whether the gaps of those that run stay in bounds when a
 // waiting sequence decodes beside them and a piece of prefill is computed, too.
-// One runs in any case, and before anything was measured only one.
+// One runs in any case; only one before it is known how long its steps take.
 func (s *Scheduler) affordable(q *Sequence) bool {
 	if s.config.GapMax == 0 {
 		return true
 	}
-	all, n := load{}.with(len(q.Tokens), 1, 1), 0
-	for _, r := range s.running {
-		if !r.resting() {
+	all, n := load{}, 0
+	count := func(r *Sequence) {
+		if r.Max > 1 && !r.resting() { // else it never decodes, or not now
 			n++
 			all = all.with(len(r.Tokens), 1, 1)
 		}
 	}
-	if n == 0 {
-		return true
+	for _, r := range s.running {
+		count(r)
 	}
-	if !s.cost.known() {
-		return false
-	}
-	return s.bearable(all)
+	count(q)
+	return n < 2 || s.cost.knowsAlone() && s.bearable(all)
 }
 
 // bearable says whether a step in which so much decodes has room for a piece of
 // prefill within the gap, or is little longer than one that cannot be shorter.
 func (s *Scheduler) bearable(decodes load) bool {
 	one := s.one()
-	alone := s.cost.predict(one)
-	least := s.cost.predict(one.with(one.context, Align, 0)) + time.Duration(batchShare*float64(alone))
-	return s.cost.predict(decodes.with(one.context, Align, 0)) <= max(least, s.gap())
+	shortest := s.cost.predict(one.with(one.context, Align, 0))
+	limit := max(s.gap(), time.Duration((1+batchShare)*float64(shortest)))
+	return s.cost.predict(decodes.with(one.context, Align, 0)) <= limit
 }
 
 // room bounds the prefills of one step.

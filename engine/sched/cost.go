@@ -110,6 +110,10 @@ type stratum struct {
 // known says whether anything was measured.
 func (c *costModel) known() bool { return c.steps > 0 }
 
+// knowsAlone says whether steps of single sequences that decode were measured,
+// and enough of them that one disturbed one does not matter.
+func (c *costModel) knowsAlone() bool { return c.strata[0].steps >= 3 }
+
 // predict is how long a step will take, 0 before anything was measured.
 func (c *costModel) predict(l load) time.Duration {
 	if l.rows == 0 || !c.known() {

@@ -168,11 +168,9 @@ func quantile(d []time.Duration, q float64) time.Duration {
 }
 
 // gapBound is what a gap may be on the machine itself: GapMax, or where that
-// cannot be had, what a piece of prefill beside one sequence takes, and half of
-// what one sequence takes.
+// cannot be had, a quarter more than a piece of prefill beside one sequence takes.
 func (c *computer) gapBound(context int) time.Duration {
-	one := load{}.with(context, 1, 1)
-	return max(c.s.config.GapMax, c.m.quiet(one)/2+c.m.quiet(one.with(context, Align, 1)))
+	return max(c.s.config.GapMax, c.m.quiet(load{}.with(context, 1, 1).with(context, Align, 1))*5/4)
 }
 
 // TestGapIsKept: on machines of all speeds, while prompts of all lengths arrive,
@@ -327,7 +325,7 @@ func TestOverload(t *testing.T) {
 func overload(t *testing.T, m *machine) {
 	// On faster machines the same number of requests in less time.
 	scale := float64(m.quiet(load{}.with(0, 256, 0))) / float64(300*time.Millisecond)
-	minute := max(5*time.Second, time.Duration(scale*float64(time.Minute)))
+	minute := max(3*time.Second, time.Duration(scale*float64(time.Minute)))
 	change := func(c *Config) { c.QueueTimeout = minute }
 	request := func(r *rand.Rand) func() (int, int) {
 		return func() (int, int) { return 100 + r.IntN(300), 32 + r.IntN(64) }

@@ -118,7 +118,7 @@ func (s *Scheduler) price() price {
 	n := s.batchMax(one)
 	all := load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}
 	decode := s.cost.predict(all)
-	rows := s.cost.predict(all.with(0, Align, 0)) - decode
+	rows := s.cost.predict(all.with(one.context/2, Align, 0)) - decode // halfway through a prompt
 	return price{row: rows.Seconds() / Align, token: decode.Seconds() / float64(n)}
 }
 
@@ -172,10 +172,11 @@ func (s *Scheduler) ahead(name string, priority int8, w work, p price) (seconds 
 	return seconds
 }
 
-// expect says how long a new sequence would wait for its slot: as computed,
-// and corrected by how such numbers came out before.
+// expect says how long a new sequence would wait for its slot, where others
+// wait: as computed, and corrected by how such numbers came out before. Slots become
+// free one after the other, on average half of one's work from now.
 func (s *Scheduler) expect(q *Sequence, w work, p price) (computed, corrected time.Duration) {
-	seconds := s.ahead(q.Account, q.Priority, w, p)
+	seconds := s.ahead(q.Account, q.Priority, w, p) + p.of(w)/2
 	return time.Duration(seconds * float64(time.Second)),
 		time.Duration(seconds * s.foresight.correction() * float64(time.Second))
 }
@@ -200,7 +201,7 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 	case a != nil && a.waiting >= s.config.QueueAccountMax:
 		return no(RefusedAccount, wait.Seconds()/float64(a.waiting))
 	case s.config.QueueTokensMax > 0 && s.fresh.len > 0 && over > 0:
-		return no(RefusedTokens, all*min(1, float64(over)/float64(s.freshTokens)))
+		return no(RefusedTokens, all*min(1, max(1/float64(s.waiting), float64(over)/float64(s.freshTokens))))
 	case most > 0 && wait > most:
 		return no(RefusedWait, (wait - most).Seconds())
 	}

@@ -25,8 +25,11 @@
 // say, or what one piece of 64 rows takes; where nothing decodes, the first
 // prefill gets up to four times GapMax, and others share its step within GapMax.
 // A sequence is admitted while what decodes then leaves room for a piece within
-// the gap, or lasts half as long again as what one sequence takes: under
-// overload requests wait, and those that run keep their pace.
+// the gap, or makes such a step at most a quarter longer than one sequence with
+// a piece does: under overload requests wait, and those that run keep their pace.
+//
+// A sequence that would wait longer than QueueTimeout, by the work ahead of it and
+// what that takes, is refused at once, and told when there will be room.
 //
 // Pieces end at absolute multiples of 64, at the end of the tokens, or where a
 // snapshot is to be taken (a page multiple).
@@ -163,8 +166,9 @@ type Scheduler struct {
 	queued    work // of all that wait
 	foresight foresight
 
-	cost costModel
-	last load // of the step committed last
+	cost    costModel
+	last    load // of the step committed last
+	context int  // mean tokens of the sequences that ran last
 
 	plan     Plan
 	open     bool // plan has items and is not committed
