@@ -57,7 +57,9 @@ type CacheOptions struct {
 type BatchOptions struct {
 	StepTokensMax  int
 	SequencesMax   int
-	ChunkTokens    int // prefill piece while others decode, a multiple of 64
+	ChunkTokens    int           // most prefill rows while others decode, a multiple of 64; 0 is no bound but the gap
+	GapMax         time.Duration // longest that a sequence should wait for its next token, 0 = no bound
+	GapStretchMax  int           // the same in gaps of a sequence that runs alone, 0 = no bound
 	QueueMax       int
 	QueueTokensMax int64
 	QueueTimeout   time.Duration

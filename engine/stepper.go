@@ -88,6 +88,7 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	}
 	scheduler, err := sched.New(sched.Config{
 		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
+		GapMax: o.Batch.GapMax, GapStretchMax: o.Batch.GapStretchMax,
 		QueueMax: o.Batch.QueueMax, QueueTokensMax: o.Batch.QueueTokensMax, QueueTimeout: o.Batch.QueueTimeout,
 		FairWait: fairWait, DecodeSnapshotTokens: decodeSnapshotTokens,
 	}, pool)
@@ -135,17 +136,25 @@ func refusal(err error) *abi.Error {
 		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Submit", Param: "max_tokens", Err: err,
 			Msg: fmt.Sprintf("prompt and max_tokens together are %d tokens; this node's memory holds %d", large.Tokens, large.TokensMax)}
 	}
-	return &abi.Error{Kind: abi.Overloaded, Op: "engine.Submit", RetryAfter: time.Second,
-		Msg: "the model's queue is full; try again", Err: err}
+	refused, ok := errors.AsType[*sched.RefusedError](err)
+	if !ok {
+		panic(fmt.Sprintf("engine: the scheduler refuses with %v", err))
+	}
+	msg := "the model's queue is full; try again"
+	if refused.Reason == sched.RefusedWait {
+		msg = "the model's queue is too long for this request to start in time; try again"
+	}
+	return &abi.Error{Kind: abi.Overloaded, Op: "engine.Submit", RetryAfter: refused.RetryAfter, Msg: msg, Err: err}
 }
 
-// Step computes one forward pass and delivers its tokens. It returns false
+// Step computes one forward pass and delivers its tokens; how long that takes
+// from now on teaches the scheduler what the next ones cost. It returns false
 // when nothing can run now. A panic leaves the stepper unusable.
 func (s *Stepper) Step(now time.Time) bool {
 	s.sweep(now)
 	plan := s.sched.Plan(now)
 	for _, q := range plan.Expired {
-		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: time.Second,
+		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: s.sched.RetryAfter(),
 			Msg: fmt.Sprintf("the request waited longer than %v in the queue; try again", s.engine.options.Batch.QueueTimeout)}, now)
 	}
 	s.apply(plan.Before)
@@ -163,6 +172,7 @@ func (s *Stepper) Step(now time.Time) bool {
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))
 	s.deliver(plan, done)
+	s.sched.Measured(time.Since(now))
 	return true
 }
 

@@ -17,6 +17,7 @@ func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
 	}
 	s.open = false
 	s.after = s.after[:0]
+	s.last, s.context = loadOf(p.Items), s.meanContext()
 	for i := range p.Items {
 		q, n := p.Items[i].Seq, p.Items[i].Len
 		if !q.planned {

@@ -43,14 +43,15 @@ type Sequence struct {
 	Arrived, Started time.Time
 
 	phase    phase
-	order    uint64 // of arrival; kept across preemptions
-	fresh    bool   // never had a slot
-	planned  bool   // has an item in the plan that is not committed
-	rematch  bool   // its hit was given up: look again at admission
-	computed int    // positions with KV, and where the state stands
-	skipped  int    // plans in a row without a piece of its prefill
-	rolling  int    // position of the snapshot that decoding moves along, or 0
-	cuts     []int  // page multiples to take snapshots at, ascending
+	order    uint64        // of arrival; kept across preemptions
+	fresh    bool          // never had a slot
+	planned  bool          // has an item in the plan that is not committed
+	rematch  bool          // its hit was given up: look again at admission
+	computed int           // positions with KV, and where the state stands
+	rolling  int           // position of the snapshot that decoding moves along, or 0
+	due      work          // left when it began to wait, as its line counts it
+	expected time.Duration // in the queue, when it arrived
+	cuts     []int         // page multiples to take snapshots at, ascending
 	table    kv.Table
 	account  *account
 	line     *line // where it waits, else nil

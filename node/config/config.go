@@ -225,8 +225,16 @@ type Batch struct {
 	// SequencesMax is the number of slots, at most StepTokensMax: each running
 	// sequence needs one token of every decode step. Default 32.
 	SequencesMax int `key:"sequences_max"`
-	// ChunkTokens is the most prompt tokens of one sequence in one step, a
-	// multiple of 64, at most StepTokensMax. Default 256.
+	// GapMax is the longest that a stream should wait for its next token. The rows
+	// of prompts in a step, and the requests that run at once, are bounded so
+	// that the steps stay within it, by what steps were measured to take. Default 150ms.
+	GapMax time.Duration `key:"gap_max"`
+	// GapStretchMax is how many times as long as for a stream alone that wait
+	// should be at most, within GapMax; 0 is no bound. Lower keeps streams fast
+	// under load, higher computes more tokens per second. Default 3.
+	GapStretchMax int `key:"gap_stretch_max"`
+	// ChunkTokens is the most prompt tokens of a step in which something decodes, a
+	// multiple of 64, at most StepTokensMax; 0 = as many as the gap allows. Default 0.
 	ChunkTokens int `key:"chunk_tokens"`
 }
 
@@ -255,7 +263,7 @@ func defaultModel(id string) Model {
 		Engine: EngineCPU,
 		Prices: Prices{priceMissing, priceMissing, priceMissing},
 		KV:     KV{DType: "f16", PageTokens: 32},
-		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 256},
+		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, GapMax: 150 * time.Millisecond, GapStretchMax: 3},
 	}
 	switch id {
 	case "core-1.1":

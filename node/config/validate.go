@@ -180,7 +180,11 @@ func (b Batch) validate(c *checks, key string) {
 	if b.SequencesMax < 1 || b.SequencesMax > b.StepTokensMax-64 {
 		c.refuse(key+"sequences_max", "is %d, want 1 to %sstep_tokens_max - 64 (%d)", b.SequencesMax, key, b.StepTokensMax-64)
 	}
-	if b.ChunkTokens < 64 || b.ChunkTokens%64 != 0 || b.ChunkTokens > b.StepTokensMax {
-		c.refuse(key+"chunk_tokens", "is %d, want a multiple of 64 up to %sstep_tokens_max (%d)", b.ChunkTokens, key, b.StepTokensMax)
+	if b.GapMax < time.Millisecond || b.GapMax > time.Hour {
+		c.refuse(key+"gap_max", "is %v, want 1ms to 1h", b.GapMax)
+	}
+	between(c, key+"gap_stretch_max", b.GapStretchMax, 0, 1000)
+	if b.ChunkTokens < 0 || b.ChunkTokens%64 != 0 || b.ChunkTokens > b.StepTokensMax {
+		c.refuse(key+"chunk_tokens", "is %d, want a multiple of 64 up to %sstep_tokens_max (%d), or 0", b.ChunkTokens, key, b.StepTokensMax)
 	}
 }
