@@ -2,6 +2,16 @@ package engine
 
 import "slices"
 
+// drafter guesses the next tokens of one sequence: a *draft.Drafter, and in tests
+// one that knows the answer.
+type drafter interface {
+	// Guess returns what may follow all tokens so far, and the chance that a token
+	// of it is right when those before it are. The guess is valid until the next call.
+	Guess(tokens []int32) (guess []int32, chance float64)
+	// Saw says what was sampled after them.
+	Saw(sampled []int32)
+}
+
 // outcome says whether an answer is complete.
 type outcome uint8
 

@@ -55,10 +55,10 @@ type run struct {
 	sampler *sample.Sampler
 	decoder *tokenizer.Decoder
 	parser  *parse.Parser
-	drafter *draft.Drafter // nil without speculation
-	events  []abi.Event    // scratch of one step's events
-	sampled []int32        // in one step
-	outcome outcome        // after them
+	drafter drafter     // nil without speculation
+	events  []abi.Event // scratch of one step's events
+	sampled []int32     // in one step
+	outcome outcome     // after them
 
 	produced int
 	first    time.Time // of the first token, zero before it
