@@ -34,6 +34,9 @@ func gaugesOf(e *engine.Engine) map[string]func() float64 {
 		"queue_expired_total":       read(func(s engine.Stats) int64 { return s.Scheduler.Expired }),
 		"step_prefill_tokens_total": read(func(s engine.Stats) int64 { return s.Scheduler.PrefillTokens }),
 		"step_decode_tokens_total":  read(func(s engine.Stats) int64 { return s.Scheduler.DecodeTokens }),
+		"drafted_tokens_total":      read(func(s engine.Stats) int64 { return s.Scheduler.DraftedTokens }),
+		"accepted_tokens_total":     read(func(s engine.Stats) int64 { return s.Scheduler.AcceptedTokens }),
+		"sequences_speculating":     read(func(s engine.Stats) int64 { return int64(s.Scheduler.Speculating) }),
 		"recomputed_tokens_total":   read(func(s engine.Stats) int64 { return s.Scheduler.RecomputedTokens }),
 		"cache_bytes":               read(func(s engine.Stats) int64 { return s.CacheBytes }),
 	}

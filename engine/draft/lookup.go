@@ -12,7 +12,7 @@ const (
 	// an older place is not looked for.
 	matchMax = 32
 	// The window is how many of the latest tokens can be found. It doubles as the
-	// sequence grows; at most, the books take 12 bytes times windowMax.
+	// sequence grows; at most, the books take 20 bytes times windowMax.
 	windowLeast, windowMax = 1 << 8, 1 << 16
 )
 
@@ -22,8 +22,8 @@ const (
 // most matchMax tokens.
 type lookup struct {
 	next   int     // places before it are in the books
-	window int     // a power of two, the length of the three below
-	long   []int32 // by hash of a long run: its latest place
+	window int     // a power of two
+	long   []int32 // by hash of a long run: its latest place; twice the window, as short
 	before []int32 // by place modulo window: the one before it with the same hash
 	short  []int32 // by hash of a short run: its latest place
 }
@@ -108,17 +108,18 @@ func (l *lookup) extend(tokens []int32) {
 
 // resize empties the books; extend fills them again.
 func (l *lookup) resize(window int) {
-	all := make([]int32, 3*window)
+	all := make([]int32, 5*window)
 	l.window, l.next = window, 0
-	l.long, l.before, l.short = all[:window], all[window:2*window], all[2*window:]
+	l.long, l.before, l.short = all[:2*window], all[2*window:3*window], all[3*window:]
 }
 
-// hash is below window. Equal hashes of different runs cost a comparison, no more.
+// hash is below twice the window. Equal hashes of different runs cost a comparison,
+// or a guess.
 func (l *lookup) hash(run []int32) int {
 	h := uint64(len(run))
 	for _, id := range run {
 		h = (h ^ uint64(uint32(id))) * 0x9e3779b97f4a7c15
 		h ^= h >> 32
 	}
-	return int(h) & (l.window - 1)
+	return int(h) & (2*l.window - 1)
 }
