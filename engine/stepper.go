@@ -103,13 +103,15 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 		speculates: o.Speculate && o.Kind != Instant,
 	}
 	s.stepSeconds = s.cost.Of
-	s.sched, err = sched.New(sched.Config{
+	config := sched.Config{
 		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
 		QueueMax: o.Batch.QueueMax, QueueTokensMax: o.Batch.QueueTokensMax, QueueTimeout: o.Batch.QueueTimeout,
 		FairWait: fairWait, DecodeSnapshotTokens: decodeSnapshotTokens,
-		StepSeconds: func(rows int) float64 { return s.stepSeconds(rows) },
-	}, pool)
-	if err != nil {
+	}
+	if s.speculates {
+		config.StepSeconds = func(rows int) float64 { return s.stepSeconds(rows) }
+	}
+	if s.sched, err = sched.New(config, pool); err != nil {
 		return nil, err
 	}
 	if s.cache, err = e.newCache(e.memory); err != nil {

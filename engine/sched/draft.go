@@ -107,10 +107,12 @@ func chooseDrafts(guesses []guess, room, decodes, rows int, seconds func(int) fl
 	}
 }
 
-// likeliest is the guess whose next token is most likely to be kept, the first of several.
+// likeliest is the guess whose next token is most likely to be kept; of several
+// the one of which least is taken, the first of those.
 func likeliest(guesses []guess) (best *guess) {
 	for i := range guesses {
-		if g := &guesses[i]; g.taken < g.most && (best == nil || g.gain > best.gain) {
+		g := &guesses[i]
+		if g.taken < g.most && (best == nil || g.gain > best.gain || g.gain == best.gain && g.taken < best.taken) {
 			best = g
 		}
 	}

@@ -36,6 +36,7 @@ func TestChooseDrafts(t *testing.T) {
 		"not over a stair":        {[]int{15}, []float64{0.5}, 32, 1, 1, steps, []int{3}},
 		"the likelier first":      {[]int{15, 15}, []float64{0.3, 0.95}, 32, 2, 2, knee, []int{0, 2}},
 		"both":                    {[]int{15, 15}, []float64{0.9, 0.9}, 4, 2, 2, free, []int{2, 2}},
+		"certain":                 {[]int{15, 15, 15}, []float64{1, 1, 1}, 7, 3, 3, free, []int{3, 2, 2}},
 		"beside a prefill":        {[]int{15}, []float64{0.9}, 32, 1, 65, func(rows int) float64 { return 1 + 0.05*float64(rows-1) }, []int{13}},
 		"others wait too long":    {[]int{15}, []float64{0.99}, 32, 4, 4, func(rows int) float64 { return 1 + 0.1*float64(rows-4) }, []int{2}},
 		"alone it would take all": {[]int{15}, []float64{0.99}, 32, 1, 1, func(rows int) float64 { return 1 + 0.1*float64(rows-1) }, []int{15}},
