@@ -36,18 +36,21 @@ func repetitive(seed uint64) string {
 	return s
 }
 
-// speech asks for one answer; even ones stop at a sequence that may come.
+// speech asks for one answer.
 func (g *stage) speech(i int) *Request {
 	g.Helper()
-	stops := ""
-	if i%2 == 0 {
-		stops = `"stop_sequences":["ee the e"],`
-	}
-	r := ask(g, g.e, fmt.Sprintf(`{"model":"m","max_tokens":%d,%s"messages":[{"role":"user","content":"%s"}]}`,
-		60+9*i, stops, repetitive(uint64(i/2))))
+	r := ask(g, g.e, fmt.Sprintf(`{"model":"m","max_tokens":%d,"messages":[{"role":"user","content":"%s"}]}`,
+		60+9*i, repetitive(uint64(i/2))))
 	r.Sampling = samplers[i%len(samplers)]
 	r.Sampling.Seed = uint64(i)
 	return r
+}
+
+// stopWithin makes a request stop in the middle of the answer that it has without.
+func stopWithin(r *Request, answer finished) {
+	if said := []rune(text(answer.events)); len(said) > 12 {
+		r.Parse.Stops = []string{string(said[len(said)/2 : len(said)/2+3])}
+	}
 }
 
 // told is a drafter that knows the answer, and now and then tells another token.
@@ -77,50 +80,66 @@ func (g *stage) tell(answer finished) {
 }
 
 // TestSpeculationChangesNothing compares logits, tokens, events and bills of a
-// dozen answers in one batch with those of the same answers without drafts.
+// dozen answers in one batch with those of the same answers without drafts. Half
+// of them meet a stop sequence, behind which the drafts go on.
 func TestSpeculationChangesNothing(t *testing.T) {
 	for _, model := range speculative {
 		t.Run("model "+model, func(t *testing.T) {
-			var all [2][]finished
-			for i, speculate := range []bool{false, true} {
-				g := newStage(t, setup{model: model, threads: 2, speculate: speculate})
-				var ends []func() finished
-				for n := range 2 * len(samplers) {
-					ends = append(ends, g.submit(fmt.Sprint("account", n), g.speech(n)))
-					if speculate && n%4 > 0 { // the others look up
-						g.tell(all[0][n])
-					}
+			whole := converse(t, model, false, nil)
+			want, got := converse(t, model, false, whole), converse(t, model, true, whole)
+			stopped := 0
+			for n := range want {
+				(&differences{}).compare(t, fmt.Sprintf("answer %d", n), got[n], want[n], 0)
+				if got[n].result.Usage != want[n].result.Usage || got[n].result.Stop != want[n].result.Stop {
+					t.Errorf("answer %d: %+v, want %+v", n, got[n].result, want[n].result)
 				}
-				steps := 0
-				for g.s.Step(time.Now()) {
-					if err := g.s.sched.Check(); err != nil {
-						t.Fatal(err)
-					}
-					steps++
-				}
-				for _, end := range ends {
-					all[i] = append(all[i], end())
-				}
-				st := g.s.sched.Stats()
-				t.Logf("speculation %v: %d steps, %d tokens decoded, %d drafted, %d of them right",
-					speculate, steps, st.DecodeTokens, st.DraftedTokens, st.AcceptedTokens)
-				if speculate != (st.DraftedTokens > 0) || speculate && (st.AcceptedTokens < 200 || st.DraftedTokens-st.AcceptedTokens < 100) {
-					t.Errorf("speculation %v: %+v", speculate, st)
-				}
-			}
-			y := &differences{}
-			for n, want := range all[0] {
-				got := all[1][n]
-				y.compare(t, fmt.Sprintf("answer %d", n), got, want, 0)
-				if got.result.Usage != want.result.Usage || got.result.Stop != want.result.Stop {
-					t.Errorf("answer %d: %+v, want %+v", n, got.result, want.result)
-				}
-				if !slices.Equal(got.run.seq.Tokens, want.run.seq.Tokens) {
+				if !slices.Equal(got[n].run.seq.Tokens, want[n].run.seq.Tokens) {
 					t.Errorf("answer %d: other tokens", n)
 				}
+				if want[n].result.Stop == abi.StopStopSequence {
+					stopped++
+				}
+			}
+			if stopped < 3 {
+				t.Errorf("%d answers met a stop sequence", stopped)
 			}
 		})
 	}
+}
+
+// converse runs two speeches with each sampler in one batch; whole are the same
+// ones without stop sequences, nil if these are they.
+func converse(t *testing.T, model string, speculate bool, whole []finished) (answers []finished) {
+	g := newStage(t, setup{model: model, threads: 2, speculate: speculate})
+	var ends []func() finished
+	for n := range 2 * len(samplers) {
+		r := g.speech(n)
+		r.Parse.Thinking = false
+		if whole != nil && n%2 == 0 {
+			stopWithin(r, whole[n])
+		}
+		ends = append(ends, g.submit(fmt.Sprint("account", n), r))
+		if speculate && n%4 < 3 { // the others look up
+			g.tell(whole[n])
+		}
+	}
+	steps := 0
+	for g.s.Step(time.Now()) {
+		if err := g.s.sched.Check(); err != nil {
+			t.Fatal(err)
+		}
+		steps++
+	}
+	for _, end := range ends {
+		answers = append(answers, end())
+	}
+	st := g.s.sched.Stats()
+	t.Logf("speculation %v: %d steps, %d tokens decoded, %d drafted, %d of them right",
+		speculate, steps, st.DecodeTokens, st.DraftedTokens, st.AcceptedTokens)
+	if speculate != (st.DraftedTokens > 0) || speculate && (st.AcceptedTokens < 150 || st.DraftedTokens-st.AcceptedTokens < 75) {
+		t.Errorf("speculation %v: %+v", speculate, st)
+	}
+	return answers
 }
 
 // TestSpeculationKeepsTheCache: a next turn finds as much of an answer in the
