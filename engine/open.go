@@ -39,9 +39,12 @@ type Options struct {
 	Defaults sample.Params // for what a request leaves out
 	Cache    CacheOptions
 	Batch    BatchOptions
-	Threads  int    // 0 = all processors
-	PackDir  string // folder for repacked weights, "" = none
-	Observer Observer
+	// Speculate lets a step compute several tokens of a sequence that guesses them
+	// well. Answers are the same with and without.
+	Speculate bool
+	Threads   int    // 0 = all processors
+	PackDir   string // folder for repacked weights, "" = none
+	Observer  Observer
 }
 
 // CacheOptions size the memory that outlives a step.

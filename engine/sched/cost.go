@@ -23,7 +23,7 @@ func loadOf(items []Item) (l load) {
 	for i := range items {
 		logits := 0
 		if items[i].Logits {
-			logits = 1
+			logits = 1 + len(items[i].Draft)
 		}
 		l = l.with(items[i].Start, items[i].Len, logits)
 	}

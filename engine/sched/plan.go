@@ -17,7 +17,7 @@ const quantum = 512
 const skippedMax = 16
 
 // Item is a run of tokens that one sequence computes in a step:
-// Tokens[Start:Start+Len].
+// Tokens[Start:Start+Len], the last of them from Draft where there is one.
 type Item struct {
 	Seq   *Sequence
 	Start int
@@ -28,6 +28,16 @@ type Item struct {
 	State int32
 	// Logits says that the last row's logits are the next token's.
 	Logits bool
+	// Draft are tokens after Tokens that are computed too. The logits of all rows
+	// are wanted then, Len = 1+len(Draft) of them: those of a row say what comes
+	// after its token, and so whether the next row is the sequence's.
+	Draft []int32
+	// Saves are slots that receive the state after each row but the last.
+	Saves []int32
+	// Kept is set by the caller before Commit when there is a Draft: how many rows
+	// are the sequence's, at least 1. Tokens then grows by Draft[:Kept-1], and
+	// Append brings what was sampled from row Kept-1.
+	Kept int
 }
 
 // Plan is one step. It belongs to the scheduler and is valid until the next Plan.
@@ -66,6 +76,7 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 		s.admit(now)
 	}
 	s.planPrefills(now)
+	s.planDrafts()
 	p.Rows = s.rows
 	s.open = len(p.Items) > 0
 	return p

@@ -19,6 +19,8 @@
 //   - Prefill: as much as can be computed in time goes to prefills in pieces: by
 //     service again, but in quanta, so that accounts do not alternate with
 //     every piece, and within an account one after the other.
+//   - Drafts: decodes get more rows, for tokens that their callers guess, as far
+//     as that is expected to give more tokens in a second (draft.go).
 //
 // Time is what a cost model predicts that was learned from the steps before
 // (Measured). Beside decodes a step lasts as long as GapMax and GapStretchMax
@@ -115,6 +117,9 @@ type Config struct {
 	// its state along, so that the next turn can go on from the end of this
 	// one: a multiple of the page size, 0 for none. Each move copies one state.
 	DecodeSnapshotTokens int
+	// StepSeconds predicts what a step of so many rows takes, in seconds; 0 where
+	// it does not know. It decides how much of Sequence.Draft is computed: nil for nothing.
+	StepSeconds func(rows int) float64
 }
 
 // Validate names every field that is out of bounds for a page size.
@@ -176,6 +181,7 @@ type Scheduler struct {
 	reserved int  // pages that running sequences still need for the tokens they have
 	turn     []*Sequence
 	after    []kv.StateOp
+	guesses  []guess
 	count    Stats
 }
 
@@ -241,13 +247,14 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	return q.Cached, nil
 }
 
-// Append adds the token that was sampled from a sequence's logits. It must
-// follow the Commit of every item with Logits, unless Finish does.
+// Append adds the token that was sampled from the last of a sequence's rows that
+// were kept. It must follow the Commit of every item with Logits, unless Finish does.
 func (s *Scheduler) Append(q *Sequence, token int32) {
 	if q.phase == phaseNew || q.phase == phaseDone || len(q.Tokens) >= q.Prompt+q.Max {
 		panic(fmt.Sprintf("sched: Append in phase %d to %d tokens of at most %d", q.phase, len(q.Tokens), q.Prompt+q.Max))
 	}
 	q.Tokens = append(q.Tokens, token)
+	q.Draft = nil
 }
 
 // Finish ends a sequence in any phase, completed or cancelled, also between
@@ -318,10 +325,13 @@ type Stats struct {
 	WaitingTokens int64 // prompt tokens of those that never had a slot
 	Paused        int
 	Accounts      int // remembered, idle ones included
+	Speculating   int // in the latest step: sequences with a draft
 
 	PrefillTokens    int64 // rows committed that were part of a prefill
 	RecomputedTokens int64 // of them, those computed before: the price of preemption
-	DecodeTokens     int64
+	DecodeTokens     int64 // those produced, not those drafted
+	DraftedTokens    int64 // computed and committed, kept or not
+	AcceptedTokens   int64 // of them, those that were kept
 	Preempted        int64 // for pages
 	PreemptedFair    int64 // for the slot or pages of an account without any
 	HoldsDropped     int64 // hits of waiting sequences given up for pages

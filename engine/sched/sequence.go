@@ -29,6 +29,12 @@ type Sequence struct {
 	// and its pages, but no next token is computed. The caller may change it
 	// between Commit and Plan.
 	Stalled bool
+	// Draft are tokens that may come after Tokens, and Chance is the probability
+	// that one of them is right when those before it are. The caller may change
+	// them between Commit and Plan; they are looked at when the sequence decodes
+	// next, and Append empties Draft. See Config.StepSeconds.
+	Draft  []int32
+	Chance float64
 
 	// Prompt is how many of Tokens are the prompt. Set by Add.
 	Prompt int

@@ -154,6 +154,12 @@ const (
 	EngineInstant = "instant" // computes nothing: for measuring the node itself
 )
 
+// Values of Model.Speculation.
+const (
+	SpeculationAuto = "auto"
+	SpeculationOff  = "off"
+)
+
 // Model says which engine answers behind a model id.
 type Model struct {
 	// Engine is cpu, or instant: a measuring engine that computes nothing and
@@ -176,6 +182,10 @@ type Model struct {
 	Sampling Sampling `key:"sampling"`
 	KV       KV       `key:"kv"`
 	Batch    Batch    `key:"batch"`
+	// Speculation is auto, or off: auto computes several tokens of an answer in one
+	// step where they are likely to be what its prompt or output said before, and
+	// that is measured to pay. Answers are the same with both. Default auto.
+	Speculation string `key:"speculation"`
 	// Threads compute the model; 0 = one per processor. Default 0.
 	Threads int `key:"threads"`
 }
@@ -260,7 +270,7 @@ func Default() *Config {
 // defaultModel is what an entry under models starts from.
 func defaultModel(id string) Model {
 	m := Model{
-		Engine: EngineCPU,
+		Engine: EngineCPU, Speculation: SpeculationAuto,
 		Prices: Prices{priceMissing, priceMissing, priceMissing},
 		KV:     KV{DType: "f16", PageTokens: 32},
 		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, GapMax: 150 * time.Millisecond, GapStretchMax: 3},

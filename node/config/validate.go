@@ -128,6 +128,9 @@ func (m Model) validate(c *checks, id string) {
 	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
 		c.refuse(key+"output_max", "is %d, want at most %scontext_length (%d)", m.OutputMax, key, m.ContextLength)
 	}
+	if m.Speculation != SpeculationAuto && m.Speculation != SpeculationOff {
+		c.refuse(key+"speculation", "is %q, want auto or off", m.Speculation)
+	}
 	between(c, key+"threads", m.Threads, 0, 1024)
 	m.Prices.validate(c, key+"prices.")
 	m.Sampling.validate(c, key+"sampling.")
