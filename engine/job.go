@@ -105,8 +105,8 @@ func (o *Output) Drain(dst []abi.Event) []abi.Event {
 	return dst
 }
 
-// Push queues events. One token's events are pushed together, so the queue
-// exceeds its bound by at most those.
+// Push queues events. Those of one step's tokens are pushed together, so the
+// queue exceeds its bound by at most those.
 func (o *Output) Push(events ...abi.Event) {
 	if len(events) == 0 {
 		return

@@ -39,9 +39,12 @@ type Options struct {
 	Defaults sample.Params // for what a request leaves out
 	Cache    CacheOptions
 	Batch    BatchOptions
-	Threads  int    // 0 = all processors
-	PackDir  string // folder for repacked weights, "" = none
-	Observer Observer
+	// Speculate lets a step compute several tokens of a sequence that guesses them
+	// well. Answers are the same with and without.
+	Speculate bool
+	Threads   int    // 0 = all processors
+	PackDir   string // folder for repacked weights, "" = none
+	Observer  Observer
 }
 
 // CacheOptions size the memory that outlives a step.
@@ -57,7 +60,9 @@ type CacheOptions struct {
 type BatchOptions struct {
 	StepTokensMax  int
 	SequencesMax   int
-	ChunkTokens    int // prefill piece while others decode, a multiple of 64
+	ChunkTokens    int           // most prefill rows while others decode, a multiple of 64; 0 is no bound but the gap
+	GapMax         time.Duration // longest that a sequence should wait for its next token, 0 = no bound
+	GapStretchMax  int           // the same in gaps of a sequence that runs alone, 0 = no bound
 	QueueMax       int
 	QueueTokensMax int64
 	QueueTimeout   time.Duration

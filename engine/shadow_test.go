@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -30,6 +31,7 @@ type shadow struct {
 	traces     map[*Job]*trace
 	hits       int // sequences that began after a cached prefix
 	reads      int // positions whose owner was checked
+	drafted    int // tokens computed for drafts
 }
 
 // cell is one position of a page.
@@ -48,8 +50,8 @@ type mark struct {
 type trace struct {
 	run      *run
 	hashes   []uint64    // hashes[i] is that of the tokens before position i
-	rows     [][]float32 // the logits of each sampled token
-	reached  int         // positions computed so far, at the most
+	rows     [][]float32 // the logits of each sampled token; see logits
+	reached  int         // positions computed so far, at the most, without drafts
 	restarts int         // times it went back
 }
 
@@ -70,19 +72,17 @@ func (sh *shadow) Close() { sh.model.Close() }
 // Forward checks what the step reads, notes what it writes, and computes it.
 func (sh *shadow) Forward(step *kernel.Step, tokens []int32, _ kernel.Cache, logitRows []int32, logits [][]float32) error {
 	owners := make([]*trace, 0, len(step.Spans))
+	hashes := make([][]uint64, 0, len(step.Spans))
 	for _, sp := range step.Spans {
 		tr := sh.owner(sp)
-		q := &tr.run.seq
-		if q.Computed() != sp.Pos || !slices.Equal(tokens[sp.Row:sp.Row+sp.Len], q.Tokens[sp.Pos:sp.Pos+sp.Len]) {
-			sh.t.Fatalf("a span at %d of a sequence that has computed %d, or other tokens than its own", sp.Pos, q.Computed())
-		}
-		if err := sh.checkReads(tr, sp); err != nil {
+		if err := errors.Join(sh.checkTokens(tr, sp, tokens[sp.Row:sp.Row+sp.Len]), sh.checkReads(tr, sp)); err != nil {
 			sh.t.Fatal(err)
 		}
 		owners = append(owners, tr)
+		hashes = append(hashes, chained(tr.hashes[sp.Pos], tokens[sp.Row:sp.Row+sp.Len]))
 	}
 	for i, sp := range step.Spans {
-		sh.write(owners[i], sp)
+		sh.write(owners[i], sp, hashes[i])
 	}
 	if !sh.dream {
 		if err := sh.model.Forward(step, tokens, sh.memory, logitRows, logits); err != nil {
@@ -93,13 +93,45 @@ func (sh *shadow) Forward(step *kernel.Step, tokens []int32, _ kernel.Cache, log
 		at := slices.IndexFunc(step.Spans, func(sp kernel.Span) bool { return int(row) < sp.Row+sp.Len })
 		tr, sp := owners[at], step.Spans[at]
 		if sh.dream {
-			dreamt(logits[i], tr.hashes[sp.Pos+sp.Len])
+			dreamt(logits[i], tokens[row], hashes[at][int(row)-sp.Row])
 			continue
 		}
-		tr.rows = append(tr.rows, slices.Clone(logits[i]))
+		n := sp.Pos + int(row) - sp.Row + 1 - tr.run.seq.Prompt // the answer's tokens before it
+		tr.rows = append(tr.rows[:min(n, len(tr.rows))], slices.Clone(logits[i]))
 	}
 	return nil
 }
+
+// checkTokens: a span computes tokens that its sequence has, and then its draft.
+func (sh *shadow) checkTokens(tr *trace, sp kernel.Span, tokens []int32) error {
+	q := &tr.run.seq
+	own := min(sp.Len, len(q.Tokens)-sp.Pos)
+	drafted := tokens[own:]
+	sh.drafted += len(drafted)
+	switch {
+	case q.Computed() != sp.Pos || own < 1 || !slices.Equal(tokens[:own], q.Tokens[sp.Pos:sp.Pos+own]):
+		return fmt.Errorf("a span at %d of a sequence that has computed %d of %d, or other tokens than its own", sp.Pos, q.Computed(), len(q.Tokens))
+	case len(drafted) > len(q.Draft) || !slices.Equal(drafted, q.Draft[:len(drafted)]) || len(drafted) > 0 && own > 1:
+		return fmt.Errorf("a span of %d tokens and then %v of a draft %v", own, drafted, q.Draft)
+	case sh.hybrid && len(sp.Saves) != len(drafted):
+		return fmt.Errorf("%d states are saved for %d drafted tokens", len(sp.Saves), len(drafted))
+	}
+	return nil
+}
+
+// chained are the hashes after each of tokens.
+func chained(hash uint64, tokens []int32) []uint64 {
+	out := make([]uint64, len(tokens))
+	for i, id := range tokens {
+		hash = mix(hash, uint64(id)+1)
+		out[i] = hash
+	}
+	return out
+}
+
+// logits are those that each token was sampled from: a draft that was not kept
+// may have left more.
+func (tr *trace) logits() [][]float32 { return tr.rows[:min(len(tr.rows), tr.run.produced)] }
 
 // owner finds whose page table a span carries: by identity, since equal
 // prompts of two accounts look the same.
@@ -152,13 +184,17 @@ func (sh *shadow) checkReads(tr *trace, sp kernel.Span) error {
 	return nil
 }
 
-func (sh *shadow) write(tr *trace, sp kernel.Span) {
+func (sh *shadow) write(tr *trace, sp kernel.Span, hashes []uint64) {
 	account := tr.run.job.Account
-	for p := sp.Pos; p < sp.Pos+sp.Len; p++ {
-		sh.cells[cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}] = mark{account, tr.hashes[p+1]}
+	for i, hash := range hashes {
+		p := sp.Pos + i
+		sh.cells[cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}] = mark{account, hash}
 	}
 	if sh.hybrid {
-		sh.states[sp.State] = mark{account, tr.hashes[sp.Pos+sp.Len]}
+		for i, slot := range sp.Saves {
+			sh.states[slot] = mark{account, hashes[i]}
+		}
+		sh.states[sp.State] = mark{account, hashes[sp.Len-1]}
 	}
 	switch {
 	case tr.reached == 0 && sp.Pos > 0:
@@ -166,7 +202,7 @@ func (sh *shadow) write(tr *trace, sp kernel.Span) {
 	case sp.Pos < tr.reached:
 		tr.restarts++
 	}
-	tr.reached = max(tr.reached, sp.Pos+sp.Len)
+	tr.reached = max(tr.reached, min(sp.Pos+sp.Len, len(tr.run.seq.Tokens)))
 }
 
 // shadowCache follows the states that the step loop moves.
@@ -202,10 +238,19 @@ func mix(h, x uint64) uint64 {
 	return h ^ h>>31
 }
 
-// dreamt makes one token certain, a function of all tokens before it.
-func dreamt(logits []float32, hash uint64) {
+// dreamt makes one token certain, a function of all tokens before it: for one
+// hash in five of the hash, else of the last token, which makes answers repeat
+// themselves and drafts right now and then.
+func dreamt(logits []float32, last int32, hash uint64) {
 	clear(logits)
-	logits[hash%uint64(len(logits))] = 1000
+	logits[dreamtToken(len(logits), last, hash)] = 1000
+}
+
+func dreamtToken(vocab int, last int32, hash uint64) int32 {
+	if hash%5 == 0 {
+		return int32(hash / 5 % uint64(vocab))
+	}
+	return int32(mix(7, uint64(last)%16) % uint64(vocab))
 }
 
 // TestShadowSeesForeignMemory: the oracle of the tests here is not blind.

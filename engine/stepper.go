@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"corenode/engine/draft"
 	"corenode/engine/kernel"
 	"corenode/engine/kv"
 	"corenode/engine/parse"
@@ -23,9 +24,12 @@ type forwarder interface {
 
 // Observer is told what the step loop measures. Its methods must not block.
 type Observer interface {
-	// Gap is the time between two consecutive tokens of one sequence.
+	// Gap is the time between two consecutive tokens of one sequence, as its reader
+	// sees it: of several tokens that one step gave, the first has the time since
+	// the step before, the others have none.
 	Gap(time.Duration)
-	// Step is one forward pass: prefill and decode rows, and how long it took.
+	// Step is one forward pass with the sampling after it: prefill and decode rows,
+	// drafted ones among the latter, and how long it took.
 	Step(prefill, decode int, took time.Duration)
 }
 
@@ -51,7 +55,10 @@ type run struct {
 	sampler *sample.Sampler
 	decoder *tokenizer.Decoder
 	parser  *parse.Parser
-	events  []abi.Event // scratch of one token's events
+	drafter drafter     // nil without speculation
+	events  []abi.Event // scratch of one step's events
+	sampled []int32     // in one step
+	outcome outcome     // after them
 
 	produced int
 	first    time.Time // of the first token, zero before it
@@ -77,6 +84,10 @@ type Stepper struct {
 	logitRows []int32
 	logits    [][]float32 // rows are reused; as many as ever were asked for at once
 	published time.Time
+
+	speculates  bool
+	cost        draft.Cost             // of steps, as far as they were measured
+	stepSeconds func(rows int) float64 // cost.Of; tests put another in its place
 }
 
 // NewStepper takes memory for a step loop. The engine must outlive it.
@@ -86,22 +97,28 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheduler, err := sched.New(sched.Config{
+	s := &Stepper{
+		engine: e, pool: pool, runs: map[*sched.Sequence]*run{},
+		mask: e.tokenizer.Unreachable(), stops: e.tokenizer.Stops(),
+		speculates: o.Speculate && o.Kind != Instant,
+	}
+	s.stepSeconds = s.cost.Of
+	config := sched.Config{
 		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
+		GapMax: o.Batch.GapMax, GapStretchMax: o.Batch.GapStretchMax,
 		QueueMax: o.Batch.QueueMax, QueueTokensMax: o.Batch.QueueTokensMax, QueueTimeout: o.Batch.QueueTimeout,
 		FairWait: fairWait, DecodeSnapshotTokens: decodeSnapshotTokens,
-	}, pool)
-	if err != nil {
+	}
+	if s.speculates {
+		config.StepSeconds = func(rows int) float64 { return s.stepSeconds(rows) }
+	}
+	if s.sched, err = sched.New(config, pool); err != nil {
 		return nil, err
 	}
-	cache, err := e.newCache(e.memory)
-	if err != nil {
+	if s.cache, err = e.newCache(e.memory); err != nil {
 		return nil, err
 	}
-	return &Stepper{
-		engine: e, cache: cache, pool: pool, sched: scheduler, runs: map[*sched.Sequence]*run{},
-		mask: e.tokenizer.Unreachable(), stops: e.tokenizer.Stops(),
-	}, nil
+	return s, nil
 }
 
 // Submit takes a job: the cached prefix is matched and kept, EventStart is
@@ -117,6 +134,9 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),
 			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
 		},
+	}
+	if s.speculates {
+		r.drafter = draft.New(s.stops)
 	}
 	cached, err := s.sched.Add(&r.seq, now)
 	if err != nil {
@@ -135,17 +155,25 @@ func refusal(err error) *abi.Error {
 		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Submit", Param: "max_tokens", Err: err,
 			Msg: fmt.Sprintf("prompt and max_tokens together are %d tokens; this node's memory holds %d", large.Tokens, large.TokensMax)}
 	}
-	return &abi.Error{Kind: abi.Overloaded, Op: "engine.Submit", RetryAfter: time.Second,
-		Msg: "the model's queue is full; try again", Err: err}
+	refused, ok := errors.AsType[*sched.RefusedError](err)
+	if !ok {
+		panic(fmt.Sprintf("engine: the scheduler refuses with %v", err))
+	}
+	msg := "the model's queue is full; try again"
+	if refused.Reason == sched.RefusedWait {
+		msg = "the model's queue is too long for this request to start in time; try again"
+	}
+	return &abi.Error{Kind: abi.Overloaded, Op: "engine.Submit", RetryAfter: refused.RetryAfter, Msg: msg, Err: err}
 }
 
-// Step computes one forward pass and delivers its tokens. It returns false
+// Step computes one forward pass and delivers its tokens; how long that takes
+// from now on teaches the scheduler what the next ones cost. It returns false
 // when nothing can run now. A panic leaves the stepper unusable.
 func (s *Stepper) Step(now time.Time) bool {
 	s.sweep(now)
 	plan := s.sched.Plan(now)
 	for _, q := range plan.Expired {
-		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: time.Second,
+		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: s.sched.RetryAfter(),
 			Msg: fmt.Sprintf("the request waited longer than %v in the queue; try again", s.engine.options.Batch.QueueTimeout)}, now)
 	}
 	s.apply(plan.Before)
@@ -155,14 +183,18 @@ func (s *Stepper) Step(now time.Time) bool {
 	}
 	s.publish(now, false)
 	s.lay(plan)
+	begun := time.Now()
 	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
 		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
 	}
+	s.sample(plan)
 	s.apply(s.sched.Commit(plan))
 	done := time.Now()
+	s.cost.Learn(plan.Rows, done.Sub(begun))
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))
 	s.deliver(plan, done)
+	s.sched.Measured(time.Since(now))
 	return true
 }
 
@@ -213,10 +245,13 @@ func (s *Stepper) lay(plan *sched.Plan) {
 	s.tokens, s.logitRows = s.tokens[:0], s.logitRows[:0]
 	for _, it := range plan.Items {
 		s.step.Spans = append(s.step.Spans, kernel.Span{
-			Row: len(s.tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State})
-		s.tokens = append(s.tokens, it.Seq.Tokens[it.Start:it.Start+it.Len]...)
+			Row: len(s.tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State, Saves: it.Saves})
+		s.tokens = append(s.tokens, it.Seq.Tokens[it.Start:it.Start+it.Len-len(it.Draft)]...)
+		s.tokens = append(s.tokens, it.Draft...)
 		if it.Logits {
-			s.logitRows = append(s.logitRows, int32(len(s.tokens)-1))
+			for row := len(s.tokens) - 1 - len(it.Draft); row < len(s.tokens); row++ {
+				s.logitRows = append(s.logitRows, int32(row))
+			}
 		}
 	}
 	for len(s.logits) < len(s.logitRows) {
@@ -227,12 +262,14 @@ func (s *Stepper) lay(plan *sched.Plan) {
 // account updates what jobs have observed and counts the step's rows.
 func (s *Stepper) account(plan *sched.Plan) (prefill, decode int) {
 	for _, it := range plan.Items {
-		r := s.runs[it.Seq]
-		if it.Start >= it.Seq.Prompt && it.Len == 1 {
+		decode += len(it.Draft)
+		rows := it.Len - len(it.Draft)
+		if it.Start >= it.Seq.Prompt && rows == 1 {
 			decode++
 			continue
 		}
-		prefill += it.Len
+		prefill += rows
+		r := s.runs[it.Seq]
 		r.job.input.Store(computedInput(&r.seq))
 	}
 	return prefill, decode
@@ -244,47 +281,47 @@ func computedInput(q *sched.Sequence) int64 {
 	return int64(max(0, min(q.Peak, q.Prompt)-q.Cached))
 }
 
-// deliver samples the step's tokens and pushes their events.
-func (s *Stepper) deliver(plan *sched.Plan, now time.Time) {
+// sample draws what the step's logits give, and says in the plan how much of each
+// draft that makes true.
+func (s *Stepper) sample(plan *sched.Plan) {
 	row := 0
-	for _, it := range plan.Items {
+	for i := range plan.Items {
+		it := &plan.Items[i]
 		if !it.Logits {
 			continue
 		}
-		r := s.runs[it.Seq]
-		token := r.sampler.Sample(s.logits[row])
-		row++
-		s.token(r, token, now)
+		rows := s.logits[row : row+1+len(it.Draft)]
+		row += len(rows)
+		it.Kept = s.runs[it.Seq].sample(rows, it.Draft, s.stops)
 	}
 }
 
-// token takes one sampled token of a sequence through decoder and parser.
-func (s *Stepper) token(r *run, token int32, now time.Time) {
-	r.produced++
-	r.job.output.Store(int64(r.produced))
-	if r.first.IsZero() {
-		r.first = now
-	} else {
-		s.engine.observer().Gap(now.Sub(r.last))
+// deliver pushes the events of the step's tokens.
+func (s *Stepper) deliver(plan *sched.Plan, now time.Time) {
+	for _, it := range plan.Items {
+		if it.Logits {
+			s.advance(s.runs[it.Seq], now)
+		}
 	}
-	r.last = now
-	r.parser.Count()
-	r.events = r.events[:0]
-	if slices.Contains(s.stops, token) {
-		s.complete(r, false, now)
+}
+
+// advance takes what a step gave a sequence to its reader.
+func (s *Stepper) advance(r *run, now time.Time) {
+	for range r.sampled {
+		if r.first.IsZero() {
+			r.first = now
+		} else {
+			s.engine.observer().Gap(now.Sub(r.last))
+		}
+		r.last = now
+	}
+	if r.outcome != goesOn {
+		s.complete(r, r.outcome == truncated, now)
 		return
 	}
-	r.sampler.Accept(token)
-	r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
-	switch {
-	case r.parser.Done():
-		s.complete(r, false, now)
-	case r.produced == r.job.Request.MaxTokens:
-		s.complete(r, true, now)
-	default:
-		s.sched.Append(&r.seq, token)
-		r.job.Output.Push(r.events...)
-	}
+	s.sched.Append(&r.seq, r.sampled[len(r.sampled)-1])
+	r.guess()
+	r.job.Output.Push(r.events...)
 }
 
 // complete ends an answer that the model or its budget ended.

@@ -43,6 +43,7 @@ var inside = map[string][]string{
 	"engine/kv":         {},
 	"engine/sched":      {"engine/kv"},
 	"engine/sample":     {},
+	"engine/draft":      {},
 	"engine/parse":      {},
 	"engine/template":   {},
 	"engine/messages":   {},

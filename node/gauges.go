@@ -1,6 +1,10 @@
 package main
 
-import "corenode/engine"
+import (
+	"time"
+
+	"corenode/engine"
+)
 
 // gaugesOf are the readings of one model's step loop by metric name. Counters
 // that only rise end in _total.
@@ -13,6 +17,10 @@ func gaugesOf(e *engine.Engine) map[string]func() float64 {
 			}
 			return float64(value(s))
 		}
+	}
+	seconds := func(value func(engine.Stats) time.Duration) func() float64 {
+		nanoseconds := read(func(s engine.Stats) int64 { return int64(value(s)) })
+		return func() float64 { return nanoseconds() / float64(time.Second) }
 	}
 	return map[string]func() float64{
 		"pages_free":                read(func(s engine.Stats) int64 { return int64(s.Pool.PagesFree) }),
@@ -34,7 +42,19 @@ func gaugesOf(e *engine.Engine) map[string]func() float64 {
 		"queue_expired_total":       read(func(s engine.Stats) int64 { return s.Scheduler.Expired }),
 		"step_prefill_tokens_total": read(func(s engine.Stats) int64 { return s.Scheduler.PrefillTokens }),
 		"step_decode_tokens_total":  read(func(s engine.Stats) int64 { return s.Scheduler.DecodeTokens }),
+		"drafted_tokens_total":      read(func(s engine.Stats) int64 { return s.Scheduler.DraftedTokens }),
+		"accepted_tokens_total":     read(func(s engine.Stats) int64 { return s.Scheduler.AcceptedTokens }),
+		"sequences_speculating":     read(func(s engine.Stats) int64 { return int64(s.Scheduler.Speculating) }),
 		"recomputed_tokens_total":   read(func(s engine.Stats) int64 { return s.Scheduler.RecomputedTokens }),
+		"queue_refused_full_total":  read(func(s engine.Stats) int64 { return s.Scheduler.RefusedQueueFull }),
+		"queue_refused_wait_total":  read(func(s engine.Stats) int64 { return s.Scheduler.RefusedWait }),
+		"too_large_refused_total":   read(func(s engine.Stats) int64 { return s.Scheduler.RefusedTooLarge }),
+		"queue_expected_seconds":    seconds(func(s engine.Stats) time.Duration { return s.Scheduler.QueueWait }),
+		"step_last_seconds":         seconds(func(s engine.Stats) time.Duration { return s.Scheduler.StepMeasured }),
+		"step_expected_seconds":     seconds(func(s engine.Stats) time.Duration { return s.Scheduler.StepPredicted }),
+		"gap_planned_seconds":       seconds(func(s engine.Stats) time.Duration { return s.Scheduler.Gap }),
+		"prefill_budget_tokens":     read(func(s engine.Stats) int64 { return int64(s.Scheduler.PrefillBudget) }),
+		"sequences_affordable":      read(func(s engine.Stats) int64 { return int64(s.Scheduler.BatchMax) }),
 		"cache_bytes":               read(func(s engine.Stats) int64 { return s.CacheBytes }),
 	}
 }

@@ -96,11 +96,13 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		},
 		Batch: engine.BatchOptions{
 			StepTokensMax: m.Batch.StepTokensMax, SequencesMax: m.Batch.SequencesMax, ChunkTokens: m.Batch.ChunkTokens,
+			GapMax: m.Batch.GapMax, GapStretchMax: m.Batch.GapStretchMax,
 			QueueMax: cfg.Limits.QueueRequestsMax, QueueTokensMax: cfg.Limits.QueueTokensMax,
 			QueueTimeout: cfg.Limits.QueueTimeout,
 			PauseAfter:   cfg.Limits.SlowReaderPause, CancelAfter: cfg.Limits.SlowReaderCancel,
 		},
-		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
+		Speculate: m.Speculation == config.SpeculationAuto,
+		Threads:   m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
 	}
 	if o.DisplayName == "" {
 		o.DisplayName = id

@@ -187,6 +187,11 @@ func (p *Pool) checkStates() error {
 	for _, t := range p.tables {
 		if t.State != NoState {
 			owners[t.State]++
+		} else if len(t.Saves) > 0 {
+			return fmt.Errorf("a table has %d saves and no state", len(t.Saves))
+		}
+		for _, slot := range t.Saves {
+			owners[slot]++
 		}
 	}
 	snapshots := 0

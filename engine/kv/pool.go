@@ -8,7 +8,8 @@
 // (refs = 0, still findable by its tokens) -> free again when evicted, oldest
 // first. A page becomes findable when it is full and computed (Index). Pins
 // keep a cached page from eviction. Life of a state slot: free -> running (a
-// table owns it) -> free, or free -> snapshot (a page owns it) -> free.
+// table owns it) -> free, or free -> snapshot (a page owns it) -> free. For one
+// step a table may own more of them (saves), one of which may become its state.
 // Pool.Check verifies that every page and slot is in exactly one of these.
 //
 // The prefix cache is a tree of pages, not of token spans: a node is one full
@@ -181,6 +182,9 @@ func (p *Pool) Hybrid() bool { return p.hybrid }
 func (p *Pool) PagesFor(n int) int {
 	return (n + p.config.PageTokens - 1) / p.config.PageTokens
 }
+
+// PagesFree is the number of pages that hold nothing, not even for the cache.
+func (p *Pool) PagesFree() int { return len(p.free) }
 
 // PagesAvailable is the number of pages that Grow could hand out now.
 func (p *Pool) PagesAvailable() int { return len(p.free) + p.idle.len + p.idlePinned }

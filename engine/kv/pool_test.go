@@ -439,6 +439,54 @@ func TestHeldSnapshotOutlivesPressure(t *testing.T) {
 // TestRandom drives a pool with random calls, Check after each, and compares
 // hits with a set of prefixes kept beside it: a hit must be a prefix that was
 // indexed in that namespace, and while nothing was evicted, the longest.
+// TestSavesChangeHands: the kept save becomes the state, the others are free.
+func TestSavesChangeHands(t *testing.T) {
+	for keep := range 4 {
+		p := newPool(t, Config{Pages: 8, States: 6, SnapshotsMax: 2})
+		tab, _ := fill(t, p, "x", tokens(48, 0), 16)
+		own := tab.State
+		p.TakeSaves(tab, 3)
+		check(t, p)
+		if p.StatesFree() != 1 || slices.Contains(tab.Saves, own) {
+			t.Fatalf("state %d, saves %v, %d free", own, tab.Saves, p.StatesFree())
+		}
+		want := append(slices.Clone(tab.Saves), own)[keep]
+		p.KeepSave(tab, keep)
+		check(t, p)
+		if tab.State != want || len(tab.Saves) != 0 || p.StatesFree() != 4 {
+			t.Errorf("keep %d: state %d, want %d; saves %v, %d free", keep, tab.State, want, tab.Saves, p.StatesFree())
+		}
+		p.TakeSaves(tab, 2)
+		p.Close(tab)
+		check(t, p)
+		if p.StatesFree() != 5 {
+			t.Errorf("closed with saves: %d free", p.StatesFree())
+		}
+	}
+}
+
+// TestSavesTakeNothingFromOthers: more than is free, or twice, is a mistake.
+func TestSavesTakeNothingFromOthers(t *testing.T) {
+	for name, do := range map[string]func(*Pool, *Table){
+		"more than free": func(p *Pool, t *Table) { p.TakeSaves(t, p.StatesFree()+1) },
+		"twice":          func(p *Pool, t *Table) { p.TakeSaves(t, 1); p.TakeSaves(t, 1) },
+		"without state":  func(p *Pool, t *Table) { p.GiveState(t); p.TakeSaves(t, 1) },
+		"keep another":   func(p *Pool, t *Table) { p.TakeSaves(t, 1); p.KeepSave(t, 2) },
+	} {
+		p := newPool(t, Config{Pages: 8, States: 4, SnapshotsMax: 2})
+		tab, _ := fill(t, p, "x", tokens(48, 0), 16)
+		if !panics(func() { do(p, tab) }) {
+			t.Errorf("%s: no panic", name)
+		}
+	}
+}
+
+func panics(do func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	do()
+	return
+}
+
 func TestRandom(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -491,6 +539,13 @@ func randomCalls(t *testing.T, r *rand.Rand, p *Pool) error {
 			}
 			for at := size; at <= n; at += size {
 				known[key(l, at)] = true
+			}
+		case k < 7 && len(open) > 0 && p.Hybrid():
+			l := open[r.IntN(len(open))]
+			if n := len(l.Saves); n > 0 {
+				p.KeepSave(&l.Table, r.IntN(n+1))
+			} else {
+				p.TakeSaves(&l.Table, r.IntN(p.StatesFree()+1))
 			}
 		case k < 8 && len(open) > 0:
 			i := r.IntN(len(open))
@@ -561,6 +616,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"children": func(p *Pool, t *Table) { p.pages[t.Pages[0]].children = 0 },
 		"content":  func(p *Pool, t *Table) { p.content(t.Pages[0])[3]++ },
 		"state":    func(p *Pool, t *Table) { p.freeStates = p.freeStates[1:] },
+		"save":     func(p *Pool, t *Table) { t.Saves = append(t.Saves, t.State) },
 		"snapshot": func(p *Pool, t *Table) { p.pages[t.Pages[0]].snapshot = t.State },
 		"path":     func(p *Pool, t *Table) { t.Pages[0], t.Pages[1] = t.Pages[1], t.Pages[0] },
 		"space":    func(p *Pool, t *Table) { t.space.pages++ },

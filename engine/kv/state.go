@@ -1,6 +1,9 @@
 package kv
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // StateOp is work on state slots for the backend. Ops must be done in the
 // order in which they were handed out: a slot may be read by one op and given
@@ -38,11 +41,47 @@ func (p *Pool) TakeState(t *Table) (StateOp, error) {
 	return op, nil
 }
 
-// GiveState takes the slot of a table back; without one it does nothing.
+// StatesFree is the number of slots that are nobody's, not even a snapshot's.
+func (p *Pool) StatesFree() int { return len(p.freeStates) }
+
+// TakeSaves gives a table with a state n more slots, which must be free: what
+// they are for, a step that may be taken back in part, is not worth a snapshot.
+func (p *Pool) TakeSaves(t *Table, n int) {
+	if t.State == NoState || len(t.Saves) > 0 || n > len(p.freeStates) {
+		panic(fmt.Sprintf("kv: %d saves for a table with state %d and %d saves, %d slots free", n, t.State, len(t.Saves), len(p.freeStates)))
+	}
+	for range n {
+		t.Saves = append(t.Saves, p.popState())
+	}
+}
+
+// KeepSave ends what TakeSaves began: the sequence goes on from its save i, or,
+// with i the number of saves, from the state after the whole step. The slot
+// changes hands, nothing is copied; the others are free again.
+func (p *Pool) KeepSave(t *Table, i int) {
+	if i < 0 || i > len(t.Saves) {
+		panic(fmt.Sprintf("kv: save %d of %d", i, len(t.Saves)))
+	}
+	if i < len(t.Saves) {
+		t.State, t.Saves[i] = t.Saves[i], t.State
+	}
+	p.giveSaves(t)
+}
+
+// giveSaves frees the saves so that they are taken in the same order again: few
+// slots are used, and their memory is not taken anew.
+func (p *Pool) giveSaves(t *Table) {
+	slices.Reverse(t.Saves)
+	p.freeStates = append(p.freeStates, t.Saves...)
+	t.Saves = t.Saves[:0]
+}
+
+// GiveState takes the slots of a table back; without any it does nothing.
 func (p *Pool) GiveState(t *Table) {
 	if t.State == NoState {
 		return
 	}
+	p.giveSaves(t)
 	p.freeStates = append(p.freeStates, t.State)
 	t.State = NoState
 }

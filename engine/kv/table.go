@@ -10,6 +10,9 @@ type Table struct {
 	Pages []int32
 	// State is the slot of the sequence's recurrent state, or NoState.
 	State int32
+	// Saves are slots for the states after each of the first rows of a step whose
+	// last rows may be taken back. Read only, from TakeSaves to KeepSave or Close.
+	Saves []int32
 
 	space   *space
 	indexed int   // leading pages that are in the tree; the rest is private
@@ -31,7 +34,7 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 		panic("kv: Open of an open table")
 	}
 	s := p.openSpace(namespace)
-	*t = Table{Pages: t.Pages[:0], State: NoState, space: s, held: none, slot: len(p.tables)}
+	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], space: s, held: none, slot: len(p.tables)}
 	p.tables = append(p.tables, t)
 	s.tables++
 	if tokens == nil {
@@ -164,5 +167,5 @@ func (p *Pool) Close(t *Table) {
 	s := t.space
 	s.tables--
 	p.closeSpace(s)
-	*t = Table{Pages: t.Pages[:0], State: NoState, held: none}
+	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], held: none}
 }

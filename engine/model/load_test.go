@@ -177,6 +177,9 @@ var sameModel = []struct {
 		e.set("nextn_predict_layers", uint32(1))
 		e.add("blk.4.nextn.eh_proj.weight", make([]float32, 64), 32, 2)
 		e.add("blk.4.attn_norm.weight", make([]float32, 8), 8)
+		for _, name := range []string{"enorm", "hnorm", "shared_head_norm"} {
+			e.add("blk.4.nextn."+name+".weight", make([]float32, 8), 8)
+		}
 	}},
 	{"untied by a copy", "tiny-qwen3", func(e *edit) {
 		e.addFrom("output.weight", []int{256, 512}, "token_embd.weight")

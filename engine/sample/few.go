@@ -45,7 +45,7 @@ func (s *Sampler) sampleFew(logits []float32, k int) int32 {
 		mass += best[i].weight
 	}
 	best, mass = s.cutFew(best, mass)
-	target := s.draw() * mass
+	target := float64(s.draw() * mass)
 	for _, c := range best {
 		if target -= c.weight; target < 0 {
 			return c.id
@@ -74,14 +74,17 @@ func (s *Sampler) topK(logits []float32, k int) []candidate {
 		s.found = make([]candidate, 0, room)
 	}
 	found, bar := s.found[:0], minusInf
-	for i, x := range logits {
-		if x > bar {
-			found = append(found, candidate{logit: x, id: int32(i)})
-			if len(found) == room {
-				selectBest(found, k)
-				found = found[:k]
-				bar = worst(found)
-			}
+	for at := 0; bar < plusInf; at++ {
+		i := scan.firstIn(logits[at:], next(bar), plusInf)
+		if i < 0 {
+			break
+		}
+		at += i
+		found = append(found, candidate{logit: logits[at], id: int32(at)})
+		if len(found) == room {
+			selectBest(found, k)
+			found = found[:k]
+			bar = worst(found)
 		}
 	}
 	if len(found) > k {
@@ -104,29 +107,38 @@ func worst(found []candidate) float32 {
 // from the middle of three, linear on average.
 func selectBest(c []candidate, k int) {
 	for len(c) > 1 && k > 0 && k < len(c) {
-		pivot := middle(c[0], c[len(c)/2], c[len(c)-1])
-		i, j := 0, len(c)-1
-		for i <= j {
-			for c[i].before(pivot) {
-				i++
-			}
-			for pivot.before(c[j]) {
-				j--
-			}
-			if i <= j {
-				c[i], c[j] = c[j], c[i]
-				i, j = i+1, j-1
-			}
-		}
-		switch { // c[:j+1] and c[i:] are still unordered, what is between is in place
-		case k <= j:
-			c = c[:j+1]
-		case k > i:
-			c, k = c[i:], k-i
+		front, after := partition(c)
+		switch { // what is between the two parts is in place
+		case k < front:
+			c = c[:front]
+		case k > after:
+			c, k = c[after:], k-after
 		default:
 			return
 		}
 	}
+}
+
+// partition puts the front of c before a pivot from the middle of three, and
+// what is after it behind: no candidate of c[:front] comes after one of
+// c[front:], nor one of c[after:] before one of c[:after]. Of two or more
+// candidates neither c[:after] nor c[after:] is all.
+func partition(c []candidate) (front, after int) {
+	pivot := middle(c[0], c[len(c)/2], c[len(c)-1])
+	i, j := 0, len(c)-1
+	for i <= j {
+		for c[i].before(pivot) {
+			i++
+		}
+		for pivot.before(c[j]) {
+			j--
+		}
+		if i <= j {
+			c[i], c[j] = c[j], c[i]
+			i, j = i+1, j-1
+		}
+	}
+	return j + 1, i
 }
 
 func middle(a, b, c candidate) candidate {

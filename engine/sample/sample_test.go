@@ -203,7 +203,7 @@ func TestCutsAgree(t *testing.T) {
 // kept counts the tokens that sampleAll can draw.
 func kept(s *Sampler, logits []float32) int {
 	f := s.softmax(logits[Greedy(logits)])
-	last := candidate{logit: minusInf}
+	last := candidate{logit: f.floor(), id: math.MaxInt32}
 	if s.p.TopP < 1 {
 		last = s.nucleus(logits, f)
 	}
@@ -492,22 +492,11 @@ var benchParams = []struct {
 	{"greedy", Params{}},
 	{"top_k 20, top_p 0.95", Params{Temperature: 0.6, TopP: 0.95, TopK: 20}},
 	{"top_k 20, presence", Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5}},
+	{"top_k 20, all penalties", Params{Temperature: 0.7, TopP: 0.8, TopK: 20, PresencePenalty: 1.5, FrequencyPenalty: 0.1, RepetitionPenalty: 1.05}},
 	{"greedy, both penalties", Params{PresencePenalty: 1, FrequencyPenalty: 0.5}},
 	{"temperature", Params{Temperature: 1, TopP: 1}},
+	{"top_p 0.9", Params{Temperature: 0.7, TopP: 0.9}},
 	{"top_p 0.95", Params{Temperature: 1, TopP: 0.95}},
 	{"min_p 0.05", Params{Temperature: 1, TopP: 1, MinP: 0.05}},
 	{"temperature 100, top_p 0.9", Params{Temperature: 100, TopP: 0.9}},
-}
-
-func BenchmarkSample(b *testing.B) {
-	logits := noise(151936, 3, 1)
-	for _, p := range benchParams {
-		b.Run(p.name, func(b *testing.B) {
-			s, work := New(p.Params, nil), make([]float32, len(logits))
-			for b.Loop() {
-				copy(work, logits)
-				s.Accept(s.Sample(work))
-			}
-		})
-	}
 }

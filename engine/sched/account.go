@@ -20,7 +20,10 @@ type account struct {
 	waiting int     // sequences in them
 	live    int     // sequences between Add and Finish
 	running int
+	skipped int // plans in a row with prefills of its own and no piece of one
 	idle    link[account]
+
+	passedOver bool // scratch of planPrefills
 }
 
 // idleList is of the accounts without sequences, by when the last one left.

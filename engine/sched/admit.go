@@ -59,20 +59,27 @@ func (s *Scheduler) admit(now time.Time) {
 // next is the first in line: in the class whose turn it is, of the account
 // served least, or of one that had to wait much longer than FairWait with
 // nothing running, which newcomers that were served less could else keep
-// waiting for ever. entitled says that others must make room for it.
+// waiting for ever. entitled says that others must make room for it: for a
+// place after FairWait, for a share of the steps' time, which the next sequence
+// that ends gives back anyway, only after ten times as long.
 func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
 	c := s.firstClass()
 	if l := c.slotless.head; l != nil && now.Sub(l.since) >= starvedAfter*s.config.FairWait {
 		return l.queue.head, true
 	}
 	l := c.heap[0]
-	return l.queue.head, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait
+	q = l.queue.head
+	return q, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait && !s.hasPlace(q)
 }
 
-// fits says whether a waiting sequence can start: there is a slot, a state,
-// and pages for all its tokens and one more, beside what the running ones
-// need for theirs and a page each to go on.
-func (s *Scheduler) fits(q *Sequence) bool {
+// fits says whether a waiting sequence can start: there is time for it in each
+// step, and a place.
+func (s *Scheduler) fits(q *Sequence) bool { return s.hasPlace(q) && s.affordable(q) }
+
+// hasPlace says whether there is a slot, a state, and pages for all tokens of
+// a waiting sequence and one more, beside what the running ones need for theirs
+// and a page each to go on.
+func (s *Scheduler) hasPlace(q *Sequence) bool {
 	if len(s.running) >= s.config.SequencesMax || s.hybrid && s.pool.StatesAvailable() == 0 {
 		return false
 	}
@@ -99,7 +106,7 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 		}
 		return true
 	}
-	slot := len(s.running) < s.config.SequencesMax
+	slot := len(s.running) < s.config.SequencesMax && s.affordable(q)
 	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.heldPages {
 		for !s.fits(q) && s.dropHold(q) {
 			// What a hold kept stays cached until the pages are needed.
@@ -111,7 +118,8 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	if !entitled || !s.couldFit(q) {
 		return false
 	}
-	for !s.fits(q) {
+	// A sequence that takes the place of another adds nothing to a step.
+	for instead := false; !s.hasPlace(q) || !instead && !s.affordable(q); instead = true {
 		victim := s.victim(2)
 		if victim == nil {
 			return false
@@ -147,6 +155,7 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	q.fresh = false
 	if q.Started.IsZero() {
 		q.Started = now
+		s.foresight.waited(q, now.Sub(q.Arrived))
 	}
 	if q.rematch {
 		q.computed, _ = s.pool.Open(&q.table, q.Namespace, q.Tokens)

@@ -16,6 +16,7 @@ func (s *Scheduler) Check() error {
 		running[q.account]++
 	}
 	waiting, fresh, holders, held := 0, 0, 0, 0
+	var queued work
 	var tokens int64
 	for name, a := range s.accounts {
 		if a.running != running[a] || a.live < a.running+a.waiting || a.idle.in != (a.live == 0) {
@@ -28,6 +29,7 @@ func (s *Scheduler) Check() error {
 				return err
 			}
 			inLines += l.queue.len
+			queued = queued.plus(l.work)
 			for q := l.queue.head; q != nil; q = q.links[inQueue].next {
 				if q.fresh {
 					fresh++
@@ -53,6 +55,9 @@ func (s *Scheduler) Check() error {
 		return fmt.Errorf("sched: %d wait, %d fresh with %d tokens, %d hold pages; books say %d, %d, %d, %d",
 			waiting, fresh, tokens, holders, s.waiting, s.fresh.len, s.freshTokens, s.holders.len)
 	}
+	if queued != s.queued {
+		return fmt.Errorf("sched: work of %+v waits, books say %+v", queued, s.queued)
+	}
 	if s.idle.len > idleAccountsMax {
 		return fmt.Errorf("sched: %d idle accounts are remembered", s.idle.len)
 	}
@@ -66,12 +71,16 @@ func (l *line) check(a *account) error {
 		return fmt.Errorf("sched: account %q, priority %d: books say %+v", a.name, l.class.priority, *l)
 	}
 	var last uint64
+	var due work
 	for q := l.queue.head; q != nil; q = q.links[inQueue].next {
 		if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in || q.line != l ||
 			q.account != a || q.Priority != l.class.priority || q.links[inHolders].in != (len(q.table.Pages) > 0) {
 			return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages", q.ID, q.phase, q.order, last, len(q.table.Pages))
 		}
-		last = q.order
+		last, due = q.order, due.plus(q.due)
+	}
+	if due != l.work {
+		return fmt.Errorf("sched: account %q, priority %d: work of %+v waits, books say %+v", a.name, l.class.priority, due, l.work)
 	}
 	return nil
 }

@@ -9,21 +9,23 @@ import (
 // Commit says that the step was computed. Positions advance, full pages enter
 // the prefix cache, and what it returns is to be done, in order, before
 // anything else touches the states: snapshots. The slice is valid until the
-// next Commit. Sequences finished or paused since Plan are left out; for a
-// paused one Append may still be called with what its logits gave.
+// next Commit. Sequences finished or paused since Plan are left out; for a paused
+// one Append may still be called with what its logits gave, token by token.
 func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
 	if p != &s.plan {
 		panic("sched: Commit of a foreign plan")
 	}
 	s.open = false
 	s.after = s.after[:0]
+	s.last, s.context = loadOf(p.Items), s.meanContext()
+	s.keepDrafts() // before snapshots: they may need the slots that it frees
 	for i := range p.Items {
-		q, n := p.Items[i].Seq, p.Items[i].Len
+		q, n := p.Items[i].Seq, p.Items[i].kept()
 		if !q.planned {
 			continue
 		}
 		q.planned = false
-		s.countRows(q, n)
+		s.countRows(q, n, len(p.Items[i].Draft) > 0)
 		q.computed += n
 		q.Peak = max(q.Peak, q.computed)
 		if s.hybrid {
@@ -35,7 +37,13 @@ func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
 	return s.after
 }
 
-func (s *Scheduler) countRows(q *Sequence, n int) {
+// countRows counts the rows that were kept of an item. Behind the first one of
+// an item with a draft all are decodes.
+func (s *Scheduler) countRows(q *Sequence, n int, drafted bool) {
+	if drafted {
+		s.count.DecodeTokens += int64(n - 1)
+		n = 1
+	}
 	if n == 1 && q.computed >= q.Prompt && q.computed >= q.Peak {
 		s.count.DecodeTokens++
 		return

@@ -11,6 +11,7 @@ type line struct {
 	account *account
 	class   *class
 	queue   list[Sequence]
+	work    work      // of those in the queue
 	heapAt  int       // place in the class's heap, or -1 when nothing waits
 	since   time.Time // when it began to wait with nothing of the account running
 	link    link[line]
@@ -125,6 +126,8 @@ func (s *Scheduler) enqueue(q *Sequence, now time.Time) {
 	l.queue.insertBefore(q, before)
 	a.waiting++
 	s.waiting++
+	q.due = s.workOf(q)
+	l.work, s.queued = l.work.plus(q.due), s.queued.plus(q.due)
 	if l.heapAt < 0 {
 		if len(l.class.heap) == 0 {
 			l.class.since = now
@@ -143,6 +146,7 @@ func (s *Scheduler) dequeue(q *Sequence, now time.Time) {
 	q.line = nil
 	a.waiting--
 	s.waiting--
+	l.work, s.queued = l.work.minus(q.due), s.queued.minus(q.due)
 	if l.queue.len == 0 {
 		heap.Remove(&l.class.heap, l.heapAt)
 	} else {

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,13 +11,13 @@ import (
 
 // quantum is how much service, in tokens, one account's prefill may be ahead
 // before another's goes first.
-const quantum = 2048
+const quantum = 512
 
-// skippedMax is how many plans a prefill may be passed over before it goes first.
+// skippedMax is how many plans an account's prefills may be passed over before they go first.
 const skippedMax = 16
 
 // Item is a run of tokens that one sequence computes in a step:
-// Tokens[Start:Start+Len].
+// Tokens[Start:Start+Len], the last of them from Draft where there is one.
 type Item struct {
 	Seq   *Sequence
 	Start int
@@ -27,6 +28,16 @@ type Item struct {
 	State int32
 	// Logits says that the last row's logits are the next token's.
 	Logits bool
+	// Draft are tokens after Tokens that are computed too. The logits of all rows
+	// are wanted then, Len = 1+len(Draft) of them: those of a row say what comes
+	// after its token, and so whether the next row is the sequence's.
+	Draft []int32
+	// Saves are slots that receive the state after each row but the last.
+	Saves []int32
+	// Kept is set by the caller before Commit when there is a Draft: how many rows
+	// are the sequence's, at least 1. Tokens then grows by Draft[:Kept-1], and
+	// Append brings what was sampled from row Kept-1.
+	Kept int
 }
 
 // Plan is one step. It belongs to the scheduler and is valid until the next Plan.
@@ -65,6 +76,7 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 		s.admit(now)
 	}
 	s.planPrefills(now)
+	s.planDrafts()
 	p.Rows = s.rows
 	s.open = len(p.Items) > 0
 	return p
@@ -76,6 +88,7 @@ func (s *Scheduler) expire(now time.Time) {
 		if now.Sub(q.Arrived) < s.config.QueueTimeout {
 			return
 		}
+		s.foresight.waited(q, now.Sub(q.Arrived))
 		s.Finish(q, now, 0)
 		s.plan.Expired = append(s.plan.Expired, q)
 		s.count.Expired++
@@ -93,7 +106,7 @@ func (s *Scheduler) planDecodes(now time.Time) {
 
 // addItem plans the next n tokens of a running sequence.
 func (s *Scheduler) addItem(q *Sequence, n int) {
-	q.planned, q.skipped = true, 0
+	q.planned = true
 	s.rows += n
 	s.charge(q.account, cost(n))
 	s.plan.Items = append(s.plan.Items, Item{
@@ -163,13 +176,11 @@ func (s *Scheduler) preempt(q *Sequence, now time.Time) {
 
 // planPrefills hands the rest of the step to prefills in pieces.
 func (s *Scheduler) planPrefills(now time.Time) {
-	budget := s.config.StepTokensMax - s.rows
-	if s.rows > 0 {
-		budget = min(budget, s.config.ChunkTokens)
-	}
+	room := s.newRoom()
 	s.turn = s.turn[:0]
 	for _, q := range s.running {
 		if !q.planned && q.pending() > 0 && !q.resting() {
+			q.account.passedOver = true
 			s.turn = append(s.turn, q)
 		}
 	}
@@ -178,38 +189,39 @@ func (s *Scheduler) planPrefills(now time.Time) {
 		if q.phase != phaseRunning {
 			continue // preempted for one before it
 		}
-		n := s.piece(q, budget)
-		if n == 0 {
-			q.skipped++
-			continue
-		}
-		if s.grow(q, q.computed+n, now) {
+		n := s.piece(q, s.budget(&room, q))
+		if n > 0 && s.grow(q, q.computed+n, now) {
 			s.addItem(q, n)
-			budget -= n
+			room.take(q, n)
+			q.account.passedOver, q.account.skipped = false, 0
+		}
+	}
+	for _, q := range s.turn {
+		if q.account.passedOver {
+			q.account.passedOver = false
+			q.account.skipped++
 		}
 	}
 }
 
-// prefillOrder: those passed over too often, then by service, then by arrival.
+// prefillOrder: accounts passed over too often, then by service, then by
+// arrival. So the prefills of one account are computed one after the other.
 func prefillOrder(a, b *Sequence) int {
-	late := func(q *Sequence) int64 {
-		if q.skipped >= skippedMax {
-			return 0
+	x, y := a.account, b.account
+	if x == y {
+		return cmp.Compare(a.order, b.order)
+	}
+	late, other := x.skipped >= skippedMax, y.skipped >= skippedMax
+	switch {
+	case late != other:
+		if late {
+			return -1
 		}
 		return 1
+	case !late && x.counter/quantum != y.counter/quantum:
+		return cmp.Compare(x.counter/quantum, y.counter/quantum)
 	}
-	if d := late(a) - late(b); d != 0 {
-		return int(d)
-	}
-	if a.skipped < skippedMax {
-		if x, y := a.account.counter/quantum, b.account.counter/quantum; x != y {
-			if x < y {
-				return -1
-			}
-			return 1
-		}
-	}
-	return int(int64(a.order) - int64(b.order))
+	return cmp.Compare(a.order, b.order)
 }
 
 // piece is how many tokens of a prefill the budget allows: up to the next

@@ -16,9 +16,22 @@
 //     comes back is lifted to those that wait (virtual token counters). The
 //     first in line is never passed over for one that would fit better, so
 //     large prompts do not starve.
-//   - Prefill: what is left of the step, and at most ChunkTokens beside
-//     decodes, goes to prefills in pieces: by service again, but in quanta, so
-//     that accounts do not alternate with every piece.
+//   - Prefill: as much as can be computed in time goes to prefills in pieces: by
+//     service again, but in quanta, so that accounts do not alternate with
+//     every piece, and within an account one after the other.
+//   - Drafts: decodes get more rows, for tokens that their callers guess, as far
+//     as that is expected to give more tokens in a second (draft.go).
+//
+// Time is what a cost model predicts that was learned from the steps before
+// (Measured). Beside decodes a step lasts as long as GapMax and GapStretchMax
+// say, or what one piece of 64 rows takes; where nothing decodes, the first
+// prefill gets up to four times GapMax, and others share its step within GapMax.
+// A sequence is admitted while what decodes then leaves room for a piece within
+// the gap, or makes such a step at most a quarter longer than one sequence with
+// a piece does: under overload requests wait, and those that run keep their pace.
+//
+// A sequence that would wait longer than QueueTimeout, by the work ahead of it and
+// what that takes, is refused at once, and told when there will be room.
 //
 // Pieces end at absolute multiples of 64, at the end of the tokens, or where a
 // snapshot is to be taken (a page multiple).
@@ -48,9 +61,6 @@ import (
 	"corenode/engine/kv"
 )
 
-// ErrQueueFull says that QueueMax, QueueAccountMax or QueueTokensMax is reached.
-var ErrQueueFull = errors.New("sched: queue is full")
-
 // TooLargeError says that a sequence could not run even if it were alone.
 type TooLargeError struct {
 	Tokens    int // prompt and the most it may generate
@@ -76,9 +86,16 @@ type Config struct {
 	// SequencesMax is the number of slots, at least 1.
 	SequencesMax int
 	// ChunkTokens is the most prefill rows of a step in which something
-	// decodes, a multiple of Align: the bound of what a prompt adds to a gap
-	// between two tokens of another sequence.
+	// decodes, a multiple of Align; 0 is no bound but GapMax.
 	ChunkTokens int
+	// GapMax is the longest that a sequence which decodes should wait for its next
+	// token. It bounds the prefill rows of a step and the sequences that run, by
+	// what Measured has learned of their cost: see gap, affordable and newRoom.
+	// 0 is no bound by time.
+	GapMax time.Duration
+	// GapStretchMax is how many times the gap of a sequence that runs alone the
+	// gap of one among others should be at most, within GapMax; 0 is no bound.
+	GapStretchMax int
 	// QueueMax is the most sequences that wait for their first slot, at least 1.
 	QueueMax int
 	// QueueAccountMax is the most of those of one account; 0 is QueueMax.
@@ -100,6 +117,9 @@ type Config struct {
 	// its state along, so that the next turn can go on from the end of this
 	// one: a multiple of the page size, 0 for none. Each move copies one state.
 	DecodeSnapshotTokens int
+	// StepSeconds predicts what a step of so many rows takes, in seconds; 0 where
+	// it does not know. It decides how much of Sequence.Draft is computed: nil for nothing.
+	StepSeconds func(rows int) float64
 }
 
 // Validate names every field that is out of bounds for a page size.
@@ -113,7 +133,9 @@ func (c Config) Validate(pageTokens int) error {
 	bad(c.SequencesMax >= 1, "sequences max is %d, want at least 1", c.SequencesMax)
 	bad(c.StepTokensMax >= c.SequencesMax+Align, "step tokens max is %d, want at least sequences max + %d = %d",
 		c.StepTokensMax, Align, c.SequencesMax+Align)
-	bad(c.ChunkTokens >= Align && c.ChunkTokens%Align == 0, "chunk tokens is %d, want a multiple of %d", c.ChunkTokens, Align)
+	bad(c.ChunkTokens >= 0 && c.ChunkTokens%Align == 0, "chunk tokens is %d, want a multiple of %d", c.ChunkTokens, Align)
+	bad(c.GapMax >= 0, "gap max is %v, want at least 0", c.GapMax)
+	bad(c.GapStretchMax >= 0, "gap stretch max is %d, want at least 0", c.GapStretchMax)
 	bad(c.QueueMax >= 1, "queue max is %d, want at least 1", c.QueueMax)
 	bad(c.QueueAccountMax >= 0, "queue account max is %d, want at least 0", c.QueueAccountMax)
 	bad(c.QueueTokensMax >= 0, "queue tokens max is %d, want at least 0", c.QueueTokensMax)
@@ -146,12 +168,20 @@ type Scheduler struct {
 	idle     list[account]       // at most idleAccountsMax
 	virtual  int64               // counter of the account admitted last, never falling
 
+	queued    work // of all that wait
+	foresight foresight
+
+	cost    costModel
+	last    load // of the step committed last
+	context int  // mean tokens of the sequences that ran last
+
 	plan     Plan
 	open     bool // plan has items and is not committed
 	rows     int  // of plan
 	reserved int  // pages that running sequences still need for the tokens they have
 	turn     []*Sequence
 	after    []kv.StateOp
+	guesses  []guess
 	count    Stats
 }
 
@@ -176,8 +206,8 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 }
 
 // Add puts a new sequence into the queue and holds its longest cached prefix
-// from now on, whose length it returns: Cached is final. It refuses with
-// ErrQueueFull or a *TooLargeError, and has kept nothing of the sequence then.
+// from now on, whose length it returns: Cached is final. It refuses with a
+// *RefusedError or a *TooLargeError, and has kept nothing of the sequence then.
 func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	if q.phase != phaseNew || len(q.Tokens) == 0 || q.Max < 1 {
 		panic(fmt.Sprintf("sched: Add of a sequence in phase %d with %d tokens and max %d", q.phase, len(q.Tokens), q.Max))
@@ -187,12 +217,19 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 		s.count.RefusedTooLarge++
 		return 0, &TooLargeError{Tokens: need + 1, TokensMax: s.pool.Config().Pages*s.pool.Config().PageTokens + 1}
 	}
-	if s.queueFull(q) {
-		s.count.RefusedQueueFull++
-		return 0, ErrQueueFull
+	q.fresh, q.Prompt = true, len(q.Tokens)
+	expected, refused := s.refuse(q)
+	if refused != nil {
+		q.fresh, q.Prompt = false, 0
+		if refused.Reason == RefusedWait {
+			s.count.RefusedWait++
+		} else {
+			s.count.RefusedQueueFull++
+		}
+		return 0, refused
 	}
 	s.arrivals++
-	q.order, q.fresh, q.Arrived, q.Prompt = s.arrivals, true, now, len(q.Tokens)
+	q.order, q.Arrived, q.expected = s.arrivals, now, expected
 	q.account = s.join(q.Account)
 	var branch int
 	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
@@ -210,24 +247,14 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	return q.Cached, nil
 }
 
-func (s *Scheduler) queueFull(q *Sequence) bool {
-	if s.fresh.len >= s.config.QueueMax {
-		return true
-	}
-	if a := s.accounts[q.Account]; a != nil && a.waiting >= s.config.QueueAccountMax {
-		return true
-	}
-	return s.config.QueueTokensMax > 0 && s.fresh.len > 0 &&
-		s.freshTokens+int64(len(q.Tokens)) > s.config.QueueTokensMax
-}
-
-// Append adds the token that was sampled from a sequence's logits. It must
-// follow the Commit of every item with Logits, unless Finish does.
+// Append adds the token that was sampled from the last of a sequence's rows that
+// were kept. It must follow the Commit of every item with Logits, unless Finish does.
 func (s *Scheduler) Append(q *Sequence, token int32) {
 	if q.phase == phaseNew || q.phase == phaseDone || len(q.Tokens) >= q.Prompt+q.Max {
 		panic(fmt.Sprintf("sched: Append in phase %d to %d tokens of at most %d", q.phase, len(q.Tokens), q.Prompt+q.Max))
 	}
 	q.Tokens = append(q.Tokens, token)
+	q.Draft = nil
 }
 
 // Finish ends a sequence in any phase, completed or cancelled, also between
@@ -238,6 +265,9 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
 	if q.phase == phaseNew || q.phase == phaseDone {
 		return kv.Handle{}
+	}
+	if !q.Started.IsZero() {
+		s.foresight.ended(q)
 	}
 	var h kv.Handle
 	if pinBytes > 0 && q.table.IsOpen() {
@@ -285,7 +315,7 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 	}
 	s.pool.Close(&q.table)
 	q.fresh, q.planned, q.rematch = false, false, true
-	q.computed, q.rolling, q.skipped = 0, 0, 0
+	q.computed, q.rolling = 0, 0
 }
 
 // Stats is what a Scheduler holds now and has done since New.
@@ -295,16 +325,27 @@ type Stats struct {
 	WaitingTokens int64 // prompt tokens of those that never had a slot
 	Paused        int
 	Accounts      int // remembered, idle ones included
+	Speculating   int // in the latest step: sequences with a draft
 
 	PrefillTokens    int64 // rows committed that were part of a prefill
 	RecomputedTokens int64 // of them, those computed before: the price of preemption
-	DecodeTokens     int64
+	DecodeTokens     int64 // those produced, not those drafted
+	DraftedTokens    int64 // computed and committed, kept or not
+	AcceptedTokens   int64 // of them, those that were kept
 	Preempted        int64 // for pages
 	PreemptedFair    int64 // for the slot or pages of an account without any
 	HoldsDropped     int64 // hits of waiting sequences given up for pages
 	Expired          int64
-	RefusedQueueFull int64
+	RefusedQueueFull int64 // for a bound of the queue's size
+	RefusedWait      int64 // for the time it would wait
 	RefusedTooLarge  int64
+
+	StepMeasured  time.Duration // of the last step
+	StepPredicted time.Duration // what was expected of it
+	Gap           time.Duration // what a step in which something decodes may take, as planned
+	PrefillBudget int           // rows of prefill that fit beside what decodes now
+	BatchMax      int           // sequences like those that run that would be admitted
+	QueueWait     time.Duration // what the work that waits will take
 }
 
 // Stats returns the numbers; it does not look at sequences.
@@ -312,5 +353,9 @@ func (s *Scheduler) Stats() Stats {
 	c := s.count
 	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
 	c.WaitingTokens, c.Accounts = s.freshTokens, len(s.accounts)
+	c.QueueWait, c.BatchMax = s.QueueWait(), s.batchMax(s.one())
+	if s.config.GapMax > 0 {
+		c.Gap, c.PrefillBudget = s.gap(), s.prefillBudget()
+	}
 	return c
 }

@@ -120,7 +120,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Config){
 		"step": func(c *Config) { c.StepTokensMax = 64 }, "slots": func(c *Config) { c.SequencesMax = 0 },
-		"chunk": func(c *Config) { c.ChunkTokens = 96 }, "no chunk": func(c *Config) { c.ChunkTokens = 0 },
+		"chunk": func(c *Config) { c.ChunkTokens = 96 }, "gap": func(c *Config) { c.GapMax = -1 }, "stretch": func(c *Config) { c.GapStretchMax = -1 },
 		"queue": func(c *Config) { c.QueueMax = 0 }, "account": func(c *Config) { c.QueueAccountMax = -1 },
 		"tokens": func(c *Config) { c.QueueTokensMax = -1 }, "timeout": func(c *Config) { c.QueueTimeout = -1 },
 		"wait": func(c *Config) { c.FairWait = -1 }, "rolling": func(c *Config) { c.DecodeSnapshotTokens = 48 },

@@ -29,6 +29,12 @@ type Sequence struct {
 	// and its pages, but no next token is computed. The caller may change it
 	// between Commit and Plan.
 	Stalled bool
+	// Draft are tokens that may come after Tokens, and Chance is the probability
+	// that one of them is right when those before it are. The caller may change
+	// them between Commit and Plan; they are looked at when the sequence decodes
+	// next, and Append empties Draft. See Config.StepSeconds.
+	Draft  []int32
+	Chance float64
 
 	// Prompt is how many of Tokens are the prompt. Set by Add.
 	Prompt int
@@ -43,14 +49,15 @@ type Sequence struct {
 	Arrived, Started time.Time
 
 	phase    phase
-	order    uint64 // of arrival; kept across preemptions
-	fresh    bool   // never had a slot
-	planned  bool   // has an item in the plan that is not committed
-	rematch  bool   // its hit was given up: look again at admission
-	computed int    // positions with KV, and where the state stands
-	skipped  int    // plans in a row without a piece of its prefill
-	rolling  int    // position of the snapshot that decoding moves along, or 0
-	cuts     []int  // page multiples to take snapshots at, ascending
+	order    uint64        // of arrival; kept across preemptions
+	fresh    bool          // never had a slot
+	planned  bool          // has an item in the plan that is not committed
+	rematch  bool          // its hit was given up: look again at admission
+	computed int           // positions with KV, and where the state stands
+	rolling  int           // position of the snapshot that decoding moves along, or 0
+	due      work          // left when it began to wait, as its line counts it
+	expected time.Duration // in the queue, when it arrived
+	cuts     []int         // page multiples to take snapshots at, ascending
 	table    kv.Table
 	account  *account
 	line     *line // where it waits, else nil

@@ -71,29 +71,48 @@ func (m *fakeModel) fold(pages []int32, n int) (fold uint64) {
 	return fold
 }
 
-// step runs a plan and returns the output after each item. Outputs are read
-// after all writes: two sequences that write to one page are found out.
-func (m *fakeModel) step(p *Plan) []uint64 {
+// step runs a plan and returns the output after each item, of one with a draft
+// after each of its rows. Outputs are read after all writes: two sequences that
+// write to one page, or save to one slot, are found out.
+func (m *fakeModel) step(p *Plan) [][]uint64 {
 	m.do(p.Before)
 	for _, it := range p.Items {
 		salt, fold := saltOf(it.Seq.Namespace), m.fold(it.Pages, it.Start)
-		for pos := it.Start; pos < it.Start+it.Len; pos++ {
-			token := it.Seq.Tokens[pos]
+		for row := range it.Len {
+			pos, token := it.Start+row, it.token(row)
 			*m.at(it.Pages, pos) = stored(salt, fold, token)
 			fold = mix(fold, *m.at(it.Pages, pos))
 			if it.State != kv.NoState {
 				m.states[it.State] = mix(m.states[it.State], mix(salt, uint64(token)))
 			}
+			if row < len(it.Saves) {
+				m.states[it.Saves[row]] = m.states[it.State]
+			}
 		}
 	}
-	out := make([]uint64, len(p.Items))
+	out := make([][]uint64, len(p.Items))
 	for i, it := range p.Items {
-		out[i] = m.fold(it.Pages, it.Start+it.Len)
-		if it.State != kv.NoState {
-			out[i] = mix(out[i], m.states[it.State])
+		for row := it.Len - 1 - len(it.Draft); row < it.Len; row++ {
+			x := m.fold(it.Pages, it.Start+row+1)
+			switch {
+			case it.State == kv.NoState:
+			case row < it.Len-1:
+				x = mix(x, m.states[it.Saves[row]])
+			default:
+				x = mix(x, m.states[it.State])
+			}
+			out[i] = append(out[i], x)
 		}
 	}
 	return out
+}
+
+// token is what a row of an item computes.
+func (i *Item) token(row int) int32 {
+	if own := i.Len - len(i.Draft); row >= own {
+		return i.Draft[row-own]
+	}
+	return i.Seq.Tokens[i.Start+row]
 }
 
 // oracle computes the same outputs for one sequence alone, from its tokens
@@ -123,6 +142,30 @@ type client struct {
 	rows    int  // computed for it so far
 	upset   bool // preempted, paused, or its hit may have been given up
 	decodes bool // had one token to compute when the step was planned
+}
+
+// guess proposes what the client's sequence will say, with mistakes, and
+// sometimes more than it may say or nothing.
+func (c *client) guess(r *rand.Rand, hybrid bool) {
+	o, tokens := c.oracle, slices.Clone(c.seq.Tokens)
+	c.seq.Draft, c.seq.Chance = nil, r.Float64()
+	for range r.IntN(16) {
+		next := int32(o.output(tokens, hybrid) % 50)
+		if r.IntN(6) == 0 {
+			next = int32(r.IntN(50))
+		}
+		tokens = append(tokens, next)
+		c.seq.Draft = append(c.seq.Draft, next)
+	}
+}
+
+// keep is how many rows of an item with a draft are the sequence's, by their outputs.
+func (c *client) keep(it *Item, out []uint64) int {
+	n := 1
+	for n < len(out) && it.Draft[n-1] == int32(out[n-1]%50) && len(c.seq.Tokens)+n < c.stop {
+		n++
+	}
+	return n
 }
 
 type session struct {
@@ -286,8 +329,9 @@ func (m *sim) checkPlan(p *Plan) error {
 	for _, it := range p.Items {
 		q, end := it.Seq, it.Start+it.Len
 		c := m.find(q)
-		if c == nil || seen[q] || it.Len < 1 || it.Start != q.Computed() || end > len(q.Tokens) ||
-			len(it.Pages) != m.pool.PagesFor(end) || it.Logits != (end == len(q.Tokens)) ||
+		own := end - len(it.Draft)
+		if c == nil || seen[q] || it.Len < 1 || it.Start != q.Computed() || own > len(q.Tokens) ||
+			len(it.Pages) < m.pool.PagesFor(end) || len(it.Pages) > m.pool.PagesFor(end)+1 || it.Logits != (own == len(q.Tokens)) ||
 			(it.State != kv.NoState) != m.pool.Hybrid() {
 			return fmt.Errorf("item %+v is wrong", it)
 		}
@@ -295,12 +339,15 @@ func (m *sim) checkPlan(p *Plan) error {
 		if end < len(q.Tokens) && end%Align != 0 && !cut {
 			return fmt.Errorf("sequence %d: a piece ends at %d", q.ID, end)
 		}
+		if err := m.checkDraft(&it); err != nil {
+			return err
+		}
 		seen[q] = true
 		rows += it.Len
 		if c.decodes {
 			decodes++
 		} else {
-			prefill += it.Len
+			prefill += it.Len - len(it.Draft)
 		}
 	}
 	if c := m.s.config; rows != p.Rows || rows > c.StepTokensMax || decodes > 0 && prefill > c.ChunkTokens {
@@ -324,6 +371,28 @@ func (m *sim) checkPlan(p *Plan) error {
 	return nil
 }
 
+// checkDraft verifies what only items with a draft promise.
+func (m *sim) checkDraft(it *Item) error {
+	q, end := it.Seq, it.Start+it.Len
+	switch {
+	case len(it.Draft) == 0 && len(it.Saves) == 0:
+		return nil
+	case it.Len != 1+len(it.Draft) || !slices.Equal(it.Draft, q.Draft[:len(it.Draft)]):
+		return fmt.Errorf("item %+v drafts, the sequence guesses %v", it, q.Draft)
+	case end > q.Prompt+q.Max-1:
+		return fmt.Errorf("a draft ends at %d, the sequence computes at most %d", end, q.Prompt+q.Max-1)
+	case m.pool.Hybrid() != (len(it.Saves) == len(it.Draft)):
+		return fmt.Errorf("%d saves for a draft of %d", len(it.Saves), len(it.Draft))
+	}
+	every := m.s.config.DecodeSnapshotTokens
+	for n := it.Start + 1; n < end && m.pool.Hybrid(); n++ {
+		if slices.Contains(q.cuts, n) || every > 0 && n%every == 0 {
+			return fmt.Errorf("a draft from %d to %d runs over the place of a snapshot at %d", it.Start, end, n)
+		}
+	}
+	return nil
+}
+
 func (m *sim) step(meddling int) error {
 	m.now = m.now.Add(time.Duration(m.r.IntN(20)) * time.Millisecond)
 	if err := m.meddle(meddling); err != nil {
@@ -331,6 +400,9 @@ func (m *sim) step(meddling int) error {
 	}
 	for _, c := range m.clients {
 		c.decodes = c.seq.Running() && c.seq.pending() == 1
+		if m.s.config.StepSeconds != nil && c.decodes {
+			c.guess(m.r, m.pool.Hybrid())
+		}
 	}
 	p := m.s.Plan(m.now)
 	if err := m.checkPlan(p); err != nil {
@@ -343,16 +415,21 @@ func (m *sim) step(meddling int) error {
 	if err := m.meddle(meddling / 2); err != nil { // between Plan and Commit
 		return err
 	}
+	for i := range p.Items {
+		if c := m.find(p.Items[i].Seq); c != nil && len(p.Items[i].Draft) > 0 {
+			p.Items[i].Kept = c.keep(&p.Items[i], out[i])
+		}
+	}
 	m.m.do(m.s.Commit(p))
 	if err := m.s.Check(); err != nil {
 		return fmt.Errorf("after Commit: %w", err)
 	}
 	for i, it := range p.Items {
 		c := m.find(it.Seq)
-		if c == nil || !it.Seq.Running() || it.Seq.Computed() != it.Start+it.Len {
+		if c == nil || !it.Seq.Running() || it.Seq.Computed() != it.Start+it.kept() {
 			continue // cancelled or paused meanwhile
 		}
-		c.rows += it.Len
+		c.rows += it.kept()
 		if err := m.sampled(c, it, out[i]); err != nil {
 			return err
 		}
@@ -360,14 +437,22 @@ func (m *sim) step(meddling int) error {
 	return nil
 }
 
-func (m *sim) sampled(c *client, it Item, out uint64) error {
+func (m *sim) sampled(c *client, it Item, outs []uint64) error {
 	if !it.Logits {
 		return nil
 	}
 	q := it.Seq
-	if want := c.oracle.output(q.Tokens, m.pool.Hybrid()); out != want {
-		return fmt.Errorf("sequence %d of %q at %d: output %x, alone and uncached %x", q.ID, q.Namespace, len(q.Tokens), out, want)
+	kept := 1
+	if len(it.Draft) > 0 {
+		kept = it.Kept
 	}
+	for i, out := range outs[:kept] {
+		at := len(q.Tokens) - kept + 1 + i
+		if want := c.oracle.output(q.Tokens[:at], m.pool.Hybrid()); out != want {
+			return fmt.Errorf("sequence %d of %q at %d: output %x, alone and uncached %x", q.ID, q.Namespace, at, out, want)
+		}
+	}
+	out := outs[kept-1]
 	if q.Peak != len(q.Tokens) {
 		return fmt.Errorf("sequence %d: peak %d of %d", q.ID, q.Peak, len(q.Tokens))
 	}
@@ -424,6 +509,14 @@ func (m *sim) run(steps, load, meddling int) error {
 	return m.s.Check()
 }
 
+// simCosts are kinds of machines: without drafts, rows that cost nothing, rows
+// that cost the more the more there are.
+var simCosts = []func(rows int) float64{
+	nil,
+	func(int) float64 { return 1 },
+	func(rows int) float64 { return 1 + float64(rows*rows)/500 },
+}
+
 // TestSimulation compares thousands of steps with the oracle, and checks all
 // books after each. Shapes from ample to so tight that nothing fits beside
 // the largest sequence; the sums at the end show that every path was taken.
@@ -452,7 +545,7 @@ func TestSimulation(t *testing.T) {
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
 					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
-					DecodeSnapshotTokens: shape.rolling})
+					DecodeSnapshotTokens: shape.rolling, StepSeconds: simCosts[seed%uint64(len(simCosts))]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -472,6 +565,7 @@ func TestSimulation(t *testing.T) {
 		"preemptions": sum.Preempted, "fair preemptions": sum.PreemptedFair, "recomputed": sum.RecomputedTokens,
 		"holds dropped": sum.HoldsDropped, "queue full": sum.RefusedQueueFull, "hits": pool.Hits, "evictions": pool.PagesEvicted,
 		"snapshots evicted": pool.SnapshotsEvicted, "snapshots skipped": pool.SnapshotsSkipped, "pins broken": pool.PinsBroken,
+		"drafted": sum.DraftedTokens - sum.AcceptedTokens, "drafts accepted": sum.AcceptedTokens,
 		"pins displaced": pool.PinsDisplaced, "stale handles": pool.StaleHandles, "too large": sum.RefusedTooLarge, "expired": sum.Expired,
 	} {
 		if n == 0 {
@@ -487,6 +581,8 @@ func add(sum *Stats, pool *kv.Stats, m *sim) {
 	sum.RecomputedTokens += a.RecomputedTokens
 	sum.PrefillTokens += a.PrefillTokens
 	sum.DecodeTokens += a.DecodeTokens
+	sum.DraftedTokens += a.DraftedTokens
+	sum.AcceptedTokens += a.AcceptedTokens
 	sum.HoldsDropped += a.HoldsDropped
 	sum.Expired += a.Expired
 	sum.RefusedQueueFull += a.RefusedQueueFull

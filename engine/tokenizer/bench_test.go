@@ -1,6 +1,9 @@
 package tokenizer
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,25 +11,107 @@ import (
 	"corenode/engine/modelfile"
 )
 
-func BenchmarkEncodeEnglish(b *testing.B) {
-	benchmarkEncode(b, strings.Repeat("The quick brown fox jumps over the lazy dog, and in the morning nobody remembers why it happened. Engineers measure twice; "+
-		"managers, on the other hand, estimate. It wasn't until 1987 that the committee finally published its recommendations.\n", 400))
-}
-
-func BenchmarkEncodeCode(b *testing.B) {
-	benchmarkEncode(b, strings.Repeat("func (s *scratch) merge(dst []int32, piece string) []int32 {\n\tfor len(s.heap) > 0 {\n\t\tat := int32(s.pop() & 0xffffffff)\n\t}\n\treturn dst\n}\n", 400))
-}
-
-func BenchmarkEncodeOneLetter(b *testing.B) { benchmarkEncode(b, strings.Repeat("a", 1<<20)) }
-
-func benchmarkEncode(b *testing.B, text string) {
+// BenchmarkEncode runs over real texts with the real vocabulary of Qwen2, which
+// a loop over one sentence would flatter: its words fit any memory.
+func BenchmarkEncode(b *testing.B) {
 	tok := openVocab(b, "rebuilt-vocab-qwen2.gguf")
+	for _, c := range corpora(b) {
+		b.Run(c.name, func(b *testing.B) { benchmarkEncode(b, tok, c.text) })
+	}
+}
+
+// BenchmarkEncodeFirst encodes each text with a tokenizer that remembers nothing:
+// short texts, over and over, would come from memory alone.
+func BenchmarkEncodeFirst(b *testing.B) {
+	tok := openVocab(b, "rebuilt-vocab-qwen2.gguf")
+	for _, c := range corpora(b) {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(c.text)))
+			var dst []int32
+			for b.Loop() {
+				b.StopTimer()
+				tok.memo, tok.pieces = newMemo(tok.Size()), newPieces()
+				b.StartTimer()
+				dst = tok.EncodePrompt(dst[:0], c.text)
+			}
+		})
+	}
+}
+
+func benchmarkEncode(b *testing.B, tok *Tokenizer, text string) {
 	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
 	var dst []int32
 	for b.Loop() {
-		dst = tok.Encode(dst[:0], text)
+		dst = tok.EncodePrompt(dst[:0], text)
 	}
 	b.ReportMetric(float64(len(text))/float64(len(dst)), "bytes/token")
+}
+
+type corpus struct{ name, text string }
+
+// corpora are texts that come with the Go distribution and modules in use, and some made here.
+// The first is English. A text that this machine lacks is left out.
+func corpora(t testing.TB) (out []corpus) {
+	t.Helper()
+	root := goPrints("env", "GOROOT")
+	books := filepath.Join(goPrints("list", "-m", "-f", "{{.Dir}}", "golang.org/x/text"), "encoding/testdata")
+	for _, c := range []struct{ name, files string }{
+		{"english", filepath.Join(root, "src/testdata/Isaac.Newton-Opticks.txt")},
+		{"french", filepath.Join(books, "candide-utf-8.txt")},
+		{"chinese", filepath.Join(books, "sunzi-bingfa-*-utf-8.txt")},
+		{"japanese", filepath.Join(books, "rashomon-utf-8.txt")},
+		{"korean", filepath.Join(books, "unsu-joh-eun-nal-utf-8.txt")},
+		{"code", filepath.Join(root, "src/net/http/*.go")},
+	} {
+		if text := readAll(c.files); text != "" {
+			out = append(out, corpus{c.name, text})
+		}
+	}
+	if len(out) == 0 || out[0].name != "english" {
+		t.Skip("no Go distribution with its test data")
+	}
+	return append(out, corpus{"numbers", numbers()}, corpus{"emoji", emoji()},
+		corpus{"letter", strings.Repeat("a", 1<<20)}, corpus{"space", strings.Repeat(" ", 1<<20)})
+}
+
+// goPrints is what a go command prints, or the name of nothing if it cannot.
+func goPrints(args ...string) string {
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		return "absent"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func readAll(pattern string) string {
+	files, _ := filepath.Glob(pattern)
+	var b strings.Builder
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil {
+			b.Write(text)
+		}
+	}
+	return b.String()
+}
+
+func numbers() string {
+	var b strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&b, "%d,%d.%02d,2024-%02d-%02d\n", i*7919%100003, i*31%977, i%100, i%12+1, i%28+1)
+	}
+	return b.String()
+}
+
+func emoji() string {
+	var b strings.Builder
+	for i := range 20000 {
+		b.WriteRune(rune(0x1f600 + i*7%80))
+		if i%5 == 0 {
+			b.WriteString(" 👍🏽 👩‍🚀 ok ")
+		}
+	}
+	return b.String()
 }
 
 func BenchmarkProtect(b *testing.B) {

@@ -32,6 +32,9 @@ func (t *Tokenizer) addMerges(v Vocab) error {
 		switch {
 		case okA && okB && okC:
 			t.pairs.insert(a, b, rank, c)
+			if len(joined) == 2 {
+				t.pairs.insertBytes(joined[0], joined[1], t.pairs.find(a, b))
+			}
 		case special[left] || special[right] || special[left+right]:
 		default:
 			return fmt.Errorf("merge %d (%q) is not of two tokens into a token of the vocabulary", rank, merge)
@@ -67,7 +70,7 @@ func (t *Tokenizer) mergeShort(dst []int32, piece string) []int32 {
 		ids[i] = t.bytes[piece[i]]
 	}
 	for i := range values {
-		values[i] = t.pairs.find(ids[i], ids[i+1])
+		values[i] = t.pairs.findBytes(piece[i], piece[i+1])
 	}
 	for {
 		best, at := noPair, 0
@@ -103,6 +106,7 @@ type mergeScratch struct {
 	next, prev []int32  // positions; -1 = none
 	values     []uint64 // of the pair that starts here; noPair when dead or last
 	heap       []uint64 // rank<<32 | position, smallest first; stale entries are skipped
+	pushed     int      // entries that the heap has had, the measure of the work
 }
 
 func (s *mergeScratch) merge(t *Tokenizer, dst []int32, piece string) []int32 {
@@ -144,12 +148,13 @@ func (s *mergeScratch) start(t *Tokenizer, piece string) {
 	s.next[n-1] = -1
 	s.values[n-1] = noPair
 	for i := range n - 1 {
-		s.values[i] = t.pairs.find(s.ids[i], s.ids[i+1])
+		s.values[i] = t.pairs.findBytes(piece[i], piece[i+1])
 		if s.values[i] != noPair {
 			s.heap = append(s.heap, s.values[i]>>32<<32|uint64(i))
 		}
 	}
-	for i := len(s.heap)/2 - 1; i >= 0; i-- {
+	s.pushed = len(s.heap)
+	for i := (len(s.heap) - 2) / heapWays; i >= 0; i-- {
 		s.down(i)
 	}
 }
@@ -165,10 +170,15 @@ func (s *mergeScratch) refresh(t *Tokenizer, at int32) {
 	}
 }
 
+// heapWays is how many children an entry of the heap has. With four the heap is
+// half as deep as with two, and siblings share a cache line.
+const heapWays = 4
+
 func (s *mergeScratch) push(entry uint64) {
 	s.heap = append(s.heap, entry)
+	s.pushed++
 	for i := len(s.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
+		parent := (i - 1) / heapWays
 		if s.heap[parent] <= entry {
 			break
 		}
@@ -189,12 +199,14 @@ func (s *mergeScratch) pop() uint64 {
 func (s *mergeScratch) down(i int) {
 	h := s.heap
 	for {
-		child := 2*i + 1
+		child := heapWays*i + 1
 		if child >= len(h) {
 			return
 		}
-		if child+1 < len(h) && h[child+1] < h[child] {
-			child++
+		for other := child + 1; other < min(heapWays*i+1+heapWays, len(h)); other++ {
+			if h[other] < h[child] {
+				child = other
+			}
 		}
 		if h[i] <= h[child] {
 			return

@@ -8,7 +8,8 @@ import (
 
 // splitter is one pre-tokenizer: a regular expression written by hand, since
 // the originals look ahead, which package regexp cannot. Each alternative of
-// the expression is a step of next or nextGPT2, in its order.
+// the expression is a step of nextAny or nextGPT2, in its order; nextASCII is a
+// shorter way to the same.
 type splitter struct {
 	gpt2         bool  // the oldest form
 	word         class // what words are made of
@@ -18,7 +19,7 @@ type splitter struct {
 }
 
 // splitters by the name that model files use.
-var splitters = map[string]splitter{
+var splitters = map[string]*splitter{
 	"gpt-2":     {gpt2: true, word: letter},
 	"llama-bpe": {word: letter, digitsMax: 3, ignoreMerges: true, addBOS: true},
 	"qwen2":     {word: letter, digitsMax: 1},
@@ -28,9 +29,16 @@ var splitters = map[string]splitter{
 func splitterNames() []string { return slices.Sorted(maps.Keys(splitters)) }
 
 // next returns the length of the first piece of text, which is not empty.
-// Each call reads little more than the piece it returns, but for white space,
+func (s *splitter) next(text string) int {
+	if n := s.nextASCII(text); n > 0 {
+		return n
+	}
+	return s.nextAny(text)
+}
+
+// nextAny is next for any text. Each call reads little more than the piece it returns, but for white space,
 // of which it may read a run twice.
-func (s splitter) next(text string) int {
+func (s *splitter) nextAny(text string) int {
 	c := cursor{text, classTable()}
 	if s.gpt2 {
 		return nextGPT2(c)
@@ -68,7 +76,7 @@ func (s splitter) next(text string) int {
 }
 
 // digits returns the end of at most digitsMax digits.
-func (s splitter) digits(c cursor) int {
+func (s *splitter) digits(c cursor) int {
 	end := 0
 	for range s.digitsMax {
 		k, width := c.at(end)

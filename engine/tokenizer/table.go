@@ -100,16 +100,19 @@ func (t *tokenTable) find(text string) (int32, bool) {
 const noPair = ^uint64(0)
 
 // pairTable maps two neighbouring ids to rank<<32 | merged id, so that values
-// compare as ranks do. Open addressing, at most half full.
+// compare as ranks do. Open addressing, at most two thirds full.
 type pairTable struct {
 	slots []pairSlot
 	seed  uint64
+	// bytes holds the values of pairs of two bytes once more, nil where no pair
+	// begins with a byte: every merge begins with those, and they stay in cache.
+	bytes [256]*[256]uint64
 }
 
 type pairSlot struct{ key, value uint64 } // value noPair = free
 
 func newPairTable(n int) pairTable {
-	p := pairTable{slots: make([]pairSlot, 1<<bits.Len(uint(2*n))), seed: rand.Uint64()}
+	p := pairTable{slots: make([]pairSlot, 1<<bits.Len(uint(n+n/2))), seed: rand.Uint64()}
 	for i := range p.slots {
 		p.slots[i].value = noPair
 	}
@@ -136,6 +139,25 @@ func (p *pairTable) insert(left, right int32, rank int, merged int32) {
 	if s := p.slot(key); s.value == noPair {
 		*s = pairSlot{key, uint64(rank)<<32 | uint64(uint32(merged))}
 	}
+}
+
+// insertBytes adds the value of the ids of two bytes.
+func (p *pairTable) insertBytes(a, b byte, value uint64) {
+	if p.bytes[a] == nil {
+		p.bytes[a] = new([256]uint64)
+		for i := range p.bytes[a] {
+			p.bytes[a][i] = noPair
+		}
+	}
+	p.bytes[a][b] = value
+}
+
+// findBytes is find for the ids of two bytes.
+func (p *pairTable) findBytes(a, b byte) uint64 {
+	if row := p.bytes[a]; row != nil {
+		return row[b]
+	}
+	return noPair
 }
 
 // find returns the value of a pair, noPair when it has no merge. (A free slot

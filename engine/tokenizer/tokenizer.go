@@ -49,7 +49,7 @@ type Vocab struct {
 
 // Tokenizer encodes and decodes text of one model.
 type Tokenizer struct {
-	split        splitter
+	split        *splitter
 	ignoreMerges bool // a piece that is a token is that token, whatever the merges say
 	tokens       tokenTable
 	kinds        []uint8 // token types by id
@@ -215,23 +215,41 @@ func (t *Tokenizer) Unreachable() []int32 {
 func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	for len(text) > 0 {
 		n := t.split.next(text)
-		dst = t.encodePiece(dst, text[:n])
+		dst = t.encodePiece(dst, text, n)
 		text = text[n:]
 	}
 	return dst
 }
 
-// encodePiece encodes one piece of the splitter.
-func (t *Tokenizer) encodePiece(dst []int32, piece string) []int32 {
-	if len(piece) == 1 {
-		return append(dst, t.bytes[piece[0]])
+// encodePiece encodes a piece of the splitter, text[:n].
+func (t *Tokenizer) encodePiece(dst []int32, text string, n int) []int32 {
+	if n == 1 {
+		return append(dst, t.bytes[text[0]])
 	}
+	if n > pieceBytesMax {
+		return t.encodeNew(dst, text[:n])
+	}
+	key := keyOf(text, n)
+	places := t.pieces.places(&key)
+	for i := range places {
+		if out, ok := places[i].find(dst, &key); ok {
+			return out
+		}
+	}
+	from := len(dst)
+	dst = t.encodeNew(dst, text[:n])
+	older(places).put(&key, dst[from:])
+	return dst
+}
+
+// encodeNew encodes a piece that is not remembered.
+func (t *Tokenizer) encodeNew(dst []int32, piece string) []int32 {
 	if len(piece) <= t.tokens.longest {
 		if id, ok := t.tokens.find(piece); ok && (t.ignoreMerges || t.isWhole(id, piece)) {
 			return append(dst, id)
 		}
 	}
-	return t.mergeRemembered(dst, piece)
+	return t.merge(dst, piece)
 }
 
 // isWhole reports whether the merges turn the text of token id into that one

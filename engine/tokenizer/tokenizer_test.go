@@ -103,29 +103,47 @@ func TestIDsAgainstRecorded(t *testing.T) {
 	}
 }
 
-// naiveMerge is the definition: join the leftmost of the best pairs, as strings.
-func naiveMerge(v Vocab, piece string) []string {
-	rank := map[string]int{}
+// definition is BPE as its inventors write it: over strings, in printable form.
+type definition struct {
+	rank   map[string]int
+	ids    map[string]int32
+	symbol [256]string
+}
+
+func define(v Vocab) *definition {
+	d := &definition{rank: map[string]int{}, ids: map[string]int32{}}
 	for i, m := range v.Merges {
-		rank[m] = i
+		d.rank[m] = i
 	}
-	var symbols []string
-	for i := range len(piece) {
-		for r, b := range alphabet {
-			if int(b) == int(piece[i]) {
-				symbols = append(symbols, string(rune(r)))
-			}
+	for i, token := range v.Tokens {
+		d.ids[token] = int32(i)
+	}
+	for r, b := range alphabet {
+		if b >= 0 {
+			d.symbol[b] = string(rune(r))
 		}
 	}
+	return d
+}
+
+// merge joins the leftmost of the best pairs until there is none.
+func (d *definition) merge(piece string) (ids []int32) {
+	var symbols []string
+	for i := range len(piece) {
+		symbols = append(symbols, d.symbol[piece[i]])
+	}
 	for {
-		best, at := len(rank), -1
+		best, at := len(d.rank), -1
 		for i := range len(symbols) - 1 {
-			if r, ok := rank[symbols[i]+" "+symbols[i+1]]; ok && r < best {
+			if r, ok := d.rank[symbols[i]+" "+symbols[i+1]]; ok && r < best {
 				best, at = r, i
 			}
 		}
 		if at < 0 {
-			return symbols
+			for _, s := range symbols {
+				ids = append(ids, d.ids[s])
+			}
+			return ids
 		}
 		symbols = slices.Replace(symbols, at, at+2, symbols[at]+symbols[at+1])
 	}
@@ -134,10 +152,7 @@ func naiveMerge(v Vocab, piece string) []string {
 func TestMergeAgainstDefinition(t *testing.T) {
 	v := smallVocab(t, "qwen2")
 	tok := build(t, v)
-	ids := map[string]int32{}
-	for i, token := range v.Tokens {
-		ids[token] = int32(i)
-	}
+	d := define(v)
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range 400 {
 		var b strings.Builder
@@ -149,10 +164,7 @@ func TestMergeAgainstDefinition(t *testing.T) {
 			}
 		}
 		piece := b.String()
-		var want []int32
-		for _, s := range naiveMerge(v, piece) {
-			want = append(want, ids[s])
-		}
+		want := d.merge(piece)
 		var s mergeScratch
 		if got := s.merge(tok, nil, piece); !slices.Equal(got, want) {
 			t.Fatalf("heap: %q merges into %v, want %v", piece, got, want)
@@ -297,4 +309,19 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestLongPiecesAreLinear counts the entries of the heap, each of which costs
+// the logarithm of its size: at most three per byte, whatever the piece.
+func TestLongPiecesAreLinear(t *testing.T) {
+	tok := small(t, "qwen2")
+	for _, unit := range []string{"a", "the", "in", " ", "ertheing", "\xff"} {
+		for _, n := range []int{100, 10000, 1000000} {
+			piece := strings.Repeat(unit, n/len(unit))
+			var s mergeScratch
+			if s.merge(tok, nil, piece); s.pushed > 3*len(piece) {
+				t.Errorf("%d bytes of %q: %d entries", len(piece), unit, s.pushed)
+			}
+		}
+	}
 }

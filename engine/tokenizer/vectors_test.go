@@ -135,3 +135,35 @@ func TestQwen35Merges(t *testing.T) {
 		}
 	}
 }
+
+// TestRealTexts encodes the texts of the benchmarks twice, the second time from
+// memory, and compares with the definition, piece by piece.
+func TestRealTexts(t *testing.T) {
+	f, err := modelfile.Open(filepath.Join(sharedVocab(t), "rebuilt-vocab-qwen2.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	v, err := readVocab(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, d := build(t, v), define(v)
+	for _, c := range corpora(t) {
+		text := c.text[:min(len(c.text), 30000)]
+		if c.name == "letter" || c.name == "space" {
+			text = text[:300]
+		}
+		var want []int32
+		for rest := text; rest != ""; {
+			n := tok.split.nextAny(rest)
+			want = append(want, d.merge(rest[:n])...)
+			rest = rest[n:]
+		}
+		for range 2 {
+			if got := tok.Encode(nil, text); !slices.Equal(got, want) {
+				t.Errorf("%s: the ids differ from the definition's", c.name)
+			}
+		}
+	}
+}

@@ -154,6 +154,12 @@ const (
 	EngineInstant = "instant" // computes nothing: for measuring the node itself
 )
 
+// Values of Model.Speculation.
+const (
+	SpeculationAuto = "auto"
+	SpeculationOff  = "off"
+)
+
 // Model says which engine answers behind a model id.
 type Model struct {
 	// Engine is cpu, or instant: a measuring engine that computes nothing and
@@ -176,6 +182,10 @@ type Model struct {
 	Sampling Sampling `key:"sampling"`
 	KV       KV       `key:"kv"`
 	Batch    Batch    `key:"batch"`
+	// Speculation is auto, or off: auto computes several tokens of an answer in one
+	// step where they are likely to be what its prompt or output said before, and
+	// that is measured to pay. Answers are the same with both. Default auto.
+	Speculation string `key:"speculation"`
 	// Threads compute the model; 0 = one per processor. Default 0.
 	Threads int `key:"threads"`
 }
@@ -225,8 +235,16 @@ type Batch struct {
 	// SequencesMax is the number of slots, at most StepTokensMax: each running
 	// sequence needs one token of every decode step. Default 32.
 	SequencesMax int `key:"sequences_max"`
-	// ChunkTokens is the most prompt tokens of one sequence in one step, a
-	// multiple of 64, at most StepTokensMax. Default 256.
+	// GapMax is the longest that a stream should wait for its next token. The rows
+	// of prompts in a step, and the requests that run at once, are bounded so
+	// that the steps stay within it, by what steps were measured to take. Default 150ms.
+	GapMax time.Duration `key:"gap_max"`
+	// GapStretchMax is how many times as long as for a stream alone that wait
+	// should be at most, within GapMax; 0 is no bound. Lower keeps streams fast
+	// under load, higher computes more tokens per second. Default 3.
+	GapStretchMax int `key:"gap_stretch_max"`
+	// ChunkTokens is the most prompt tokens of a step in which something decodes, a
+	// multiple of 64, at most StepTokensMax; 0 = as many as the gap allows. Default 0.
 	ChunkTokens int `key:"chunk_tokens"`
 }
 
@@ -252,10 +270,10 @@ func Default() *Config {
 // defaultModel is what an entry under models starts from.
 func defaultModel(id string) Model {
 	m := Model{
-		Engine: EngineCPU,
+		Engine: EngineCPU, Speculation: SpeculationAuto,
 		Prices: Prices{priceMissing, priceMissing, priceMissing},
 		KV:     KV{DType: "f16", PageTokens: 32},
-		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 256},
+		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, GapMax: 150 * time.Millisecond, GapStretchMax: 3},
 	}
 	switch id {
 	case "core-1.1":

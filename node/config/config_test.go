@@ -70,6 +70,7 @@ models:
     engine: instant
     prices: {input: "0.001", cached_input: "0", output: 1.5}
     sampling: {temperature: 0.7, top_k: 20}
+    speculation: off
 `
 	c, problems := build([]byte(file), Sources{
 		Environment: []string{"CORENODE_LISTEN=127.0.0.1:2", "CORENODE_LIMITS_QUEUE_TIMEOUT=2s"},
@@ -88,7 +89,7 @@ models:
 		t.Errorf("core-1.1: %+v of %d models", core, len(c.Models))
 	}
 	if other.Engine != EngineInstant || *other.Sampling.Temperature != 0.7 || *other.Sampling.TopK != 20 || other.Sampling.TopP != nil ||
-		other.Prices != (Prices{1, 0, 1500}) || other.KV.PageTokens != 32 {
+		other.Prices != (Prices{1, 0, 1500}) || other.KV.PageTokens != 32 || other.Speculation != SpeculationOff || core.Speculation != SpeculationAuto {
 		t.Errorf("other: %+v", other)
 	}
 	if added.Path != "a=b.gguf" || added.Prices != (Prices{240, 24, 2400}) {
@@ -149,13 +150,14 @@ models:
   other:
     engine: upstream       # c.yaml:25: models.other.engine is "upstream", which this binary does not have
     threads: -1            # c.yaml:26: models.other.threads is -1, want 0 to 1024
+    speculation: on        # c.yaml:27: models.other.speculation is "on", want auto or off
     output_max: 9          # models.other.prices.input is missing
-    context_length: 8      # c.yaml:27: models.other.output_max is 9, want at most models.other.context_length (8)
-  another: 3               # c.yaml:29: models.another is of type integer, want keys and values
-  "a b": {}                # c.yaml:30: models.a b is not a model id
+    context_length: 8      # c.yaml:28: models.other.output_max is 9, want at most models.other.context_length (8)
+  another: 3               # c.yaml:30: models.another is of type integer, want keys and values
+  "a b": {}                # c.yaml:31: models.a b is not a model id
 modules:
-  trusted_keys: [abc, [d]]   # c.yaml:32: modules.trusted_keys.0 is "abc", want 32 bytes in base64
-  instances_max: -1        # c.yaml:33: modules.instances_max is -1, want 0 to 1024
+  trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is "abc", want 32 bytes in base64
+  instances_max: -1        # c.yaml:34: modules.instances_max is -1, want 0 to 1024
 `
 	_, problems := build([]byte(text), Sources{
 		File:        "c.yaml",

@@ -128,6 +128,9 @@ func (m Model) validate(c *checks, id string) {
 	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
 		c.refuse(key+"output_max", "is %d, want at most %scontext_length (%d)", m.OutputMax, key, m.ContextLength)
 	}
+	if m.Speculation != SpeculationAuto && m.Speculation != SpeculationOff {
+		c.refuse(key+"speculation", "is %q, want auto or off", m.Speculation)
+	}
 	between(c, key+"threads", m.Threads, 0, 1024)
 	m.Prices.validate(c, key+"prices.")
 	m.Sampling.validate(c, key+"sampling.")
@@ -180,7 +183,11 @@ func (b Batch) validate(c *checks, key string) {
 	if b.SequencesMax < 1 || b.SequencesMax > b.StepTokensMax-64 {
 		c.refuse(key+"sequences_max", "is %d, want 1 to %sstep_tokens_max - 64 (%d)", b.SequencesMax, key, b.StepTokensMax-64)
 	}
-	if b.ChunkTokens < 64 || b.ChunkTokens%64 != 0 || b.ChunkTokens > b.StepTokensMax {
-		c.refuse(key+"chunk_tokens", "is %d, want a multiple of 64 up to %sstep_tokens_max (%d)", b.ChunkTokens, key, b.StepTokensMax)
+	if b.GapMax < time.Millisecond || b.GapMax > time.Hour {
+		c.refuse(key+"gap_max", "is %v, want 1ms to 1h", b.GapMax)
+	}
+	between(c, key+"gap_stretch_max", b.GapStretchMax, 0, 1000)
+	if b.ChunkTokens < 0 || b.ChunkTokens%64 != 0 || b.ChunkTokens > b.StepTokensMax {
+		c.refuse(key+"chunk_tokens", "is %d, want a multiple of 64 up to %sstep_tokens_max (%d), or 0", b.ChunkTokens, key, b.StepTokensMax)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	vm "github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
 
 	"corenode/engine"
@@ -170,9 +171,11 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString("ready\n")
 }
 
-// WriteMetrics writes all series in the text format of Prometheus.
+// WriteMetrics writes all series in the text format of Prometheus: the node's
+// own, and those of the process and the Go runtime.
 func (s *Server) WriteMetrics(w io.Writer) {
 	s.metrics.set.WritePrometheus(w)
+	vm.WriteProcessMetrics(w)
 	if s.deps.Metrics != nil {
 		s.deps.Metrics(w)
 	}

@@ -62,6 +62,8 @@ func TestAdmin(t *testing.T) {
 		{"name like loopback", "GET", "/metrics", "127.0.0.1.evil.example", nil, 404, ""},
 		{"another address", "GET", "/metrics", "10.1.2.3", nil, 404, ""},
 		{"metrics", "GET", "/metrics", "localhost", nil, 200, "corenode_requests_total"},
+		{"metrics of the process", "GET", "/metrics", "localhost", nil, 200, "process_start_time_seconds"},
+		{"metrics of the runtime", "GET", "/metrics", "localhost", nil, 200, "go_goroutines"},
 		{"metrics by POST", "POST", "/metrics", "localhost", nil, 405, ""},
 		{"ready", "GET", "/readyz", "localhost", nil, 200, "ready"},
 		{"state", "GET", "/debug/state", "localhost", []string{token}, 200, `"actors": 3`},

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package sample
+
+func archScanners() []scanner { return nil }

@@ -1,0 +1,180 @@
+package sched
+
+import "time"
+
+const (
+	// gapShare is the part of a gap that is planned for. The rest is for what the
+	// cost model does not see and for steps that take longer than predicted.
+	gapShare = 0.85
+	// gapLeast is what GapStretchMax never makes a gap shorter than: nobody reads
+	// a hundred tokens a second, but small steps waste the machine.
+	gapLeast = 10 * time.Millisecond
+	// soloGaps is how many gaps a step may last in which nothing decodes. So long
+	// does a new request, or a cancelled one, wait for the next plan.
+	soloGaps = 4
+	// batchShare is by how much a step in which many decode beside a piece of
+	// prefill may be longer than the shortest one with a piece: a machine that
+	// is too slow for the gap still decodes several sequences at once.
+	batchShare = 0.25
+)
+
+// meanContext is the mean number of tokens of the sequences that run, or ran last.
+func (s *Scheduler) meanContext() int {
+	n, sum := 0, 0
+	for _, q := range s.running {
+		if !q.resting() {
+			n++
+			sum += len(q.Tokens)
+		}
+	}
+	if n == 0 {
+		return s.context
+	}
+	return sum / n
+}
+
+// one is the load of one sequence that decodes at the mean context.
+func (s *Scheduler) one() load { return load{}.with(max(0, s.meanContext()-1), 1, 1) }
+
+// gap is the longest that a step in which something decodes should take:
+// GapMax, or GapStretchMax times what it takes for one sequence alone.
+func (s *Scheduler) gap() time.Duration {
+	g := s.config.GapMax
+	if s.config.GapStretchMax > 0 {
+		alone := s.cost.predict(s.one())
+		g = min(g, max(gapLeast, time.Duration(s.config.GapStretchMax)*alone))
+	}
+	return time.Duration(gapShare * float64(g))
+}
+
+// soloLimit is the longest that a step in which nothing decodes should take.
+func (s *Scheduler) soloLimit() time.Duration {
+	return time.Duration(gapShare * soloGaps * float64(s.config.GapMax))
+}
+
+// affordable says whether the gaps of those that run stay in bounds when a
+// waiting sequence decodes beside them and a piece of prefill is computed, too.
+// One runs in any case; only one before it is known how long its steps take.
+func (s *Scheduler) affordable(q *Sequence) bool {
+	if s.config.GapMax == 0 {
+		return true
+	}
+	all, n := load{}, 0
+	count := func(r *Sequence) {
+		if r.Max > 1 && !r.resting() { // else it never decodes, or not now
+			n++
+			all = all.with(len(r.Tokens), 1, 1)
+		}
+	}
+	for _, r := range s.running {
+		count(r)
+	}
+	count(q)
+	return n < 2 || s.cost.knowsAlone() && s.bearable(all)
+}
+
+// bearable says whether a step in which so much decodes has room for a piece of
+// prefill within the gap, or is little longer than one that cannot be shorter.
+func (s *Scheduler) bearable(decodes load) bool {
+	one := s.one()
+	shortest := s.cost.predict(one.with(one.context, Align, 0))
+	limit := max(s.gap(), time.Duration((1+batchShare)*float64(shortest)))
+	return s.cost.predict(decodes.with(one.context, Align, 0)) <= limit
+}
+
+// room bounds the prefills of one step.
+type room struct {
+	decodes bool          // something decodes: every row is part of a gap
+	planned load          // so far
+	prefill int           // rows of it
+	limit   time.Duration // 0: not bounded by time
+	fill    time.Duration // limit once the first prefill has its rows
+}
+
+func (s *Scheduler) newRoom() room {
+	r := room{decodes: len(s.plan.Items) > 0, planned: loadOf(s.plan.Items)}
+	if s.config.GapMax == 0 {
+		return r
+	}
+	if r.decodes {
+		r.limit = s.gap()
+		r.fill = r.limit
+	} else {
+		// The first in order gets the whole step. Others share it as far as it stays
+		// short: they must not delay its first token.
+		r.limit = s.soloLimit()
+		r.fill = time.Duration(gapShare * float64(s.config.GapMax))
+	}
+	return r
+}
+
+// budget is how many rows of q's prefill the step has room for: what can be
+// computed in time, a multiple of Align, and at least that for the first one,
+// so that prefill always goes on.
+func (s *Scheduler) budget(r *room, q *Sequence) int {
+	rows := s.config.StepTokensMax - r.planned.rows
+	if r.decodes && s.config.ChunkTokens > 0 {
+		rows = min(rows, s.config.ChunkTokens-r.prefill)
+	}
+	if r.limit == 0 {
+		return rows
+	}
+	least := Align
+	if r.prefill > 0 {
+		least = 0
+	}
+	return min(rows, max(least, s.rowsWithin(r.limit, r.planned, q.computed, min(rows, q.pending()))))
+}
+
+// rowsWithin is how many of the rows of a prefill at position start can be
+// computed beside what is planned within limit: all, or a multiple of Align.
+func (s *Scheduler) rowsWithin(limit time.Duration, planned load, start, rows int) int {
+	rows = max(0, min(rows, s.cost.trusted()))
+	low, high := 0, (rows+Align-1)/Align
+	for low < high {
+		n := (low + high + 1) / 2
+		if s.cost.known() && s.cost.predict(planned.with(start, min(n*Align, rows), 0)) <= limit {
+			low = n
+		} else {
+			high = n - 1
+		}
+	}
+	return min(low*Align, rows)
+}
+
+// prefillBudget is how many rows of prefill fit beside all that run now.
+func (s *Scheduler) prefillBudget() int {
+	var all load
+	for _, q := range s.running {
+		if q.decodes() {
+			all = all.with(q.computed, 1, 1)
+		}
+	}
+	limit := s.gap()
+	if all.rows == 0 {
+		limit = s.soloLimit()
+	}
+	return max(Align, s.rowsWithin(limit, all, 0, s.config.StepTokensMax-all.rows))
+}
+
+// take accounts for n planned rows of q.
+func (r *room) take(q *Sequence, n int) {
+	logits := 0
+	if q.computed+n == len(q.Tokens) {
+		logits = 1
+	}
+	r.planned = r.planned.with(q.computed, n, logits)
+	r.prefill += n
+	r.limit = r.fill
+}
+
+// Measured says how long the step committed last took, from its plan until its
+// tokens were on their way. Nothing is learned from a step for which sequences
+// were preempted: what it took is not what its load takes.
+func (s *Scheduler) Measured(took time.Duration) {
+	s.count.StepMeasured = took
+	s.count.StepPredicted = s.cost.predict(s.last)
+	if len(s.plan.Preempted) == 0 {
+		s.cost.observe(s.last, took)
+	}
+}

@@ -1,0 +1,171 @@
+package sched
+
+import "fmt"
+
+const (
+	// draftRowsMax bounds the drafted rows of a step: the logits of each are kept
+	// until its token is sampled, and they are large.
+	draftRowsMax = 32
+	// draftGain is what drafts must be expected to add to the tokens in a second,
+	// as a factor: predictions are not exact.
+	draftGain = 1.03
+	// draftDelay is how much longer a step may become by the drafts of others for
+	// a sequence that has none.
+	draftDelay = 1.25
+)
+
+// guess is what one decode of a plan could add to it.
+type guess struct {
+	item   int // of the plan
+	most   int // drafted tokens, at least 1
+	chance float64
+	gain   float64 // chance that the next token of the draft is kept
+	taken  int
+	kept   int // taken in the best choice so far
+}
+
+// planDrafts gives decodes rows for drafted tokens. It comes last: drafts take
+// nothing that anything else in the step could use, no page that holds
+// anything and no state slot of a snapshot.
+func (s *Scheduler) planDrafts() {
+	s.count.Speculating = 0
+	if s.config.StepSeconds == nil {
+		return
+	}
+	s.guesses = s.guesses[:0]
+	decodes := 0
+	for i, it := range s.plan.Items {
+		if it.Len != 1 || !it.Logits {
+			continue
+		}
+		decodes++
+		if most := s.draftMax(it.Seq); most > 0 {
+			s.guesses = append(s.guesses, guess{item: i, most: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
+		}
+	}
+	room := min(draftRowsMax, s.config.StepTokensMax-s.rows)
+	if s.hybrid {
+		room = min(room, s.pool.StatesFree())
+	}
+	chooseDrafts(s.guesses, room, decodes, s.rows, s.config.StepSeconds)
+	for _, g := range s.guesses {
+		if g.kept > 0 {
+			s.addDraft(&s.plan.Items[g.item], g.kept)
+		}
+	}
+}
+
+// draftMax is how many tokens of its draft a sequence could compute: it ends
+// where the tokens must, where a snapshot is to be taken, which is only possible
+// at the end of a step, and with the pages there are.
+func (s *Scheduler) draftMax(q *Sequence) int {
+	size := s.pool.Config().PageTokens
+	end := min(len(q.Tokens)+len(q.Draft), q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
+	if s.hybrid {
+		if cut := q.nextCut(q.computed); cut > 0 {
+			end = min(end, cut)
+		}
+		if every := s.config.DecodeSnapshotTokens; every > 0 {
+			end = min(end, (q.computed/every+1)*every)
+		}
+	}
+	return end - len(q.Tokens)
+}
+
+// chooseDrafts decides how much of each guess is computed, at most room tokens
+// in all, in a step of rows rows, of which decodes are decodes. It adds the token
+// most likely to be kept first, and stops at that number which promises most
+// tokens in a second: those that decodes give are expected to take what a step
+// of decodes alone does and what the drafts add to this one.
+func chooseDrafts(guesses []guess, room, decodes, rows int, seconds func(int) float64) {
+	alone, now := seconds(decodes), seconds(rows)
+	if alone <= 0 || now <= 0 {
+		return // nothing is known yet
+	}
+	tokens := float64(decodes)
+	best := draftGain * tokens / alone
+	waiting := decodes // without a draft
+	for added := 1; added <= room; added++ {
+		g := likeliest(guesses)
+		if g == nil {
+			return
+		}
+		if g.taken == 0 {
+			waiting--
+		}
+		tokens += g.gain
+		g.taken++
+		g.gain *= g.chance
+		took := alone + max(0, seconds(rows+added)-now)
+		if waiting > 0 && took > draftDelay*alone || tokens/took <= best {
+			continue // a few rows more may be nearly free again
+		}
+		best = tokens / took
+		for i := range guesses {
+			guesses[i].kept = guesses[i].taken
+		}
+	}
+}
+
+// likeliest is the guess whose next token is most likely to be kept; of several
+// the one of which least is taken, the first of those.
+func likeliest(guesses []guess) (best *guess) {
+	for i := range guesses {
+		g := &guesses[i]
+		if g.taken < g.most && (best == nil || g.gain > best.gain || g.gain == best.gain && g.taken < best.taken) {
+			best = g
+		}
+	}
+	return best
+}
+
+// addDraft adds rows for the first n tokens of its sequence's draft to an item.
+// Others may have taken pages since draftMax looked: then there are fewer.
+func (s *Scheduler) addDraft(it *Item, n int) {
+	q, have := it.Seq, len(it.Seq.table.Pages)
+	n = min(n, (have+s.pool.PagesFree())*s.pool.Config().PageTokens-len(q.Tokens))
+	if n <= 0 {
+		return
+	}
+	if err := s.pool.Grow(&q.table, len(q.Tokens)+n); err != nil {
+		panic(fmt.Sprintf("sched: no page for a draft although %d are free: %v", s.pool.PagesFree(), err))
+	}
+	if s.hybrid {
+		s.pool.TakeSaves(&q.table, n)
+		it.Saves = q.table.Saves
+	}
+	it.Len, it.Draft, it.Pages = it.Len+n, q.Draft[:n], q.table.Pages
+	s.rows += n
+	s.charge(q.account, int64(n)*prefillCost)
+	s.count.Speculating++
+}
+
+// kept is how many rows of an item are its sequence's.
+func (i *Item) kept() int {
+	if len(i.Draft) > 0 {
+		return i.Kept
+	}
+	return i.Len
+}
+
+// keepDrafts takes what was kept of drafts into their sequences, and the states
+// back to where their tokens end. What was not kept left K and V in pages behind
+// the end of the tokens: the next step writes over them before it reads them.
+func (s *Scheduler) keepDrafts() {
+	for i := range s.plan.Items {
+		it := &s.plan.Items[i]
+		q := it.Seq
+		if len(it.Draft) == 0 || !q.planned {
+			continue
+		}
+		if it.Kept < 1 || it.Kept > 1+len(it.Draft) {
+			panic(fmt.Sprintf("sched: %d rows of %d were kept", it.Kept, it.Len))
+		}
+		s.count.DraftedTokens += int64(len(it.Draft))
+		s.count.AcceptedTokens += int64(it.Kept - 1)
+		q.Tokens = append(q.Tokens, it.Draft[:it.Kept-1]...)
+		if s.hybrid {
+			s.pool.KeepSave(&q.table, it.Kept-1)
+		}
+	}
+}

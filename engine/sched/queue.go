@@ -1,0 +1,232 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrQueueFull says that a bound of the queue is reached. Add gives it as a
+// *RefusedError, which says which one and for how long.
+var ErrQueueFull = errors.New("sched: queue is full")
+
+// Reason names the bound for which a sequence was refused.
+type Reason string
+
+const (
+	RefusedRequests Reason = "requests" // QueueMax
+	RefusedAccount  Reason = "account"  // QueueAccountMax
+	RefusedTokens   Reason = "tokens"   // QueueTokensMax
+	RefusedWait     Reason = "wait"     // it would wait longer than QueueTimeout
+)
+
+// RefusedError is an ErrQueueFull.
+type RefusedError struct {
+	Reason Reason
+	// RetryAfter is how long it takes until the same sequence would be taken if
+	// nothing else arrived, at least retryLeast.
+	RetryAfter time.Duration
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%v (%s), room in %v", ErrQueueFull, e.Reason, e.RetryAfter)
+}
+
+func (e *RefusedError) Is(target error) bool { return target == ErrQueueFull }
+
+const (
+	// retryLeast is the shortest RetryAfter: clients wait whole seconds.
+	retryLeast = time.Second
+	// outputsGuess is how many tokens a sequence is taken to generate before any
+	// has ended, and outputsMemory over how many of them the mean fades.
+	outputsGuess, outputsMemory = 256, 64
+	// waitKnown is the shortest expected wait that is compared with the real one,
+	// and waitMemory over how many of them the correction fades.
+	waitKnown, waitMemory = time.Second, 32
+	// waitShare is the part of QueueTimeout that an expected wait may reach: who
+	// expires has waited for nothing.
+	waitShare = 0.85
+	// correctionMax bounds the correction either way.
+	correctionMax = 4
+)
+
+// work is what is left to compute: prefill rows, and tokens to decode as far
+// as they can be foreseen.
+type work struct{ rows, tokens int64 }
+
+func (w work) plus(o work) work  { return work{w.rows + o.rows, w.tokens + o.tokens} }
+func (w work) minus(o work) work { return work{w.rows - o.rows, w.tokens - o.tokens} }
+
+// service is the work in the units of the accounts' counters.
+func (w work) service() float64 {
+	return float64(w.rows)*prefillCost + float64(w.tokens)*decodeCost
+}
+
+// price is what work takes while the queue is not empty: seconds of a row of
+// prefill beside a full batch, and of one sequence's token in it.
+type price struct{ row, token float64 }
+
+func (p price) of(w work) float64 { return float64(w.rows)*p.row + float64(w.tokens)*p.token }
+
+// foresight is what was learned of the requests themselves.
+type foresight struct {
+	outputs float64 // mean tokens generated, 0 before any has ended
+	wait    float64 // real wait / computed one; 0 before any is known
+}
+
+// ended learns from a sequence that had a slot.
+func (f *foresight) ended(q *Sequence) {
+	n := float64(len(q.Tokens) - q.Prompt)
+	if f.outputs == 0 {
+		f.outputs = max(1, n)
+	}
+	f.outputs += (n - f.outputs) / outputsMemory
+}
+
+// waited learns from the time in the queue of a sequence that left it.
+func (f *foresight) waited(q *Sequence, real time.Duration) {
+	if q.expected < waitKnown {
+		return
+	}
+	ratio := min(correctionMax, max(1./correctionMax, float64(real)/float64(q.expected)))
+	f.wait = f.correction() + (ratio-f.correction())/waitMemory
+}
+
+func (f *foresight) correction() float64 {
+	if f.wait == 0 {
+		return 1
+	}
+	return f.wait
+}
+
+// workOf is what a sequence that waits, or is about to, has left.
+func (s *Scheduler) workOf(q *Sequence) work {
+	rows := len(q.Tokens)
+	if q.fresh {
+		rows -= q.Cached // a hit that was given up is computed after all, but is rare
+	}
+	most, outputs := q.Prompt+q.Max-len(q.Tokens), float64(outputsGuess)
+	if s.foresight.outputs > 0 {
+		outputs = s.foresight.outputs
+	}
+	return work{int64(rows), int64(min(float64(most), outputs))}
+}
+
+// price computes what work takes now; zero before anything was measured.
+func (s *Scheduler) price() price {
+	one := s.one()
+	n := s.batchMax(one)
+	all := load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}
+	decode := s.cost.predict(all)
+	rows := s.cost.predict(all.with(one.context/2, Align, 0)) - decode // halfway through a prompt
+	return price{row: rows.Seconds() / Align, token: decode.Seconds() / float64(n)}
+}
+
+// batchMax is how many sequences with such loads run at once when many wait.
+func (s *Scheduler) batchMax(one load) int {
+	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.context))
+	low, high := 1, max(1, min(s.config.SequencesMax, pages))
+	if s.config.GapMax == 0 || !s.cost.known() {
+		return high
+	}
+	for low < high {
+		n := (low + high + 1) / 2
+		if s.bearable(load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}) {
+			low = n
+		} else {
+			high = n - 1
+		}
+	}
+	return low
+}
+
+// ahead is the work that will be done before a new sequence of an account
+// starts, in seconds of p: what waits in its own line and in higher classes,
+// and of the other lines of its class as much as keeps the service equal.
+func (s *Scheduler) ahead(name string, priority int8, w work, p price) (seconds float64) {
+	account := s.accounts[name]
+	own, counter := w, s.floor()
+	if account != nil {
+		counter = max(counter, account.counter)
+		if account.waiting > 0 {
+			counter = account.counter
+		}
+		for _, l := range account.lines {
+			if l.class.priority == priority {
+				own = own.plus(l.work)
+			}
+		}
+	}
+	for _, c := range s.classes {
+		if c.priority < priority {
+			continue
+		}
+		for _, l := range c.heap {
+			share := 1.0
+			if c.priority == priority && l.account != account {
+				share = (own.service() + float64(counter-l.account.counter)) / max(1, l.work.service())
+			}
+			seconds += min(1, max(0, share)) * p.of(l.work)
+		}
+	}
+	return seconds
+}
+
+// expect says how long a new sequence would wait for its slot, where others
+// wait: as computed, and corrected by how such numbers came out before. Slots become
+// free one after the other, on average half of one's work from now.
+func (s *Scheduler) expect(q *Sequence, w work, p price) (computed, corrected time.Duration) {
+	seconds := s.ahead(q.Account, q.Priority, w, p) + p.of(w)/2
+	return time.Duration(seconds * float64(time.Second)),
+		time.Duration(seconds * s.foresight.correction() * float64(time.Second))
+}
+
+// refuse says whether a new sequence may not enter the queue, or how long it
+// is expected to wait there.
+func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *RefusedError) {
+	if s.waiting == 0 {
+		return 0, nil
+	}
+	p := s.price()
+	expected, wait := s.expect(q, s.workOf(q), p)
+	all := s.foresight.correction() * p.of(s.queued)
+	no := func(reason Reason, seconds float64) (time.Duration, *RefusedError) {
+		return 0, &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
+	}
+	a := s.accounts[q.Account]
+	most := time.Duration(waitShare * float64(s.config.QueueTimeout))
+	switch over := s.freshTokens + int64(len(q.Tokens)) - s.config.QueueTokensMax; {
+	case s.fresh.len >= s.config.QueueMax:
+		return no(RefusedRequests, all/float64(s.waiting))
+	case a != nil && a.waiting >= s.config.QueueAccountMax:
+		return no(RefusedAccount, wait.Seconds()/float64(a.waiting))
+	case s.config.QueueTokensMax > 0 && s.fresh.len > 0 && over > 0:
+		return no(RefusedTokens, all*min(1, max(1/float64(s.waiting), float64(over)/float64(s.freshTokens))))
+	case most > 0 && wait > most:
+		return no(RefusedWait, (wait - most).Seconds())
+	}
+	return expected, nil
+}
+
+// retryAfter keeps a wait within what can be promised: by QueueTimeout all
+// that waits now has left the queue.
+func (s *Scheduler) retryAfter(wait time.Duration) time.Duration {
+	if s.config.QueueTimeout > 0 {
+		wait = min(wait, s.config.QueueTimeout)
+	}
+	return max(retryLeast, wait)
+}
+
+// QueueWait is how long the work that waits for a slot takes.
+func (s *Scheduler) QueueWait() time.Duration {
+	if s.waiting == 0 {
+		return 0
+	}
+	return time.Duration(s.foresight.correction() * s.price().of(s.queued) * float64(time.Second))
+}
+
+// RetryAfter is what to tell a sequence that expired: how long until a new
+// one is expected to get its slot in time.
+func (s *Scheduler) RetryAfter() time.Duration {
+	return s.retryAfter(s.QueueWait() - time.Duration(waitShare*float64(s.config.QueueTimeout)))
+}

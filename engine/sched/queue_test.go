@@ -1,0 +1,135 @@
+package sched
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// refusedFor adds requests of one account until one is refused, and says why.
+func (c *computer) refusedFor(account string, prompt, outputs int) *RefusedError {
+	c.t.Helper()
+	for range 5000 {
+		var refused *RefusedError
+		if _, err := c.add(account, prompt, outputs); errors.As(err, &refused) {
+			if !errors.Is(err, ErrQueueFull) {
+				c.t.Fatalf("%v is no ErrQueueFull", err)
+			}
+			return refused
+		}
+	}
+	c.t.Fatal("nothing was refused")
+	return nil
+}
+
+// TestRetryAfterIsTrue: for each bound of the queue, who waits as long as told is
+// taken if nobody else comes, give or take the time at which slots become free.
+func TestRetryAfterIsTrue(t *testing.T) {
+	for reason, change := range map[Reason]func(*Config){
+		RefusedRequests: func(c *Config) { c.QueueMax = 20 },
+		RefusedTokens:   func(c *Config) { c.QueueTokensMax = 40_000 },
+		RefusedAccount:  func(c *Config) { c.QueueAccountMax = 20 },
+		RefusedWait:     func(c *Config) { c.QueueTimeout = 3 * time.Minute },
+	} {
+		for _, m := range machines(10)[:2] {
+			c := newComputer(t, m, func(c *Config) { c.QueueTimeout = time.Hour; change(c) })
+			c.warm()
+			begun := c.now
+			for range 60 { // the length of an answer is known, and how well waits are foreseen
+				c.must("a", 1500, 200)
+				for c.s.waiting > 3 {
+					c.step()
+				}
+			}
+			interval := c.now.Sub(begun) / time.Duration(c.ended) // at which slots become free
+			for full := false; !full; full = c.s.waiting > 0 {    // nothing is about to start
+				c.step()
+			}
+			refused := c.refusedFor("a", 1500, 200)
+			told := c.now.Add(refused.RetryAfter)
+			if refused.Reason != reason {
+				t.Fatalf("%s: refused for %q, want %q", m.name, refused.Reason, reason)
+			}
+			taken := time.Duration(0)
+			for from := c.now; taken == 0; {
+				c.step()
+				if _, err := c.add("a", 1500, 200); err == nil {
+					taken = c.now.Sub(from)
+				}
+				if c.now.After(told.Add(time.Minute)) {
+					t.Fatalf("%s, %s: not taken a minute after the time told", m.name, reason)
+				}
+			}
+			t.Logf("%s, %s: told %v, taken after %v", m.name, reason, refused.RetryAfter, taken)
+			if d := taken - refused.RetryAfter; d > interval+time.Second || d < -2*interval {
+				t.Errorf("%s, %s: told to retry after %v, taken after %v; a slot every %v", m.name, reason, refused.RetryAfter, taken, interval)
+			}
+		}
+	}
+}
+
+// TestFloodIsRefusedAlone: an account that fills the time of the queue is
+// refused; one that comes with a single request is not.
+func TestFloodIsRefusedAlone(t *testing.T) {
+	c := newComputer(t, machines(11)[1], nil)
+	c.warm()
+	if r := c.refusedFor("flood", 300, 100); r.Reason != RefusedWait {
+		t.Fatalf("refused for %q", r.Reason)
+	}
+	st := c.must("other", 300, 10)
+	for st.first.IsZero() {
+		c.step()
+	}
+	if wait := st.seq.Started.Sub(st.seq.Arrived); wait > 5*time.Second {
+		t.Errorf("the other account waited %v", wait)
+	}
+}
+
+// TestHigherPriorityIsNotRefused: what waits behind a sequence does not count.
+func TestHigherPriorityIsNotRefused(t *testing.T) {
+	c := newComputer(t, machines(12)[1], nil)
+	c.warm()
+	c.refusedFor("a", 300, 100)
+	q := &Sequence{Namespace: "a", Account: "a", Priority: 1, Tokens: make([]int32, 300), Max: 10}
+	if _, err := c.s.Add(q, c.now); err != nil {
+		t.Errorf("of a higher priority: %v", err)
+	}
+	low := &Sequence{Namespace: "b", Account: "b", Priority: -1, Tokens: make([]int32, 300), Max: 10}
+	var refused *RefusedError
+	if _, err := c.s.Add(low, c.now); !errors.As(err, &refused) || refused.Reason != RefusedWait {
+		t.Errorf("of a lower priority: %v", err)
+	}
+}
+
+// TestQueueWaitIsForeseen: what the queue is said to take is what it takes.
+func TestQueueWaitIsForeseen(t *testing.T) {
+	for _, m := range machines(13)[:2] {
+		c := newComputer(t, m, func(c *Config) { c.QueueTimeout = time.Hour })
+		c.warm()
+		for range 2 {
+			for range 60 {
+				c.must("a", 100+c.r.IntN(400), 30+c.r.IntN(60))
+			}
+			if c.ended < 60 {
+				for c.step() {
+				}
+			}
+		}
+		foreseen, from := c.s.Stats().QueueWait, c.now
+		for c.s.waiting > 0 {
+			c.step()
+		}
+		if took := c.now.Sub(from); foreseen < took*2/3 || foreseen > took*3/2 {
+			t.Errorf("%s: the queue was said to take %v, it took %v", m.name, foreseen, took)
+		}
+	}
+}
+
+// TestNothingIsForeseenAtFirst: before anything was measured only the sizes
+// bound the queue, and what is full asks for a second.
+func TestNothingIsForeseenAtFirst(t *testing.T) {
+	c := newComputer(t, machines(14)[0], func(c *Config) { c.QueueMax = 500 })
+	if r := c.refusedFor("a", 300, 100); r.Reason != RefusedRequests || r.RetryAfter != retryLeast || c.s.waiting != 500 {
+		t.Errorf("%+v with %d waiting", r, c.s.waiting)
+	}
+}

@@ -1,0 +1,70 @@
+package engine
+
+import "slices"
+
+// drafter guesses the next tokens of one sequence: a *draft.Drafter, and in tests
+// one that knows the answer.
+type drafter interface {
+	// Guess returns what may follow all tokens so far, and the chance that a token
+	// of it is right when those before it are. The guess is valid until the next call.
+	Guess(tokens []int32) (guess []int32, chance float64)
+	// Saw says what was sampled after them.
+	Saw(sampled []int32)
+}
+
+// outcome says whether an answer is complete.
+type outcome uint8
+
+const (
+	goesOn    outcome = iota
+	ended             // by the model: a stop token, a stop sequence, a call
+	truncated         // by max_tokens
+)
+
+// sample draws the next tokens of a sequence from the logits of its rows: the
+// first row is of a token that it has, each other one of a token of its draft.
+// It returns how many rows are the sequence's own: as long as what is drawn is
+// what the next row was computed from, and the answer is not complete, that row
+// is what would have been computed next without a draft. So the sampler draws
+// the same tokens, in the same order and state, with and without.
+func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
+	r.sampled, r.events = r.sampled[:0], r.events[:0]
+	for i, row := range logits {
+		token := r.sampler.Sample(row)
+		r.sampled = append(r.sampled, token)
+		r.outcome = r.take(token, stops)
+		if r.outcome != goesOn || i == len(draft) || token != draft[i] {
+			break
+		}
+	}
+	if r.drafter != nil {
+		r.drafter.Saw(r.sampled)
+	}
+	return len(r.sampled)
+}
+
+// take takes one sampled token through decoder and parser.
+func (r *run) take(token int32, stops []int32) outcome {
+	r.produced++
+	r.job.output.Store(int64(r.produced))
+	r.parser.Count()
+	if slices.Contains(stops, token) {
+		return ended
+	}
+	r.sampler.Accept(token)
+	r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
+	switch {
+	case r.parser.Done():
+		return ended
+	case r.produced == r.job.Request.MaxTokens:
+		return truncated
+	}
+	return goesOn
+}
+
+// guess hands the scheduler what the sequence may say next.
+func (r *run) guess() {
+	if r.drafter != nil {
+		r.seq.Draft, r.seq.Chance = r.drafter.Guess(r.seq.Tokens)
+	}
+}
