@@ -40,6 +40,7 @@ type Backend struct {
 	caches []*cache
 	blocks []block            // memory of weights that are not in disk's file
 	loaded map[string]*weight // by name: a tensor with two uses is loaded once
+	last   *habit             // of the latest product; nil when it had many rows
 
 	// Scratch of single operations, reused to keep steps free of allocation.
 	mm     matMulTask
@@ -100,7 +101,7 @@ func (b *Backend) Close() {
 	for i := range b.blocks {
 		b.blocks[i].free()
 	}
-	b.caches, b.blocks, b.loaded = nil, nil, nil
+	b.caches, b.blocks, b.loaded, b.last = nil, nil, nil, nil
 	if b.disk != nil {
 		b.disk.close()
 	}
@@ -139,15 +140,11 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 // packAll fills the panels of w on all threads.
 func (b *Backend) packAll(w *weight) {
 	packers := make([]*packer, b.Threads())
-	total := w.src.Experts * w.panels
-	grain := max((total+tasksMax-1)/tasksMax, 1)
-	b.pool.run((total+grain-1)/grain, taskFunc(func(worker, i int) {
+	b.pool.run(w.src.Experts*w.panels, taskFunc(func(worker, i int) {
 		if packers[worker] == nil {
 			packers[worker] = newPacker(w.src.Cols)
 		}
-		for p := i * grain; p < min((i+1)*grain, total); p++ {
-			packers[worker].pack(w, p/w.panels, p%w.panels)
-		}
+		packers[worker].pack(w, i/w.panels, i%w.panels)
 	}))
 }
 

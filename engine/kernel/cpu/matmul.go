@@ -87,6 +87,7 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 		}
 		t.jobs = append(t.jobs, matJob{w: w, dst: floats(dst[i], n*w.src.Rows), act: act, n: n})
 	}
+	b.lookAhead(ws, n)
 	t.run()
 }
 
@@ -99,11 +100,16 @@ func (t *matMulTask) run() {
 	}
 	t.ends = t.ends[:0]
 	for at := 0; at < total; {
-		at += max((total-at)/(2*t.b.Threads()), 1)
+		at = t.b.unitEnd(at, total)
 		t.ends = append(t.ends, int32(at))
 	}
 	t.b.pool.run(len(t.ends), t)
 	clear(t.jobs) // no weight outlives its last use through this list
+}
+
+// unitEnd is where the unit of panels that begins at panel at of total ends.
+func (b *Backend) unitEnd(at, total int) int {
+	return at + max((total-at)/(2*b.Threads()), 1)
 }
 
 // do computes one unit of panels, which may span jobs.
@@ -120,12 +126,29 @@ func (t *matMulTask) do(worker, unit int) {
 			high = mid
 		}
 	}
-	for j := &t.jobs[low]; p < end; p++ {
-		for p >= j.first+j.w.panels {
-			low++
-			j = &t.jobs[low]
+	for ; p < end; low++ {
+		j := &t.jobs[low]
+		last := min(end, j.first+j.w.panels)
+		j.run(t.b.ops, &t.tiles[worker], p-j.first, last-j.first)
+		p = last
+	}
+}
+
+// run computes panels p to end. One row reads them in several streams, each a
+// run of adjacent panels.
+func (j *matJob) run(o *ops, tile *[tileMax * panelRows]float32, p, end int) {
+	if vec := o.matVec[j.w.layout]; vec != nil && j.n == 1 {
+		each, size := (end-p)/vecStreams, j.w.layout.panelBytes(j.w.src.Cols)
+		for last := p + each; p < last; p++ {
+			vec(&tile[0], j.act, unsafe.SliceData(j.w.panel(j.expert, p)), each*size, j.w.layout.steps(j.w.src.Cols))
+			for s := range vecStreams {
+				copy(j.dst[(p+s*each)*panelRows:], tile[s*panelRows:(s+1)*panelRows])
+			}
 		}
-		j.panel(&t.b.ops.matMul[j.w.layout], &t.tiles[worker], p-j.first)
+		p += (vecStreams - 1) * each
+	}
+	for ; p < end; p++ {
+		j.panel(&o.matMul[j.w.layout], tile, p)
 	}
 }
 
