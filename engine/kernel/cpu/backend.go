@@ -38,7 +38,7 @@ type Backend struct {
 	exact  bool
 	disk   *store // nil without a cache on disk
 	caches []*cache
-	blocks []block            // memory of weights that are not in disk's file
+	memory arena              // of weights that are not used from disk's file
 	loaded map[string]*weight // by name: a tensor with two uses is loaded once
 	last   *habit             // of the latest product; nil when it had many rows
 
@@ -98,10 +98,8 @@ func (b *Backend) Close() {
 	for _, c := range b.caches {
 		c.free()
 	}
-	for i := range b.blocks {
-		b.blocks[i].free()
-	}
-	b.caches, b.blocks, b.loaded, b.last = nil, nil, nil, nil
+	b.memory.release()
+	b.caches, b.loaded, b.last = nil, nil, nil
 	if b.disk != nil {
 		b.disk.close()
 	}
@@ -125,16 +123,37 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	b.loaded[src.Name] = w
 	if b.disk != nil {
 		if w.data = b.disk.find(w); w.data != nil {
+			b.settle(w)
 			return w, nil
 		}
 		w.data = b.disk.reserve(w)
 	}
 	if w.data == nil {
-		m := newBlock(w.size())
-		b.blocks, w.data = append(b.blocks, m), m.b
+		w.data = b.memory.take(w.size())
+		b.packAll(w)
+		return w, nil
 	}
 	b.packAll(w)
+	b.settle(w)
 	return w, nil
+}
+
+// settlePiece is how much of a weight a thread moves at once.
+const settlePiece = 1 << 20
+
+// settle moves a weight from the mapped file to huge pages where the system
+// has them: a decode step of a 0.6B model in Q4_0 was measured to take 1.3 times as
+// long from the small pages of a file. The file's pages are given back.
+func (b *Backend) settle(w *weight) {
+	if !hugePages() {
+		return
+	}
+	from, to := w.data, b.memory.take(len(w.data))
+	b.pool.run((len(from)+settlePiece-1)/settlePiece, taskFunc(func(_, i int) {
+		copy(to[i*settlePiece:], from[i*settlePiece:min((i+1)*settlePiece, len(from))])
+	}))
+	w.data = to
+	releasePages(from)
 }
 
 // packAll fills the panels of w on all threads.
