@@ -23,11 +23,10 @@ type profiler struct {
 	ops   map[string]*cost
 }
 
-// cost is what all calls of an operation took.
+// cost is what the calls of an operation took.
 type cost struct {
-	calls int
-	bytes int64
-	took  time.Duration
+	bytes int64 // of one call
+	took  []float64
 }
 
 func (p *profiler) Load(src kernel.Source) (kernel.Weight, error) {
@@ -48,7 +47,7 @@ func (p *profiler) count(op string, start time.Time, bytes int64) {
 		c = &cost{}
 		p.ops[op] = c
 	}
-	c.calls, c.bytes, c.took = c.calls+1, c.bytes+bytes, c.took+time.Since(start)
+	c.bytes, c.took = bytes, append(c.took, time.Since(start).Seconds())
 }
 
 func (p *profiler) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
@@ -132,21 +131,32 @@ func (p *profiler) Download(dst []float32, src kernel.Buffer, off int) {
 	p.Backend.Download(dst, src, off)
 }
 
-// table is the operations of steps steps, the longest first; read is the
-// memory's speed in GB/s.
-func (p *profiler) table(steps int, read float64) string {
+// median of a list that is not empty; it sorts it.
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+// table is the operations of steps steps, by medians, the longest first; read is
+// the memory's speed in GB/s. bytes is what a step reads.
+func (p *profiler) table(steps int, read float64) (text string, bytes int64) {
 	var b strings.Builder
-	names := slices.SortedFunc(maps.Keys(p.ops), func(x, y string) int { return cmp.Compare(p.ops[y].took, p.ops[x].took) })
+	seconds := map[string]float64{}
+	for name, c := range p.ops {
+		seconds[name] = median(c.took) * float64(len(c.took)) / float64(steps)
+		bytes += c.bytes * int64(len(c.took)/steps)
+	}
+	names := slices.SortedFunc(maps.Keys(p.ops), func(x, y string) int { return cmp.Compare(seconds[y], seconds[x]) })
 	for _, name := range names {
 		c := p.ops[name]
-		us := c.took.Seconds() * 1e6 / float64(steps)
-		fmt.Fprintf(&b, "%-52s %4d calls %9.1f us", name, c.calls/steps, us)
+		fmt.Fprintf(&b, "%-52s %4d calls %9.1f us", name, len(c.took)/steps, 1e6*seconds[name])
 		if c.bytes > 0 {
-			fmt.Fprintf(&b, " %6.1f MB %.3f of reading", float64(c.bytes)/1e6/float64(steps), float64(c.bytes)/c.took.Seconds()/1e9/read)
+			size := float64(c.bytes) * float64(len(c.took)/steps)
+			fmt.Fprintf(&b, " %6.1f MB %.3f of reading", size/1e6, size/seconds[name]/1e9/read)
 		}
 		b.WriteString("\n")
 	}
-	return b.String()
+	return b.String(), bytes
 }
 
 // benchModel opens the model that CORENODE_BENCH_GGUF names. The packed weights
@@ -175,57 +185,53 @@ func benchModel(b *testing.B, wrap func(kernel.Backend) kernel.Backend) *Model {
 	return m
 }
 
-// BenchmarkDecodeStep decodes one sequence of some tens of tokens. share is the bytes of
-// the matrices that a step needs, as the file stores them, per second, over the
-// speed of plain reading between the steps; profile is the steps' time by operation.
+// BenchmarkDecodeStep decodes one sequence of some tens of tokens. share is the
+// bytes of the matrices that a step needs, as the file stores them, per second,
+// over the speed of plain reading between the steps: medians of both. Every other
+// step is taken apart by operation, for the table on standard error.
 func BenchmarkDecodeStep(b *testing.B) {
 	p := &profiler{sizes: map[kernel.Weight]int64{}, ops: map[string]*cost{}}
 	m := benchModel(b, func(on kernel.Backend) kernel.Backend { p.Backend = on; return p })
-	const steps, pageTokens = 48, 64
-	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, 4, 1, false))
+	const warm, tokens, pageTokens = 4, 64, 64
+	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, 1, 1, false))
 	if err != nil {
 		b.Fatal(err)
 	}
-	logits := rows(m, 1)
-	decode := func() time.Duration {
-		if m.HasState() {
+	r, err := cpu.NewReader(0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	logits, pos := rows(m, 1), 0
+	decode := func(on kernel.Backend) float64 {
+		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: pos % tokens, Pages: []int32{0}}}}
+		if m.HasState() && pos%tokens == 0 {
 			cache.ResetState(0)
 		}
+		m.b, pos = on, pos+1
 		start := time.Now()
-		for s := range steps {
-			step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: s, Pages: []int32{0, 1, 2, 3}}}}
-			if err := m.Forward(step, []int32{int32(s*7919) % int32(m.cfg.Vocab)}, cache, []int32{0}, logits); err != nil {
-				b.Fatal(err)
-			}
-		}
-		return time.Since(start)
-	}
-	profiled, plain := m.b, p.Backend
-	var read, took float64
-	runs := 0
-	decode()
-	clear(p.ops)
-	for b.Loop() {
-		r, err := cpu.ReadBandwidth(0, 150*time.Millisecond)
-		if err != nil {
+		if err := m.Forward(step, []int32{int32(pos * 7919 % m.cfg.Vocab)}, cache, []int32{0}, logits); err != nil {
 			b.Fatal(err)
 		}
-		read = max(read, r)
-		m.b = plain
-		if t := steps / decode().Seconds(); t > took {
-			took = t
+		return time.Since(start).Seconds()
+	}
+	for range warm {
+		decode(p.Backend)
+	}
+	var read, took []float64
+	profiled := 0
+	for b.Loop() {
+		read = append(read, r.Pass())
+		decode(p.Backend) // the caches forget what was read
+		for range 3 {
+			took = append(took, decode(p.Backend))
 		}
-		m.b = profiled
-		decode()
-		runs++
+		decode(p)
+		profiled++
 	}
-	var bytes int64
-	for _, c := range p.ops {
-		bytes += c.bytes
-	}
-	bytes /= int64(runs * steps)
-	b.ReportMetric(took, "tokens/s")
-	b.ReportMetric(read, "read-GB/s")
-	b.ReportMetric(float64(bytes)*took/1e9/read, "share")
-	fmt.Fprintf(os.Stderr, "%.1f MB per step\n%s", float64(bytes)/1e6, p.table(runs*steps, read)) // logs of benchmarks are cut
+	text, bytes := p.table(profiled, median(read))
+	b.ReportMetric(1/median(took), "tokens/s")
+	b.ReportMetric(median(read), "read-GB/s")
+	b.ReportMetric(float64(bytes)/median(took)/1e9/median(read), "share")
+	fmt.Fprintf(os.Stderr, "%.1f MB per step\n%s", float64(bytes)/1e6, text) // logs of benchmarks are cut
 }
