@@ -25,7 +25,7 @@ type profiler struct {
 
 // cost is what the calls of an operation took.
 type cost struct {
-	bytes int64 // of one call
+	bytes int64 // of all
 	took  []float64
 }
 
@@ -40,6 +40,9 @@ func (p *profiler) Load(src kernel.Source) (kernel.Weight, error) {
 // Seal is the backend's, which Load asks for by its name.
 func (p *profiler) Seal() error { return p.Backend.(sealer).Seal() }
 
+// Wrap is the backend's, which predict asks for by its name.
+func (p *profiler) Wrap(x []float32) kernel.Buffer { return p.Backend.(wrapper).Wrap(x) }
+
 // count adds a call that began at start.
 func (p *profiler) count(op string, start time.Time, bytes int64) {
 	c := p.ops[op]
@@ -47,7 +50,7 @@ func (p *profiler) count(op string, start time.Time, bytes int64) {
 		c = &cost{}
 		p.ops[op] = c
 	}
-	c.bytes, c.took = bytes, append(c.took, time.Since(start).Seconds())
+	c.bytes, c.took = c.bytes+bytes, append(c.took, time.Since(start).Seconds())
 }
 
 func (p *profiler) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
@@ -144,14 +147,14 @@ func (p *profiler) table(steps int, read float64) (text string, bytes int64) {
 	seconds := map[string]float64{}
 	for name, c := range p.ops {
 		seconds[name] = median(c.took) * float64(len(c.took)) / float64(steps)
-		bytes += c.bytes * int64(len(c.took)/steps)
+		bytes += c.bytes / int64(steps)
 	}
 	names := slices.SortedFunc(maps.Keys(p.ops), func(x, y string) int { return cmp.Compare(seconds[y], seconds[x]) })
 	for _, name := range names {
 		c := p.ops[name]
 		fmt.Fprintf(&b, "%-52s %4d calls %9.1f us", name, len(c.took)/steps, 1e6*seconds[name])
 		if c.bytes > 0 {
-			size := float64(c.bytes) * float64(len(c.took)/steps)
+			size := float64(c.bytes) / float64(steps)
 			fmt.Fprintf(&b, " %6.1f MB %.3f of reading", size/1e6, size/seconds[name]/1e9/read)
 		}
 		b.WriteString("\n")

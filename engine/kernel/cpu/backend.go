@@ -49,6 +49,8 @@ type Backend struct {
 	delta  deltaTask
 	expert expertScratch
 	quant  quantTask
+
+	embedRow *codeRow
 }
 
 var _ kernel.Backend = (*Backend)(nil)
@@ -188,6 +190,9 @@ func floats(b kernel.Buffer, n int) []float32 { return b.(buffer)[:n] }
 // NewBuffer implements kernel.Backend.
 func (*Backend) NewBuffer(n int) kernel.Buffer { return buffer(asFloats(heapBytes(4 * n))) }
 
+// Wrap makes a Buffer of the caller's memory, for results that need no copy.
+func (*Backend) Wrap(x []float32) kernel.Buffer { return buffer(x) }
+
 // Upload implements kernel.Backend.
 func (b *Backend) Upload(dst kernel.Buffer, off int, src []float32) {
 	to := dst.(buffer)
@@ -206,9 +211,11 @@ func (b *Backend) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
 	w := table.(*weight)
 	cols := w.src.Cols
 	out := floats(dst, len(ids)*cols)
-	tmp := newCodeRow(cols)
+	if b.embedRow == nil || len(b.embedRow.code) < cols {
+		b.embedRow = newCodeRow(cols)
+	}
 	for i, id := range ids {
-		dequantize(out[i*cols:(i+1)*cols], w.src.Type, w.sourceRow(0, int(id)), tmp)
+		dequantize(out[i*cols:(i+1)*cols], w.src.Type, w.sourceRow(0, int(id)), b.embedRow)
 	}
 }
 

@@ -197,6 +197,21 @@ func matVecCode4AVX512(dst *float32, act *byte, panel *byte, stride int, steps i
 //go:noescape
 func matVecCode4mAVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
 
+// matVecFloat32AVX512 multiplies a row of float32 activations with 4 panels of Float32, stride bytes apart.
+//
+//go:noescape
+func matVecFloat32AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecFloat16AVX512 multiplies a row of float32 activations with 4 panels of Float16, stride bytes apart.
+//
+//go:noescape
+func matVecFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecBFloat16AVX512 multiplies a row of float32 activations with 4 panels of BFloat16, stride bytes apart.
+//
+//go:noescape
+func matVecBFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
 // scoresHalfQueries1AVX512 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape

@@ -35,6 +35,7 @@ func avx512Ops() *ops {
 		matVec: [layouts]matVecFunc{
 			code8: matVecCode8AVX512, code6: matVecCode6AVX512, code5m: matVecCode5mAVX512,
 			code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
+			float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
 		},
 		readStreams: readStreamsAVX512,
 		fetchLines:  fetchLinesAVX512,

@@ -19,7 +19,8 @@ type matJob struct {
 
 // matMulTask is a list of products. Their panels, numbered through, are claimed
 // in units that shrink towards the end: long runs of memory first, which is
-// what reading is fastest at, and an even finish.
+// what reading is fastest at, and an even finish. A thread that finishes first
+// reads ahead, so units need not become smaller than a round of streams.
 type matMulTask struct {
 	b     *Backend
 	jobs  []matJob
@@ -87,7 +88,7 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 		}
 		t.jobs = append(t.jobs, matJob{w: w, dst: floats(dst[i], n*w.src.Rows), act: act, n: n})
 	}
-	b.lookAhead(ws, n)
+	b.expect(ws, n)
 	t.run()
 }
 
@@ -100,16 +101,23 @@ func (t *matMulTask) run() {
 	}
 	t.ends = t.ends[:0]
 	for at := 0; at < total; {
-		at = t.b.unitEnd(at, total)
+		at = t.b.unitEnd(len(t.ends), at, total)
 		t.ends = append(t.ends, int32(at))
 	}
 	t.b.pool.run(len(t.ends), t)
 	clear(t.jobs) // no weight outlives its last use through this list
 }
 
-// unitEnd is where the unit of panels that begins at panel at of total ends.
-func (b *Backend) unitEnd(at, total int) int {
-	return at + max((total-at)/(2*b.Threads()), 1)
+// unitEnd is where unit number unit of total panels ends that begins at panel
+// at. The first unit of each thread is what it may have read ahead; they leave
+// enough to make up for unequal speed. Units are whole rounds of streams.
+func (b *Backend) unitEnd(unit, at, total int) int {
+	threads := b.Threads()
+	n := (total - at) / (2 * threads)
+	if unit < threads {
+		n = total * 3 / (5 * threads)
+	}
+	return min(at+max((n+vecStreams/2)/vecStreams, 1)*vecStreams, total)
 }
 
 // do computes one unit of panels, which may span jobs.

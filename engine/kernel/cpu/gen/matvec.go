@@ -14,27 +14,68 @@ const matVecSignature = "func(dst *float32, act, panel *byte, stride, steps int)
 // their way from memory.
 const vecStreams = 4
 
+// vecAhead is how many bytes before their use weights of a stream are asked
+// for: more was measured to be slower for codes that take work to unpack.
+const vecAhead = 1024
+
 // matVecs emits the products of one row with vecStreams panels that lie stride
 // bytes apart. The sums of an output are made in the order of the other kernels.
 func (g *gen) matVecs() {
 	for _, l := range layouts {
 		g.matVec(l)
 	}
+	for _, t := range []string{"Float32", "Float16", "BFloat16"} {
+		g.floatVec(t)
+	}
+}
+
+// vecPanels loads the addresses of the streams.
+func (g *gen) vecPanels() []reg.GPVirtual {
+	stride, panels := g.arg("stride"), []reg.GPVirtual{g.arg("panel")}
+	for i := 1; i < vecStreams; i++ {
+		next := g.GP64()
+		g.MOVQ(panels[i-1], next)
+		g.ADDQ(stride, next)
+		panels = append(panels, next)
+	}
+	return panels
+}
+
+// floatVec is matVec for panels of floats.
+func (g *gen) floatVec(name string) {
+	g.function("matVec"+name, matVecSignature,
+		fmt.Sprintf("multiplies a row of float32 activations with %d panels of %s, stride bytes apart.", vecStreams, name))
+	dst, act, steps, panels := g.arg("dst"), g.arg("act"), g.arg("steps"), g.vecPanels()
+	sums := g.vecs(2 * vecStreams)
+	g.zero(sums...)
+	size := map[string]int{"Float32": 4, "Float16": 2, "BFloat16": 2}[name]
+	g.loop(steps, func() {
+		x := g.vec()
+		g.VBROADCASTSS(mem(act, 0), x)
+		for i, panel := range panels {
+			for at := 0; at < 32*size; at += 64 {
+				g.PREFETCHT0(mem(panel, vecAhead+at))
+			}
+			for side := range 2 {
+				w := g.vec()
+				g.loadFloats(name, mem(panel, side*16*size), w)
+				g.VFMADD231PS(x, w, sums[2*i+side])
+			}
+			g.ADDQ(operand.I32(32*size), panel)
+		}
+		g.ADDQ(operand.I8(4), act)
+	})
+	for i, s := range sums {
+		g.VMOVUPS(s, mem(dst, i*64))
+	}
+	g.finish()
 }
 
 // matVec holds the sums of all panels in registers.
 func (g *gen) matVec(l layout) {
 	g.function("matVec"+l.name, matVecSignature,
 		fmt.Sprintf("multiplies a row of quantized activations with %d %s panels, stride bytes apart.", vecStreams, l.name))
-	dst, act, stride, steps := g.arg("dst"), g.arg("act"), g.arg("stride"), g.arg("steps")
-	panels := make([]reg.GPVirtual, vecStreams)
-	for i := range panels {
-		panels[i] = g.arg("panel")
-		if i > 0 {
-			g.MOVQ(panels[i-1], panels[i])
-			g.ADDQ(stride, panels[i])
-		}
-	}
+	dst, act, steps, panels := g.arg("dst"), g.arg("act"), g.arg("steps"), g.vecPanels()
 	sums := g.vecs(2 * vecStreams)
 	g.zero(sums...)
 	masks := g.vecMasks(l)
@@ -82,7 +123,7 @@ func (g *gen) vecMasks(l layout) (m vecMasks) {
 func (g *gen) vecPrefetch(l layout, panel reg.Register, part, parts int) {
 	lines := (l.stepBytes + 63) / 64
 	for at := part * lines / parts; at < (part+1)*lines/parts; at++ {
-		g.PREFETCHT0(mem(panel, prefetchAhead+64*at))
+		g.PREFETCHT0(mem(panel, vecAhead+64*at))
 	}
 }
 
