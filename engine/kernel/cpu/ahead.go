@@ -47,12 +47,6 @@ func (a *lookahead) fetch(worker int, c *fetched) bool {
 	return true
 }
 
-// place is one matrix of a product.
-type place struct {
-	w      *weight
-	expert int
-}
-
 // habit is what the product with some weights was followed by when it was
 // last computed: the steps of a model are all alike.
 type habit struct {
@@ -77,11 +71,11 @@ func (b *Backend) expect(ws []kernel.Weight, n int) {
 	}
 	if h := b.last; h != nil && !slices.Equal(h.next, ws) {
 		h.next, h.ahead = slices.Clone(ws), b.newLookahead()
-		places := make([]place, len(ws))
+		jobs := make([]matJob, len(ws))
 		for i, w := range ws {
-			places[i] = place{w: w.(*weight)}
+			jobs[i] = matJob{w: w.(*weight)}
 		}
-		b.beginWith(h.ahead, places)
+		b.beginWith(h.ahead, jobs)
 	}
 	b.expectAfter(ws[0].(*weight))
 }
@@ -97,33 +91,30 @@ func (b *Backend) newLookahead() *lookahead {
 	return &lookahead{fetchLines: b.ops.fetchLines, begins: make([]begin, b.Threads())}
 }
 
-// beginWith makes a what threads read first in a product with all places.
-func (b *Backend) beginWith(a *lookahead, places []place) {
-	total := 0
-	for _, p := range places {
-		total += p.w.panels
-	}
+// beginWith makes a what threads read first in a product with all jobs.
+func (b *Backend) beginWith(a *lookahead, jobs []matJob) {
+	b.ends = cutUnits(b.ends[:0], jobs, len(a.begins))
 	at := 0
 	for worker := range a.begins {
-		end := b.unitEnd(worker, at, total)
-		each, size := (end-at)/vecStreams, 0
-		for i := range vecStreams {
-			panel := panelOf(places, min(at+i*each, total-1))
-			size = len(panel)
-			a.begins[worker].streams[i].Store(unsafe.SliceData(panel))
+		end := at
+		if worker < len(b.ends) {
+			end = int(b.ends[worker])
 		}
-		a.begins[worker].lines.Store(int32(min(each*size, aheadBytes/vecStreams) / 64))
+		a.begins[worker].lines.Store(0)
+		for i := range jobs {
+			if j := &jobs[i]; at >= j.first && at < j.first+j.w.panels && end > at {
+				a.begins[worker].run(j, at-j.first, min(end-j.first, j.w.panels))
+			}
+		}
 		at = end
 	}
 }
 
-// panelOf is panel p of the places, numbered through.
-func panelOf(places []place, p int) []byte {
-	for _, at := range places {
-		if p < at.w.panels {
-			return at.w.panel(at.expert, p)
-		}
-		p -= at.w.panels
+// run reads ahead the streams of panels p to end of a job.
+func (b *begin) run(j *matJob, p, end int) {
+	each, size := (end-p)/vecStreams, j.w.layout.panelBytes(j.w.src.Cols)
+	for i := range b.streams {
+		b.streams[i].Store(unsafe.SliceData(j.w.panel(j.expert, p+i*each)))
 	}
-	return nil
+	b.lines.Store(int32(min(each*size, aheadBytes/vecStreams) / 64))
 }

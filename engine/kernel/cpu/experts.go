@@ -23,7 +23,7 @@ type expertScratch struct {
 	tiles  expertTiles
 	join   expertJoin
 	after  *lookahead // what follows gate and up; nil until first used
-	places []place
+	next   []matJob   // what after was made from
 }
 
 // actJob is where the activation tiles of an expert's pairs lie.
@@ -85,11 +85,11 @@ func (b *Backend) expectDown(d *weight, n int) {
 	if e.after == nil {
 		e.after = b.newLookahead()
 	}
-	e.places = e.places[:0]
+	e.next = e.next[:0]
 	for _, j := range e.jobs {
-		e.places = append(e.places, place{d, j.expert})
+		e.next = append(e.next, matJob{w: d, expert: j.expert})
 	}
-	b.beginWith(e.after, e.places)
+	b.beginWith(e.after, e.next)
 	b.pool.lookAhead(e.after)
 }
 

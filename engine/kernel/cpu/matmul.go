@@ -94,31 +94,45 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 
 // run computes all jobs.
 func (t *matMulTask) run() {
-	total := 0
-	for i := range t.jobs {
-		t.jobs[i].first = total
-		total += t.jobs[i].w.panels
-	}
-	t.ends = t.ends[:0]
-	for at := 0; at < total; {
-		at = t.b.unitEnd(len(t.ends), at, total)
-		t.ends = append(t.ends, int32(at))
-	}
+	t.ends = cutUnits(t.ends[:0], t.jobs, t.b.Threads())
 	t.b.pool.run(len(t.ends), t)
 	clear(t.jobs) // no weight outlives its last use through this list
 }
 
-// unitEnd is where unit number unit of total panels ends that begins at panel
-// at. The first unit of each thread is what it may have read ahead; they leave
-// enough to make up for unequal speed. Units are whole rounds of streams.
-func (b *Backend) unitEnd(unit, at, total int) int {
-	threads := b.Threads()
-	n := (total - at) / (2 * threads)
-	if unit < threads {
-		n = total * 3 / (5 * threads)
+// cutUnits numbers the panels of jobs and cuts them into units of so many
+// bytes; it appends the first panel after each. The first unit of each thread
+// is what it may have read ahead; they leave enough to make up for unequal
+// speed. Units are whole rounds of streams where a matrix does not end.
+func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
+	total, panels := 0, 0
+	for i := range jobs {
+		jobs[i].first = panels
+		panels += jobs[i].w.panels
+		total += jobs[i].bytes()
 	}
-	return min(at+max((n+vecStreams/2)/vecStreams, 1)*vecStreams, total)
+	job, at, left := 0, 0, total
+	for left > 0 {
+		want := left / (2 * threads)
+		if len(ends) < threads {
+			want = total * 3 / (5 * threads)
+		}
+		for took := 0; job < len(jobs) && (took == 0 || took < want); {
+			j := &jobs[job]
+			size := j.w.layout.panelBytes(j.w.src.Cols)
+			rounds := max((want-took+size*vecStreams/2)/(size*vecStreams), 1)
+			n := min(rounds*vecStreams, j.first+j.w.panels-at)
+			at, took, left = at+n, took+n*size, left-n*size
+			if at == j.first+j.w.panels {
+				job++
+			}
+		}
+		ends = append(ends, int32(at))
+	}
+	return ends
 }
+
+// bytes is the size of the job's matrix.
+func (j *matJob) bytes() int { return j.w.panels * j.w.layout.panelBytes(j.w.src.Cols) }
 
 // do computes one unit of panels, which may span jobs.
 func (t *matMulTask) do(worker, unit int) {
