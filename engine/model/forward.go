@@ -165,7 +165,8 @@ func (m *Model) mixFull(l *layer, step *kernel.Step, cache kernel.Cache) {
 	if w.gated {
 		q, rows = a.qGate, 2*rows
 	}
-	m.b.MatMul([]kernel.Buffer{q, a.k, a.v}, a.h, n, []kernel.Weight{w.q, w.k, w.v})
+	m.products = m.products.with(q, w.q).and(a.k, w.k).and(a.v, w.v)
+	m.products.run(m.b, a.h, n)
 	m.bias(q, w.qBias, n, rows)
 	m.bias(a.k, w.kBias, n, c.KVHeads*c.HeadDim)
 	m.bias(a.v, w.vBias, n, c.KVHeads*c.HeadDim)
@@ -188,7 +189,8 @@ func (m *Model) mixFull(l *layer, step *kernel.Step, cache kernel.Cache) {
 
 func (m *Model) mixLinear(l *layer, step *kernel.Step, cache kernel.Cache) {
 	a, c, w := &m.act, m.cfg, l.delta
-	m.b.MatMul([]kernel.Buffer{a.qkv, a.z, a.beta, a.alpha}, a.h, step.Rows, []kernel.Weight{w.qkv, w.z, w.beta, w.alpha})
+	m.products = m.products.with(a.qkv, w.qkv).and(a.z, w.z).and(a.beta, w.beta).and(a.alpha, w.alpha)
+	m.products.run(m.b, a.h, step.Rows)
 	shape := kernel.DeltaShape{
 		KHeads: c.LinearKHeads, VHeads: c.LinearVHeads, Dim: c.LinearDim,
 		ConvKernel: c.ConvKernel, Tiled: true, Eps: c.Eps,
@@ -224,7 +226,7 @@ func (m *Model) keep(l *layer, n int, rows []int32) {
 // the next layer's or the final one.
 func (m *Model) finish(l *layer, n int, norm kernel.Buffer) {
 	a, c := &m.act, m.cfg
-	m.b.MatMul([]kernel.Buffer{a.delta}, a.mix, n, []kernel.Weight{l.out})
+	m.multiply(a.mix, n, a.delta, l.out)
 	m.bias(a.delta, l.outBias, n, c.Hidden)
 	m.b.AddRMSNorm(a.h, a.x, a.delta, l.ffnNorm, n, c.Hidden, c.Eps)
 	if l.moe != nil {
@@ -238,24 +240,25 @@ func (m *Model) finish(l *layer, n int, norm kernel.Buffer) {
 // dense computes a SwiGLU FFN from h into delta.
 func (m *Model) dense(w *dense, n int) {
 	a := &m.act
-	m.b.MatMul([]kernel.Buffer{a.ffGate, a.ffUp}, a.h, n, []kernel.Weight{w.gate, w.up})
+	m.products = m.products.with(a.ffGate, w.gate).and(a.ffUp, w.up)
+	m.products.run(m.b, a.h, n)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, m.cfg.FF)
-	m.b.MatMul([]kernel.Buffer{a.delta}, a.ffGate, n, []kernel.Weight{w.down})
+	m.multiply(a.ffGate, n, a.delta, w.down)
 }
 
 // experts computes a mixture of experts from h into delta.
 func (m *Model) experts(w *moe, n int) {
 	a, c := &m.act, m.cfg
 	if w.shared == nil {
-		m.b.MatMul([]kernel.Buffer{a.router}, a.h, n, []kernel.Weight{w.router})
+		m.multiply(a.h, n, a.router, w.router)
 		m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, c.ExpertsUsed)
 		return
 	}
-	m.b.MatMul([]kernel.Buffer{a.router, a.sharedGate, a.ffGate, a.ffUp}, a.h, n,
-		[]kernel.Weight{w.router, w.sharedGate, w.shared.gate, w.shared.up})
+	m.products = m.products.with(a.router, w.router).and(a.sharedGate, w.sharedGate).and(a.ffGate, w.shared.gate).and(a.ffUp, w.shared.up)
+	m.products.run(m.b, a.h, n)
 	m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, c.ExpertsUsed)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, c.SharedFF)
-	m.b.MatMul([]kernel.Buffer{a.sharedOut}, a.ffGate, n, []kernel.Weight{w.shared.down})
+	m.multiply(a.ffGate, n, a.sharedOut, w.shared.down)
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)
 }
 
@@ -270,12 +273,62 @@ func (m *Model) predict(logits [][]float32) {
 			in = a.headIn
 			m.b.GatherRows(in, a.h, rowsFrom(at, n), m.cfg.Hidden)
 		}
-		m.b.MatMul([]kernel.Buffer{a.logits}, in, n, []kernel.Weight{m.head})
+		if direct := m.wrap(logits[at : at+n]); direct != nil {
+			m.multiply(in, n, direct, m.head)
+			continue
+		}
+		m.multiply(in, n, a.logits, m.head)
 		for i := range n {
 			m.b.Download(logits[at+i], a.logits, i*m.cfg.Vocab)
 		}
 	}
 }
+
+// wrapper is a backend that computes in the caller's memory.
+type wrapper interface {
+	Wrap(x []float32) kernel.Buffer
+}
+
+// wrap is the memory of rows as a buffer, if they follow each other in it and
+// the backend can write there.
+func (m *Model) wrap(rows [][]float32) kernel.Buffer {
+	w, ok := m.b.(wrapper)
+	all := rows[0][:cap(rows[0])]
+	if !ok || len(all) < len(rows)*m.cfg.Vocab {
+		return nil
+	}
+	for i, row := range rows {
+		if &row[0] != &all[i*m.cfg.Vocab] {
+			return nil
+		}
+	}
+	return w.Wrap(all[:len(rows)*m.cfg.Vocab])
+}
+
+// multiply is one product.
+func (m *Model) multiply(x kernel.Buffer, n int, dst kernel.Buffer, w kernel.Weight) {
+	m.products = m.products.with(dst, w)
+	m.products.run(m.b, x, n)
+}
+
+// products are those of one row of activations with several weights, as lists
+// that are used again and again: steps allocate nothing.
+type products struct {
+	dst []kernel.Buffer
+	w   []kernel.Weight
+}
+
+// with is p with one product only.
+func (p products) with(dst kernel.Buffer, w kernel.Weight) products {
+	return products{append(p.dst[:0], dst), append(p.w[:0], w)}
+}
+
+// and is p with one product more.
+func (p products) and(dst kernel.Buffer, w kernel.Weight) products {
+	return products{append(p.dst, dst), append(p.w, w)}
+}
+
+func (p products) run(b kernel.Backend, x kernel.Buffer, n int) { b.MatMul(p.dst, x, n, p.w) }
 
 func rowsFrom(at, n int) []int32 {
 	rows := make([]int32, n)

@@ -24,15 +24,16 @@ import (
 
 // Model is a loaded model. Not safe for concurrent use, except Config and the sizes.
 type Model struct {
-	cfg    Config
-	b      kernel.Backend
-	embed  kernel.Weight
-	head   kernel.Weight // embed when the file has no output tensor
-	norm   kernel.Buffer
-	layers []layer
-	act    activations
-	close  sync.Once
-	sealed error
+	cfg      Config
+	b        kernel.Backend
+	embed    kernel.Weight
+	head     kernel.Weight // embed when the file has no output tensor
+	norm     kernel.Buffer
+	layers   []layer
+	act      activations
+	products products
+	close    sync.Once
+	sealed   error
 }
 
 // SealError says why the backend keeps no repacked weights for the next start,

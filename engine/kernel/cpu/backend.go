@@ -38,8 +38,10 @@ type Backend struct {
 	exact  bool
 	disk   *store // nil without a cache on disk
 	caches []*cache
-	blocks []block            // memory of weights that are not in disk's file
+	memory arena              // of weights that are not used from disk's file
 	loaded map[string]*weight // by name: a tensor with two uses is loaded once
+	last   *habit             // of the latest product; nil when it had many rows
+	ends   []int32            // scratch of looking ahead
 
 	// Scratch of single operations, reused to keep steps free of allocation.
 	mm     matMulTask
@@ -48,6 +50,8 @@ type Backend struct {
 	delta  deltaTask
 	expert expertScratch
 	quant  quantTask
+
+	embedRow *codeRow
 }
 
 var _ kernel.Backend = (*Backend)(nil)
@@ -97,10 +101,8 @@ func (b *Backend) Close() {
 	for _, c := range b.caches {
 		c.free()
 	}
-	for i := range b.blocks {
-		b.blocks[i].free()
-	}
-	b.caches, b.blocks, b.loaded = nil, nil, nil
+	b.memory.release()
+	b.caches, b.loaded, b.last = nil, nil, nil
 	if b.disk != nil {
 		b.disk.close()
 	}
@@ -124,30 +126,47 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	b.loaded[src.Name] = w
 	if b.disk != nil {
 		if w.data = b.disk.find(w); w.data != nil {
+			b.settle(w)
 			return w, nil
 		}
 		w.data = b.disk.reserve(w)
 	}
 	if w.data == nil {
-		m := newBlock(w.size())
-		b.blocks, w.data = append(b.blocks, m), m.b
+		w.data = b.memory.take(w.size())
+		b.packAll(w)
+		return w, nil
 	}
 	b.packAll(w)
+	b.settle(w)
 	return w, nil
+}
+
+// settlePiece is how much of a weight a thread moves at once.
+const settlePiece = 1 << 20
+
+// settle moves a weight from the mapped file to huge pages where the system
+// has them: a decode step of a 0.6B model in Q4_0 was measured to take 1.3 times as
+// long from the small pages of a file. The file's pages are given back.
+func (b *Backend) settle(w *weight) {
+	if !hugePages() {
+		return
+	}
+	from, to := w.data, b.memory.take(len(w.data))
+	b.pool.run((len(from)+settlePiece-1)/settlePiece, taskFunc(func(_, i int) {
+		copy(to[i*settlePiece:], from[i*settlePiece:min((i+1)*settlePiece, len(from))])
+	}))
+	w.data = to
+	releasePages(from)
 }
 
 // packAll fills the panels of w on all threads.
 func (b *Backend) packAll(w *weight) {
 	packers := make([]*packer, b.Threads())
-	total := w.src.Experts * w.panels
-	grain := max((total+tasksMax-1)/tasksMax, 1)
-	b.pool.run((total+grain-1)/grain, taskFunc(func(worker, i int) {
+	b.pool.run(w.src.Experts*w.panels, taskFunc(func(worker, i int) {
 		if packers[worker] == nil {
 			packers[worker] = newPacker(w.src.Cols)
 		}
-		for p := i * grain; p < min((i+1)*grain, total); p++ {
-			packers[worker].pack(w, p/w.panels, p%w.panels)
-		}
+		packers[worker].pack(w, i/w.panels, i%w.panels)
 	}))
 }
 
@@ -172,6 +191,9 @@ func floats(b kernel.Buffer, n int) []float32 { return b.(buffer)[:n] }
 // NewBuffer implements kernel.Backend.
 func (*Backend) NewBuffer(n int) kernel.Buffer { return buffer(asFloats(heapBytes(4 * n))) }
 
+// Wrap makes a Buffer of the caller's memory, for results that need no copy.
+func (*Backend) Wrap(x []float32) kernel.Buffer { return buffer(x) }
+
 // Upload implements kernel.Backend.
 func (b *Backend) Upload(dst kernel.Buffer, off int, src []float32) {
 	to := dst.(buffer)
@@ -190,9 +212,11 @@ func (b *Backend) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
 	w := table.(*weight)
 	cols := w.src.Cols
 	out := floats(dst, len(ids)*cols)
-	tmp := newCodeRow(cols)
+	if b.embedRow == nil || len(b.embedRow.code) < cols {
+		b.embedRow = newCodeRow(cols)
+	}
 	for i, id := range ids {
-		dequantize(out[i*cols:(i+1)*cols], w.src.Type, w.sourceRow(0, int(id)), tmp)
+		dequantize(out[i*cols:(i+1)*cols], w.src.Type, w.sourceRow(0, int(id)), b.embedRow)
 	}
 }
 

@@ -20,6 +20,10 @@ type expertScratch struct {
 	acts   []float32 // activation tiles of x's pairs
 	hidden []float32 // activation tiles of the hidden pairs
 	jobs   []actJob
+	tiles  expertTiles
+	join   expertJoin
+	after  *lookahead // what follows gate and up; nil until first used
+	next   []matJob   // what after was made from
 }
 
 // actJob is where the activation tiles of an expert's pairs lie.
@@ -41,33 +45,68 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ke
 	e.gate, e.up = grow(e.gate, pairs*g.src.Rows), grow(e.up, pairs*g.src.Rows)
 	e.down = grow(e.down, pairs*d.src.Rows)
 
+	b.last = nil // what follows the router is another product each time
 	quantized := shapes[g.layout].quantized
-	b.expertActs(&e.acts, quantized, in, e.row, g.src.Cols)
+	b.expertInputs(quantized, in, n, g.src.Cols)
+	b.expectDown(d, n)
 	if shapes[u.layout].quantized == quantized {
 		b.expertRun(e.acts, g, e.gate, u, e.up)
 	} else {
 		b.expertRun(e.acts, g, e.gate, nil, nil)
-		b.expertActs(&e.acts, !quantized, in, e.row, g.src.Cols)
+		b.expertInputs(!quantized, in, n, g.src.Cols)
 		b.expertRun(e.acts, u, e.up, nil, nil)
 	}
-	b.eachRow(pairs, g.src.Rows, func(i int) {
-		row := e.gate[i*g.src.Rows : (i+1)*g.src.Rows]
-		b.siluMulRow(row, row, e.up[i*g.src.Rows:(i+1)*g.src.Rows])
-	})
-	b.expertActs(&e.hidden, shapes[d.layout].quantized, e.gate, nil, d.src.Cols)
+	b.expertHidden(shapes[d.layout].quantized, d.src.Cols)
+	if n <= tileMax && b.looksAhead() {
+		b.expectAfter(d)
+	}
 	b.expertRun(e.hidden, d, e.down, nil, nil)
-
-	out := floats(dst, n*d.src.Rows)
-	b.eachRow(n, d.src.Rows, func(i int) { b.combine(out[i*d.src.Rows:(i+1)*d.src.Rows], i, top) })
+	e.join = expertJoin{b, floats(dst, n*d.src.Rows), d.src.Rows, top}
+	if n*d.src.Rows < vectorParallel {
+		for i := range n {
+			e.join.do(0, i)
+		}
+		return
+	}
+	b.pool.run(n, &e.join)
 }
 
-// combine is the weighted sum of a row's experts, best first.
-func (b *Backend) combine(dst []float32, row, top int) {
+// expectDown tells the pool that the down matrices of the touched experts
+// follow.
+func (b *Backend) expectDown(d *weight, n int) {
+	if !b.looksAhead() {
+		return
+	}
+	if n > tileMax {
+		b.pool.lookAhead(nil)
+		return
+	}
 	e := &b.expert
+	if e.after == nil {
+		e.after = b.newLookahead()
+	}
+	e.next = e.next[:0]
+	for _, j := range e.jobs {
+		e.next = append(e.next, matJob{w: d, expert: j.expert})
+	}
+	b.beginWith(e.after, e.next)
+	b.pool.lookAhead(e.after)
+}
+
+// expertJoin is the weighted sum of each row's experts, best first; unit i is row i.
+type expertJoin struct {
+	b     *Backend
+	out   []float32
+	width int
+	top   int
+}
+
+func (j *expertJoin) do(_, row int) {
+	e, dst := &j.b.expert, j.out[row*j.width:(row+1)*j.width]
 	clear(dst)
-	for k := range top {
-		at := int(e.place[row*top+k]) * len(dst)
-		b.addScaledRow(dst, e.down[at:at+len(dst)], e.share[row*top+k])
+	for k := range j.top {
+		at := int(e.place[row*j.top+k]) * j.width
+		j.b.addScaledRow(dst, e.down[at:at+j.width], e.share[row*j.top+k])
 	}
 }
 
@@ -125,29 +164,65 @@ func pickTop(chosen []int32, share, logits []float32) {
 	}
 }
 
-// expertActs makes the activation tiles of all pairs; pair i is row index[i]
-// of x, or row i without index.
-func (b *Backend) expertActs(dst *[]float32, quantized bool, x []float32, index []int32, cols int) {
+// expertTiles makes the activation tiles of every job; unit i is job i.
+type expertTiles struct {
+	b         *Backend
+	quantized bool
+	out       *byte
+	x         []float32 // inputs; nil makes the hidden values, silu(gate)·up, and their tiles
+	cols      int
+}
+
+func (t *expertTiles) do(worker, i int) {
+	e := &t.b.expert
+	j := &e.jobs[i]
+	q := quantTask{b: t.b, quantized: t.quantized, dst: skip(t.out, j.at), x: t.x, n: j.n, cols: t.cols}
+	if t.x != nil {
+		q.index = e.row[j.first : j.first+j.n]
+	} else {
+		gate, up := e.gate[j.first*t.cols:(j.first+j.n)*t.cols], e.up[j.first*t.cols:(j.first+j.n)*t.cols]
+		for at := 0; at < len(gate); at += t.cols {
+			t.b.siluMulRow(gate[at:at+t.cols], gate[at:at+t.cols], up[at:at+t.cols])
+		}
+		q.x = gate
+	}
+	for tile := range (j.n + tileMax - 1) / tileMax {
+		q.do(worker, tile)
+	}
+}
+
+// expertInputs makes the tiles of the inputs of all pairs. A single row serves
+// all its experts.
+func (b *Backend) expertInputs(quantized bool, x []float32, n, cols int) {
 	e := &b.expert
+	if n > 1 {
+		e.tiles = expertTiles{b, quantized, e.placeTiles(&e.acts, quantized, cols), x, cols}
+		b.pool.run(len(e.jobs), &e.tiles)
+		return
+	}
+	e.acts = grow(e.acts, actSize(quantized, 1, cols)/4)
+	for i := range e.jobs {
+		e.jobs[i].at = 0
+	}
+	b.tileRows(quantized, bytePtr(e.acts), x, 1, cols)
+}
+
+// expertHidden makes the hidden values of all pairs and their tiles.
+func (b *Backend) expertHidden(quantized bool, cols int) {
+	e := &b.expert
+	e.tiles = expertTiles{b, quantized, e.placeTiles(&e.hidden, quantized, cols), nil, cols}
+	b.pool.run(len(e.jobs), &e.tiles)
+}
+
+// placeTiles makes room for the tiles of all jobs.
+func (e *expertScratch) placeTiles(dst *[]float32, quantized bool, cols int) *byte {
 	size := 0
 	for i := range e.jobs {
 		e.jobs[i].at = size
 		size += actSize(quantized, e.jobs[i].n, cols)
 	}
 	*dst = grow(*dst, size/4)
-	out := bytePtr(*dst)
-	b.pool.run(len(e.jobs), taskFunc(func(worker, i int) {
-		j := &e.jobs[i]
-		t := quantTask{b: b, quantized: quantized, dst: skip(out, j.at), n: j.n, cols: cols}
-		if t.x = x; index != nil {
-			t.index = index[j.first : j.first+j.n]
-		} else {
-			t.x = x[j.first*cols:]
-		}
-		for tile := range (j.n + tileMax - 1) / tileMax {
-			t.do(worker, tile)
-		}
-	}))
+	return bytePtr(*dst)
 }
 
 // expertRun multiplies the tiles with one or two weights of every touched expert.

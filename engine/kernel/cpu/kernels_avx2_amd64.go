@@ -162,6 +162,16 @@ func matMulFloat16Rows6AVX2(dst *float32, act *byte, actStride int, panel *byte,
 //go:noescape
 func matMulBFloat16Rows6AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
+// readStreamsAVX2 reads n bytes, a multiple of 1024, in 4 streams.
+//
+//go:noescape
+func readStreamsAVX2(p *byte, n int)
+
+// fetchLinesAVX2 asks for lines of 64 bytes to come to the second cache.
+//
+//go:noescape
+func fetchLinesAVX2(p *byte, lines int)
+
 // scoresHalfQueries1AVX2 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape

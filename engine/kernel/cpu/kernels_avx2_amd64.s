@@ -222,6 +222,26 @@ DATA bits45_avx2<>+24(SB)/4, $0x30303030
 DATA bits45_avx2<>+28(SB)/4, $0x30303030
 GLOBL bits45_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA bits5_avx2<>+0(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+4(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+8(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+12(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+16(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+20(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+24(SB)/4, $0x1f1f1f1f
+DATA bits5_avx2<>+28(SB)/4, $0x1f1f1f1f
+GLOBL bits5_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA bits6_avx2<>+0(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+4(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+8(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+12(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+16(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+20(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+24(SB)/4, $0x3f3f3f3f
+DATA bits6_avx2<>+28(SB)/4, $0x3f3f3f3f
+GLOBL bits6_avx2<>(SB), RODATA|NOPTR, $32
+
 DATA ones16_avx2<>+0(SB)/4, $0x00010001
 DATA ones16_avx2<>+4(SB)/4, $0x00010001
 DATA ones16_avx2<>+8(SB)/4, $0x00010001
@@ -10189,6 +10209,99 @@ end3:
 	VMOVUPS Y6, 704(AX)
 	VMOVUPS Y7, 736(AX)
 	VZEROUPPER
+	RET
+
+// func readStreamsAVX2(p *byte, n int)
+// Requires: AVX, MMX+
+TEXT ·readStreamsAVX2(SB), NOSPLIT, $0-16
+	MOVQ  p+0(FP), AX
+	MOVQ  n+8(FP), CX
+	SHRQ  $0x02, CX
+	MOVQ  AX, DX
+	ADDQ  CX, DX
+	MOVQ  DX, BX
+	ADDQ  CX, BX
+	MOVQ  BX, SI
+	ADDQ  CX, SI
+	SHRQ  $0x08, CX
+	TESTQ CX, CX
+	JLE   end1
+
+loop1:
+	PREFETCHT1 4096(AX)
+	PREFETCHT1 4160(AX)
+	PREFETCHT1 4224(AX)
+	PREFETCHT1 4288(AX)
+	VMOVUPS    (AX), Y0
+	VMOVUPS    32(AX), Y0
+	VMOVUPS    64(AX), Y0
+	VMOVUPS    96(AX), Y0
+	VMOVUPS    128(AX), Y0
+	VMOVUPS    160(AX), Y0
+	VMOVUPS    192(AX), Y0
+	VMOVUPS    224(AX), Y0
+	ADDQ       $0x00000100, AX
+	PREFETCHT1 4096(DX)
+	PREFETCHT1 4160(DX)
+	PREFETCHT1 4224(DX)
+	PREFETCHT1 4288(DX)
+	VMOVUPS    (DX), Y0
+	VMOVUPS    32(DX), Y0
+	VMOVUPS    64(DX), Y0
+	VMOVUPS    96(DX), Y0
+	VMOVUPS    128(DX), Y0
+	VMOVUPS    160(DX), Y0
+	VMOVUPS    192(DX), Y0
+	VMOVUPS    224(DX), Y0
+	ADDQ       $0x00000100, DX
+	PREFETCHT1 4096(BX)
+	PREFETCHT1 4160(BX)
+	PREFETCHT1 4224(BX)
+	PREFETCHT1 4288(BX)
+	VMOVUPS    (BX), Y0
+	VMOVUPS    32(BX), Y0
+	VMOVUPS    64(BX), Y0
+	VMOVUPS    96(BX), Y0
+	VMOVUPS    128(BX), Y0
+	VMOVUPS    160(BX), Y0
+	VMOVUPS    192(BX), Y0
+	VMOVUPS    224(BX), Y0
+	ADDQ       $0x00000100, BX
+	PREFETCHT1 4096(SI)
+	PREFETCHT1 4160(SI)
+	PREFETCHT1 4224(SI)
+	PREFETCHT1 4288(SI)
+	VMOVUPS    (SI), Y0
+	VMOVUPS    32(SI), Y0
+	VMOVUPS    64(SI), Y0
+	VMOVUPS    96(SI), Y0
+	VMOVUPS    128(SI), Y0
+	VMOVUPS    160(SI), Y0
+	VMOVUPS    192(SI), Y0
+	VMOVUPS    224(SI), Y0
+	ADDQ       $0x00000100, SI
+	DECQ       CX
+	JNZ        loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func fetchLinesAVX2(p *byte, lines int)
+// Requires: MMX+
+TEXT ·fetchLinesAVX2(SB), NOSPLIT, $0-16
+	MOVQ  p+0(FP), AX
+	MOVQ  lines+8(FP), CX
+	TESTQ CX, CX
+	JLE   end1
+
+loop1:
+	PREFETCHT1 (AX)
+	ADDQ       $+64, AX
+	DECQ       CX
+	JNZ        loop1
+
+end1:
 	RET
 
 // func scoresHalfQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)

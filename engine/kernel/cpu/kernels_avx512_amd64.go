@@ -162,6 +162,56 @@ func matMulFloat16Rows6AVX512(dst *float32, act *byte, actStride int, panel *byt
 //go:noescape
 func matMulBFloat16Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
+// readStreamsAVX512 reads n bytes, a multiple of 1024, in 4 streams.
+//
+//go:noescape
+func readStreamsAVX512(p *byte, n int)
+
+// fetchLinesAVX512 asks for lines of 64 bytes to come to the second cache.
+//
+//go:noescape
+func fetchLinesAVX512(p *byte, lines int)
+
+// matVecCode8AVX512 multiplies a row of quantized activations with 4 Code8 panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode8AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode6AVX512 multiplies a row of quantized activations with 4 Code6 panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode6AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode5mAVX512 multiplies a row of quantized activations with 4 Code5m panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode5mAVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode4AVX512 multiplies a row of quantized activations with 4 Code4 panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode4AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode4mAVX512 multiplies a row of quantized activations with 4 Code4m panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode4mAVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecFloat32AVX512 multiplies a row of float32 activations with 4 panels of Float32, stride bytes apart.
+//
+//go:noescape
+func matVecFloat32AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecFloat16AVX512 multiplies a row of float32 activations with 4 panels of Float16, stride bytes apart.
+//
+//go:noescape
+func matVecFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecBFloat16AVX512 multiplies a row of float32 activations with 4 panels of BFloat16, stride bytes apart.
+//
+//go:noescape
+func matVecBFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
+
 // scoresHalfQueries1AVX512 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape

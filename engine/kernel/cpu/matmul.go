@@ -19,7 +19,8 @@ type matJob struct {
 
 // matMulTask is a list of products. Their panels, numbered through, are claimed
 // in units that shrink towards the end: long runs of memory first, which is
-// what reading is fastest at, and an even finish.
+// what reading is fastest at, and an even finish. A thread that finishes first
+// reads ahead, so units need not become smaller than a round of streams.
 type matMulTask struct {
 	b     *Backend
 	jobs  []matJob
@@ -87,24 +88,51 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 		}
 		t.jobs = append(t.jobs, matJob{w: w, dst: floats(dst[i], n*w.src.Rows), act: act, n: n})
 	}
+	b.expect(ws, n)
 	t.run()
 }
 
 // run computes all jobs.
 func (t *matMulTask) run() {
-	total := 0
-	for i := range t.jobs {
-		t.jobs[i].first = total
-		total += t.jobs[i].w.panels
-	}
-	t.ends = t.ends[:0]
-	for at := 0; at < total; {
-		at += max((total-at)/(2*t.b.Threads()), 1)
-		t.ends = append(t.ends, int32(at))
-	}
+	t.ends = cutUnits(t.ends[:0], t.jobs, t.b.Threads())
 	t.b.pool.run(len(t.ends), t)
 	clear(t.jobs) // no weight outlives its last use through this list
 }
+
+// cutUnits numbers the panels of jobs and cuts them into units of so many
+// bytes; it appends the first panel after each. The first unit of each thread
+// is what it may have read ahead; they leave enough to make up for unequal
+// speed. Units are whole rounds of streams where a matrix does not end.
+func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
+	total, panels := 0, 0
+	for i := range jobs {
+		jobs[i].first = panels
+		panels += jobs[i].w.panels
+		total += jobs[i].bytes()
+	}
+	job, at, left := 0, 0, total
+	for left > 0 {
+		want := left / (2 * threads)
+		if len(ends) < threads {
+			want = total * 3 / (5 * threads)
+		}
+		for took := 0; job < len(jobs) && (took == 0 || took < want); {
+			j := &jobs[job]
+			size := j.w.layout.panelBytes(j.w.src.Cols)
+			rounds := max((want-took+size*vecStreams/2)/(size*vecStreams), 1)
+			n := min(rounds*vecStreams, j.first+j.w.panels-at)
+			at, took, left = at+n, took+n*size, left-n*size
+			if at == j.first+j.w.panels {
+				job++
+			}
+		}
+		ends = append(ends, int32(at))
+	}
+	return ends
+}
+
+// bytes is the size of the job's matrix.
+func (j *matJob) bytes() int { return j.w.panels * j.w.layout.panelBytes(j.w.src.Cols) }
 
 // do computes one unit of panels, which may span jobs.
 func (t *matMulTask) do(worker, unit int) {
@@ -120,12 +148,29 @@ func (t *matMulTask) do(worker, unit int) {
 			high = mid
 		}
 	}
-	for j := &t.jobs[low]; p < end; p++ {
-		for p >= j.first+j.w.panels {
-			low++
-			j = &t.jobs[low]
+	for ; p < end; low++ {
+		j := &t.jobs[low]
+		last := min(end, j.first+j.w.panels)
+		j.run(t.b.ops, &t.tiles[worker], p-j.first, last-j.first)
+		p = last
+	}
+}
+
+// run computes panels p to end. One row reads them in several streams, each a
+// run of adjacent panels.
+func (j *matJob) run(o *ops, tile *[tileMax * panelRows]float32, p, end int) {
+	if vec := o.matVec[j.w.layout]; vec != nil && j.n == 1 {
+		each, size := (end-p)/vecStreams, j.w.layout.panelBytes(j.w.src.Cols)
+		for last := p + each; p < last; p++ {
+			vec(&tile[0], j.act, unsafe.SliceData(j.w.panel(j.expert, p)), each*size, j.w.layout.steps(j.w.src.Cols))
+			for s := range vecStreams {
+				copy(j.dst[(p+s*each)*panelRows:], tile[s*panelRows:(s+1)*panelRows])
+			}
 		}
-		j.panel(&t.b.ops.matMul[j.w.layout], &t.tiles[worker], p-j.first)
+		p += (vecStreams - 1) * each
+	}
+	for ; p < end; p++ {
+		j.panel(&o.matMul[j.w.layout], tile, p)
 	}
 }
 

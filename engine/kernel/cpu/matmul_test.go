@@ -135,7 +135,7 @@ func TestMatMulBatch(t *testing.T) {
 		one, two := open(t, Options{Level: level, Threads: 1}), open(t, Options{Level: level, Threads: 3})
 		r := newRand(7)
 		for _, typ := range allTypes {
-			src, other := randomSource(r, typ, 1, 70, cols), randomSource(r, kernel.F32, 1, 5, cols)
+			src, other := randomSource(r, typ, 1, 335, cols), randomSource(r, kernel.F32, 1, 5, cols) // enough panels for several streams
 			x := normals(r, n*cols, 1)
 			w := load(t, one, src)
 			var single []float32

@@ -29,6 +29,37 @@ func (b *block) free() {
 	*b = block{}
 }
 
+// arena hands out memory that lives as long as the backend, piece by piece out
+// of large blocks: pieces on huge pages must not each round up to one. What
+// nobody wrote to takes no memory.
+type arena struct {
+	blocks []block
+	free   []byte // of the last block
+}
+
+// arenaBlock is the size of a block, unless a piece is larger.
+const arenaBlock = 256 << 20
+
+// take returns n zero bytes, aligned to 64.
+func (a *arena) take(n int) []byte {
+	size := roundUp(n, 64)
+	if size > len(a.free) {
+		b := newBlock(max(size, arenaBlock))
+		a.blocks, a.free = append(a.blocks, b), b.b
+	}
+	piece := a.free[:n:n]
+	a.free = a.free[size:]
+	return piece
+}
+
+// release gives everything back.
+func (a *arena) release() {
+	for i := range a.blocks {
+		a.blocks[i].free()
+	}
+	*a = arena{}
+}
+
 // floats is the block as float32 values.
 func (b *block) floats() []float32 { return asFloats(b.b) }
 

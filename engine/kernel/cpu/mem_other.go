@@ -7,3 +7,9 @@ func mapBytes(n int) []byte { return heapBytes(n) }
 
 // unmapBytes leaves b to the garbage collector.
 func unmapBytes([]byte) {}
+
+// hugePages is false: these systems choose page sizes themselves.
+func hugePages() bool { return false }
+
+// releasePages does nothing: no file is mapped.
+func releasePages([]byte) {}

@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"os"
+	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,3 +14,9 @@ func allocate(f *os.File, off, n int64) error { return unix.Fallocate(int(f.Fd()
 // adviseHuge asks for huge pages: reading weights that are scattered over small
 // ones was measured at 33 GB/s where huge ones gave 46. It is a hint.
 func adviseHuge(b []byte) { unix.Madvise(b, unix.MADV_HUGEPAGE) }
+
+// hugePages says whether memory can have huge pages when it asks for them.
+var hugePages = sync.OnceValue(func() bool {
+	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	return err == nil && !strings.Contains(string(mode), "[never]")
+})

@@ -19,3 +19,6 @@ func allocate(f *os.File, off, n int64) error {
 
 // adviseHuge does nothing: these systems choose page sizes themselves.
 func adviseHuge([]byte) {}
+
+// hugePages is false: see adviseHuge.
+func hugePages() bool { return false }

@@ -14,6 +14,7 @@ type weight struct {
 	layout layout
 	panels int    // per expert
 	data   []byte // experts x panels x layout.panelBytes, aligned to 64
+	habit  habit
 }
 
 // Rows implements kernel.Weight.

@@ -19,7 +19,7 @@ func (f taskFunc) do(worker, i int) { f(worker, i) }
 const (
 	spinPauses = 4    // pauses between two looks at the state: about 0.1 us
 	spinLooks  = 2000 // looks before a worker parks: about 0.2 ms
-	claimBits  = 20   // of the state word, each for the count and the next index
+	claimBits  = 16   // of the state word, each for the count and the next index
 	tasksMax   = 1<<claimBits - 1
 )
 
@@ -30,11 +30,23 @@ const (
 // succeeds only in the epoch it was read in; from then on the task cannot end
 // before the claimed iteration does, and p.task may be read. The caller is the
 // only writer of task, between two epochs.
+//
+// The first iterations are kept for one thread each, the caller's being 0, so
+// that a thread knows beforehand where it will begin; own[w] is the latest
+// epoch whose iteration w was claimed. What its thread does not begin in time
+// others claim after the rest.
+//
+// A thread without work first brings what it will begin with to its cache, as
+// far as ahead says; then it waits, at last asleep.
 type pool struct {
 	state  atomic.Uint64
+	own    []paddedEpoch
+	ahead  atomic.Pointer[lookahead]
+	plan   atomic.Uint32 // number of ahead
+	mine   fetched       // by the caller
 	done   atomic.Int64
 	task   task
-	epoch  uint64
+	epoch  uint32
 	failed atomic.Pointer[failure]
 
 	workers int
@@ -42,6 +54,12 @@ type pool struct {
 	wake    chan struct{} // holds at most one token per worker; more are dropped
 	closed  atomic.Bool
 	exit    sync.WaitGroup
+}
+
+// paddedEpoch is an epoch on a cache line of its own.
+type paddedEpoch struct {
+	atomic.Uint32
+	_ [60]byte
 }
 
 // failure is a panic on its way from a worker to the caller.
@@ -52,7 +70,7 @@ type failure struct {
 
 // newPool starts threads-1 workers.
 func newPool(threads int) *pool {
-	p := &pool{workers: threads - 1, wake: make(chan struct{}, threads)}
+	p := &pool{workers: threads - 1, wake: make(chan struct{}, threads), own: make([]paddedEpoch, threads)}
 	for w := range p.workers {
 		p.exit.Go(func() { p.work(w + 1) })
 	}
@@ -69,44 +87,94 @@ func (p *pool) run(n int, t task) {
 		return
 	}
 	if n > tasksMax {
-		panic(fmt.Sprintf("%d iterations in one task, at most %d", n, tasksMax))
+		grain := (n + tasksMax - 1) / tasksMax
+		p.run((n+grain-1)/grain, taskFunc(func(worker, i int) {
+			for k := i * grain; k < min((i+1)*grain, n); k++ {
+				t.do(worker, k)
+			}
+		}))
+		return
 	}
 	p.task = t
 	p.done.Store(0)
-	p.epoch = (p.epoch + 1) & (1<<(64-2*claimBits) - 1)
-	p.state.Store(p.epoch<<(2*claimBits) | uint64(n)<<claimBits)
+	p.nextEpoch()
+	p.state.Store(uint64(p.epoch)<<(2*claimBits) | uint64(n)<<claimBits | uint64(min(n, len(p.own))))
 	for range p.parked.Load() {
 		select {
 		case p.wake <- struct{}{}:
 		default:
 		}
 	}
+	p.call(0, 0)
 	p.help(0)
-	for looks := 0; p.done.Load() < int64(n); looks++ {
-		if looks < spinLooks {
-			pause(spinPauses)
-		} else {
-			yieldThread() // the worker may be waiting for this very processor
-		}
-	}
+	p.await(int64(n))
 	p.task = nil
 	if f := p.failed.Swap(nil); f != nil {
 		panic(fmt.Sprintf("%v\n\non a worker:\n%s", f.value, f.stack))
 	}
 }
 
-// help claims and runs iterations until none is left.
+// lookAhead says what threads read when they have nothing else to do, from now
+// on; nil is nothing.
+func (p *pool) lookAhead(a *lookahead) {
+	p.ahead.Store(a)
+	p.plan.Add(1)
+}
+
+// nextEpoch begins an epoch with iteration 0 claimed. Now and then it refreshes
+// the epochs of workers that tasks were too small for, before they look young.
+func (p *pool) nextEpoch() {
+	p.epoch++
+	if p.epoch%(1<<30) == 0 {
+		for w := range p.own {
+			p.own[w].Store(p.epoch - 1)
+		}
+	}
+	p.own[0].Store(p.epoch)
+}
+
+// await returns when n iterations are done.
+func (p *pool) await(n int64) {
+	for looks := 0; p.done.Load() < n; looks++ {
+		if looks < spinLooks {
+			p.idle(0, &p.mine)
+		} else {
+			yieldThread() // the worker may be waiting for this very processor
+		}
+	}
+}
+
+// help claims and runs iterations until none is left: the worker's own one
+// first, those of workers that have not come last.
 func (p *pool) help(worker int) {
 	for {
 		s := p.state.Load()
-		next, count := s&tasksMax, s>>claimBits&tasksMax
-		if next >= count {
+		next, count, epoch := int(s&tasksMax), int(s>>claimBits&tasksMax), uint32(s>>(2*claimBits))
+		switch {
+		case worker < count && p.claimOwn(worker, epoch):
+			p.call(worker, worker)
+		case next < count:
+			if p.state.CompareAndSwap(s, s+1) {
+				p.call(worker, next)
+			}
+		default:
+			for w := range min(count, len(p.own)) {
+				if p.claimOwn(w, epoch) {
+					p.call(worker, w)
+				}
+			}
 			return
 		}
-		if p.state.CompareAndSwap(s, s+1) {
-			p.call(worker, int(next))
-		}
 	}
+}
+
+// claimOwn claims the iteration of an epoch that is kept for worker w. It
+// fails when another thread was faster or the epoch has passed: own only grows
+// (which the difference says across the wrap), and an epoch does not end before
+// all of it are claimed.
+func (p *pool) claimOwn(w int, epoch uint32) bool {
+	seen := p.own[w].Load()
+	return int32(epoch-seen) > 0 && p.own[w].CompareAndSwap(seen, epoch)
 }
 
 // call runs one claimed iteration and counts it even if it panics.
@@ -124,25 +192,45 @@ func (p *pool) call(worker, i int) {
 // pending says whether an iteration waits to be claimed.
 func (p *pool) pending() bool {
 	s := p.state.Load()
-	return s&tasksMax < s>>claimBits&tasksMax
+	next, count, epoch := int(s&tasksMax), int(s>>claimBits&tasksMax), uint32(s>>(2*claimBits))
+	if next < count {
+		return true
+	}
+	for w := range min(count, len(p.own)) {
+		if int32(epoch-p.own[w].Load()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // work is the life of a worker.
 func (p *pool) work(worker int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	var c fetched
 	for looks := 0; !p.closed.Load(); {
 		switch {
 		case p.pending():
 			p.help(worker)
 			looks = 0
 		case looks < spinLooks:
-			pause(spinPauses)
+			p.idle(worker, &c)
 			looks++
 		default:
 			p.park()
 			looks = 0
 		}
+	}
+}
+
+// idle passes a moment: with reading ahead while there is something to read, else waiting.
+func (p *pool) idle(worker int, c *fetched) {
+	if plan := p.plan.Load(); c.plan != plan {
+		*c = fetched{plan: plan}
+	}
+	if a := p.ahead.Load(); a == nil || !a.fetch(worker, c) {
+		pause(spinPauses)
 	}
 }
 
