@@ -132,7 +132,7 @@ func (b *Backend) expertActs(dst *[]float32, quantized bool, x []float32, index 
 	size := 0
 	for i := range e.jobs {
 		e.jobs[i].at = size
-		size += actSize(quantized, e.jobs[i].n, cols)
+		size += b.ops.actSize(quantized, e.jobs[i].n, cols)
 	}
 	*dst = grow(*dst, size/4)
 	out := bytePtr(*dst)
@@ -144,7 +144,7 @@ func (b *Backend) expertActs(dst *[]float32, quantized bool, x []float32, index 
 		} else {
 			t.x = x[j.first*cols:]
 		}
-		for tile := range (j.n + tileMax - 1) / tileMax {
+		for tile := range t.tiles() {
 			t.do(worker, tile)
 		}
 	}))

@@ -40,6 +40,9 @@ type ops struct {
 
 	// matMul by layout and index in tileRows.
 	matMul [layouts][len(tileRows)]matMulFunc
+	// bands take over from matMul for many rows of quantized activations; nil
+	// where there are none. Their results are bit-equal to matMul's.
+	bands *bandOps
 	// quantize writes blocks of 32 values of a row as records that are stride bytes apart.
 	quantize func(dst *byte, stride int, x *float32, blocks int)
 
