@@ -17,16 +17,18 @@ const (
 	bandBytes   = bandSumsAt + rowBlockMax*panelRows*4
 )
 
-// bandOps are the kernels of a level with matrix tiles. They take a panel apart
-// into signed bytes and float32 scales once for many rows.
+// bandFunc adds the products of bands of 8 rows with steps of a panel that was
+// taken apart to dst, or sets it unless more is 1. Rows of dst are dstStride
+// bytes apart, bands of act actStride. One step in aheadEvery also asks for a
+// step of weights at ahead. scratch is that of a bandScratch.
+type bandFunc func(dst *float32, dstStride int, act *byte, bands, actStride int, w *byte, steps, more int, ahead uintptr, aheadEvery int, scratch *byte)
+
+// bandOps are the kernels of a level with matrix tiles.
 type bandOps struct {
-	// unpack takes steps of a panel apart.
-	unpack [layouts]func(dst, panel *byte, steps int)
-	// multiply adds the products of bands of 8 rows with steps that were taken
-	// apart to dst, or sets it unless more is 1. Rows of dst are dstStride bytes
-	// apart, bands of act actStride. It asks for steps x aheadStep bytes at
-	// ahead, the weights that are wanted next, unless 0. scratch is a bandScratch.
-	multiply [layouts]func(dst *float32, dstStride int, act *byte, bands, actStride int, w *byte, steps, more int, ahead uintptr, aheadStep int, scratch *byte)
+	// unpack takes steps of a panel apart into signed bytes and float32 scales,
+	// once for many rows.
+	unpack   [layouts]func(dst, panel *byte, steps int)
+	multiply [layouts]bandFunc
 }
 
 // bandScratch is the memory of one thread for bands: a tile configuration, two
@@ -91,12 +93,12 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
 		part := skip(act, first*bandRows*recordSize)
 		if direct > 0 {
-			o.multiply[l](&j.dst[row*width+at], 4*width, part, direct, bandRows*rowBytes, codes, n, more, ahead, stepBytes, base)
-			ahead = 0
+			o.multiply[l](&j.dst[row*width+at], 4*width, part, direct, bandRows*rowBytes, codes, n, more, ahead, bands, base)
 		}
 		if direct < bands {
 			part = skip(part, direct*bandRows*rowBytes)
-			o.multiply[l](sums, 4*panelRows, part, bands-direct, bandRows*rowBytes, codes, n, more, ahead, stepBytes, base)
+			ahead += uintptr(n * direct / bands * stepBytes)
+			o.multiply[l](sums, 4*panelRows, part, bands-direct, bandRows*rowBytes, codes, n, more, ahead, bands, base)
 		}
 	}
 	out := unsafe.Slice(sums, (bands-direct)*bandRows*panelRows)

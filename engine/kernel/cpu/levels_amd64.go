@@ -29,15 +29,8 @@ func amxOps() *ops {
 	b.unpack = [layouts]func(dst, panel *byte, steps int){
 		code8: unpackCode8AMX, code6: unpackCode6AMX, code5m: unpackCode5mAMX, code4: unpackCode4AMX, code4m: unpackCode4mAMX,
 	}
-	for l := range layouts {
-		switch s := shapes[l]; {
-		case s.group == 16:
-			b.multiply[l] = bandGroups16AMX
-		case s.mins:
-			b.multiply[l] = bandGroups32MinsAMX
-		default:
-			b.multiply[l] = bandGroups32AMX
-		}
+	b.multiply = [layouts]bandFunc{
+		code8: bandCode8AMX, code6: bandCode6AMX, code5m: bandCode5mAMX, code4: bandCode4AMX, code4m: bandCode4mAMX,
 	}
 	o.bands = b
 	return o

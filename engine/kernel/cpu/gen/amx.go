@@ -31,11 +31,8 @@ func (g *gen) bands() {
 	for _, l := range layouts {
 		g.unpack(l)
 	}
-	for _, b := range []struct {
-		name   string
-		layout layout
-	}{{"Groups32", layouts[0]}, {"Groups16", layouts[1]}, {"Groups32Mins", layouts[4]}} {
-		g.band(b.name, b.layout)
+	for _, l := range layouts {
+		g.band(l)
 	}
 }
 
@@ -65,7 +62,6 @@ func (g *gen) unpack(l layout) {
 		g.VMOVDQU32(g.c(fmt.Sprintf("offset%d", l.offset)), offset)
 	}
 	g.loop(steps, func() {
-		g.prefetch(panel, l.stepBytes)
 		for _, p := range l.all() {
 			for k := range p.groups {
 				for side := range 2 {
@@ -94,7 +90,7 @@ func (g *gen) unpack(l layout) {
 	g.finish()
 }
 
-const bandSignature = "func(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadStep int, scratch *byte)"
+const bandSignature = "func(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)"
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.
@@ -112,50 +108,49 @@ var (
 // stages of three groups overlap; the last two groups of a band overlap the
 // first two of the next. After the last band the products of its own first
 // groups are made once more, for nothing.
-func (g *gen) band(name string, l layout) {
-	g.function("band"+name, bandSignature,
-		"adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a panel taken apart.")
+//
+// One step in aheadEvery also asks for a step of the weights at ahead, a line
+// at a time between the rest, so that reading them fills the time of the others.
+func (g *gen) band(l layout) {
+	g.function("band"+l.name, bandSignature,
+		fmt.Sprintf("adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a %s panel taken apart.", l.name))
 	scratch := reg.R9
 	g.Load(g.Param("scratch"), scratch)
 	g.loadTileConfig(scratch)
 	g.LEAQ(operand.Mem{Base: scratch, Disp: dotsAt}, dotsBase)
 	g.MOVQ(operand.U32(lineBytes), line)
-	dst, dstStride, bands, actStride := g.arg("dst"), g.arg("dstStride"), g.arg("bands"), g.arg("actStride")
-	ahead := g.arg("ahead")
+	dst, dstStride, bands := g.arg("dst"), g.arg("dstStride"), g.arg("bands")
+	ahead, wait := g.arg("ahead"), g.GP64()
+	g.MOVQ(operand.U32(1), wait)
 	g.Load(g.Param("act"), nowAct)
 	g.Load(g.Param("w"), nowCodes)
-	bandStart, nextBand := g.GP64(), g.GP64()
-	g.MOVQ(nowAct, bandStart)
+	nextBand := g.GP64()
+	g.MOVQ(nowAct, nextBand)
 	sums := g.vecs(2 * bandRows)
 
 	g.multiply(l, 0, 0, nowAct, nowCodes)
 	g.multiply(l, 1, 1, nowAct, nowCodes)
 	g.storeDots(0)
 	g.loop(bands, func() {
-		g.LEAQ(operand.Mem{Base: bandStart, Index: actStride, Scale: 1}, nextBand)
-		g.CMPQ(bands, operand.U8(1))
-		g.CMOVQEQ(bandStart, nextBand)
+		g.nextBand(bands, nextBand)
 		g.startSums(dst, dstStride, sums)
 		left := g.arg("steps")
 		g.loop(left, func() {
-			g.LEAQ(operand.Mem{Base: nowAct, Disp: bandRows * recordSize}, nextAct)
-			g.LEAQ(operand.Mem{Base: nowCodes, Disp: l.bandStep()}, nextCodes)
-			first := g.GP64()
-			g.Load(g.Param("w"), first)
-			g.CMPQ(left, operand.U8(1))
-			g.CMOVQEQ(nextBand, nextAct)
-			g.CMOVQEQ(first, nextCodes)
-			g.prefetchBand(l, ahead)
-			for _, p := range l.all() {
-				groups, then := 64/l.group, p.index+2
-				if then < groups {
-					g.multiply(l, then, then%2, nowAct, nowCodes)
-				} else {
-					g.multiply(l, then-groups, then%2, nextAct, nextCodes)
+			g.nextStep(l, left, nextBand)
+			plain, end := fmt.Sprintf("plain%d", g.labels), fmt.Sprintf("next%d", g.labels)
+			g.DECQ(wait)
+			g.JNZ(operand.LabelRef(plain))
+			g.Load(g.Param("aheadEvery"), wait)
+			g.bandStep(l, sums, func(slot int) {
+				for i := slot * 64; i < l.stepBytes; i += 64 * bandSlots(l) {
+					g.PREFETCHT0(mem(ahead, i))
 				}
-				g.scaleBand(l, p, sums)
-				g.storeDots((p.index + 1) % 2)
-			}
+			})
+			g.ADDQ(operand.I32(l.stepBytes), ahead)
+			g.JMP(operand.LabelRef(end))
+			g.Label(plain)
+			g.bandStep(l, sums, func(int) {})
+			g.Label(end)
 			g.MOVQ(nextAct, nowAct)
 			g.MOVQ(nextCodes, nowCodes)
 		})
@@ -167,11 +162,45 @@ func (g *gen) band(name string, l layout) {
 		g.MOVQ(dstStride, down)
 		g.SHLQ(operand.U8(3), down)
 		g.ADDQ(down, dst)
-		g.MOVQ(nextBand, bandStart)
-		g.XORQ(ahead, ahead)
 	})
 	g.tileRelease()
 	g.finish()
+}
+
+// nextBand moves on to the band after the one that it points at, unless that is the last.
+func (g *gen) nextBand(bands, band reg.GPVirtual) {
+	after := g.GP64()
+	stride := g.arg("actStride")
+	g.LEAQ(operand.Mem{Base: band, Index: stride, Scale: 1}, after)
+	g.CMPQ(bands, operand.U8(1))
+	g.CMOVQNE(after, band)
+}
+
+// nextStep points at the step after this one, which may be the first of the next band.
+func (g *gen) nextStep(l layout, left, nextBand reg.GPVirtual) {
+	first := g.arg("w")
+	g.LEAQ(operand.Mem{Base: nowAct, Disp: bandRows * recordSize}, nextAct)
+	g.LEAQ(operand.Mem{Base: nowCodes, Disp: l.bandStep()}, nextCodes)
+	g.CMPQ(left, operand.U8(1))
+	g.CMOVQEQ(nextBand, nextAct)
+	g.CMOVQEQ(first, nextCodes)
+}
+
+// bandSlots is how many rows a step scales: the places for prefetches.
+func bandSlots(l layout) int { return 64 / l.group * bandRows }
+
+// bandStep computes one step; between gets its turn in every slot.
+func (g *gen) bandStep(l layout, sums []reg.VecVirtual, between func(slot int)) {
+	for _, p := range l.all() {
+		groups, then := 64/l.group, p.index+2
+		if then < groups {
+			g.multiply(l, then, then%2, nowAct, nowCodes)
+		} else {
+			g.multiply(l, then-groups, then%2, nextAct, nextCodes)
+		}
+		g.scaleBand(l, p, sums, between)
+		g.storeDots((p.index + 1) % 2)
+	}
 }
 
 // bandRows calls f with the place of each row of a band.
@@ -203,25 +232,6 @@ func (g *gen) startSums(dst, stride reg.GPVirtual, sums []reg.VecVirtual) {
 	g.Label(end)
 }
 
-// prefetchBand asks for one step of the weights that come after these; only
-// the first band does.
-func (g *gen) prefetchBand(l layout, ahead reg.GPVirtual) {
-	g.labels++
-	skip := fmt.Sprintf("skip%d", g.labels)
-	g.TESTQ(ahead, ahead)
-	g.JZ(operand.LabelRef(skip))
-	step := g.arg("aheadStep")
-	end := g.GP64()
-	g.LEAQ(operand.Mem{Base: ahead, Index: step, Scale: 1}, end)
-	again := fmt.Sprintf("again%d", g.labels)
-	g.Label(again)
-	g.PREFETCHT1(mem(ahead, 0))
-	g.ADDQ(operand.I8(64), ahead)
-	g.CMPQ(ahead, end)
-	g.JLT(operand.LabelRef(again))
-	g.Label(skip)
-}
-
 // multiply forms the products of a group in a pair of tiles: 0 and 1, or 2 and
 // 3, with the activations in 4 or 5 and the codes in 6 and 7.
 func (g *gen) multiply(l layout, group, pair int, act, codes reg.GPPhysical) {
@@ -245,7 +255,7 @@ func (g *gen) storeDots(pair int) {
 
 // scaleBand adds a group's integer sums, times their scales, to the sums: the
 // same operations as scaleDots, in the same order.
-func (g *gen) scaleBand(l layout, p group, sums []reg.VecVirtual) {
+func (g *gen) scaleBand(l layout, p group, sums []reg.VecVirtual, between func(slot int)) {
 	scales := plainCodes + p.index*lineBytes
 	scale := []reg.VecVirtual{g.load(mem(nowCodes, scales)), g.load(mem(nowCodes, scales+64))}
 	var low []reg.VecVirtual
@@ -256,6 +266,7 @@ func (g *gen) scaleBand(l layout, p group, sums []reg.VecVirtual) {
 	for r := range bandRows {
 		d := g.vec()
 		g.VBROADCASTSS(mem(nowAct, r*recordSize+atScale+4*p.block), d)
+		between(p.index*bandRows + r)
 		for side := range 2 {
 			t, dots := g.vec(), g.vec()
 			g.VMULPS(d, scale[side], t)
