@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Threads is how many threads compute, the caller included. 0 is GOMAXPROCS.
 	Threads int
-	// Level is "avx512vnni", "avx2" or "portable". Empty is what the
+	// Level is "amx", "avx512vnni", "avx2" or "portable". Empty is what the
 	// environment variable CORENODE_CPU_LEVEL says, else the best one this
 	// processor has.
 	Level string
@@ -84,6 +84,7 @@ func New(o Options) (*Backend, error) {
 func (b *Backend) init(threads int) {
 	b.mm.b, b.attend.b, b.store.b, b.delta.b, b.quant.b = b, b, b, b, b
 	b.mm.tiles = make([][tileMax * panelRows]float32, threads)
+	b.mm.bands = make([]bandScratch, threads)
 	b.attend.scratch = make([]attendScratch, threads)
 	b.store.scratch = make([]storeScratch, threads)
 }

@@ -186,7 +186,7 @@ func (t *expertTiles) do(worker, i int) {
 		}
 		q.x = gate
 	}
-	for tile := range (j.n + tileMax - 1) / tileMax {
+	for tile := range q.tiles() {
 		q.do(worker, tile)
 	}
 }
@@ -196,30 +196,30 @@ func (t *expertTiles) do(worker, i int) {
 func (b *Backend) expertInputs(quantized bool, x []float32, n, cols int) {
 	e := &b.expert
 	if n > 1 {
-		e.tiles = expertTiles{b, quantized, e.placeTiles(&e.acts, quantized, cols), x, cols}
+		e.tiles = expertTiles{b, quantized, b.placeTiles(&e.acts, quantized, cols), x, cols}
 		b.pool.run(len(e.jobs), &e.tiles)
 		return
 	}
-	e.acts = grow(e.acts, actSize(quantized, 1, cols)/4)
+	e.acts = grow(e.acts, b.ops.actSize(quantized, 1, cols)/4)
 	for i := range e.jobs {
 		e.jobs[i].at = 0
 	}
-	b.tileRows(quantized, bytePtr(e.acts), x, 1, cols)
+	b.makeTiles(quantized, bytePtr(e.acts), x, 1, cols)
 }
 
 // expertHidden makes the hidden values of all pairs and their tiles.
 func (b *Backend) expertHidden(quantized bool, cols int) {
 	e := &b.expert
-	e.tiles = expertTiles{b, quantized, e.placeTiles(&e.hidden, quantized, cols), nil, cols}
+	e.tiles = expertTiles{b, quantized, b.placeTiles(&e.hidden, quantized, cols), nil, cols}
 	b.pool.run(len(e.jobs), &e.tiles)
 }
 
 // placeTiles makes room for the tiles of all jobs.
-func (e *expertScratch) placeTiles(dst *[]float32, quantized bool, cols int) *byte {
-	size := 0
+func (b *Backend) placeTiles(dst *[]float32, quantized bool, cols int) *byte {
+	e, size := &b.expert, 0
 	for i := range e.jobs {
 		e.jobs[i].at = size
-		size += actSize(quantized, e.jobs[i].n, cols)
+		size += b.ops.actSize(quantized, e.jobs[i].n, cols)
 	}
 	*dst = grow(*dst, size/4)
 	return bytePtr(*dst)

@@ -10,12 +10,30 @@ func archLevels() []*ops {
 	x := &cpu.X86
 	narrow := x.HasAVX2 && x.HasFMA && x.HasBMI2
 	if narrow && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+		if x.HasAMXTile && x.HasAMXInt8 && amxPermitted() {
+			found = append(found, amxOps())
+		}
 		found = append(found, avx512Ops())
 	}
 	if narrow {
 		found = append(found, avx2Ops())
 	}
 	return found
+}
+
+// amxOps are the kernels of level "amx": those of avx512vnni, and bands.
+func amxOps() *ops {
+	o := avx512Ops()
+	o.name = "amx"
+	b := &bandOps{}
+	b.unpack = [layouts]func(dst, panel *byte, steps int){
+		code8: unpackCode8AMX, code6: unpackCode6AMX, code5m: unpackCode5mAMX, code4: unpackCode4AMX, code4m: unpackCode4mAMX,
+	}
+	b.multiply = [layouts]bandFunc{
+		code8: bandCode8AMX, code6: bandCode6AMX, code5m: bandCode5mAMX, code4: bandCode4AMX, code4m: bandCode4mAMX,
+	}
+	o.bands = b
+	return o
 }
 
 // avx512Ops are the kernels of level "avx512vnni".

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"sort"
 	"unsafe"
 
 	"corenode/engine/kernel"
@@ -26,20 +27,30 @@ type matMulTask struct {
 	jobs  []matJob
 	ends  []int32                        // first panel after each unit
 	tiles [][tileMax * panelRows]float32 // one per thread
+	bands []bandScratch                  // one per thread
 
 	codes  []float32 // activations as records
 	floats []float32 // activations as float tiles
 }
 
-// tileHeight is the height of the tile that starts at row of n, and its place in tileRows.
-func tileHeight(left int) (rows, index int) {
-	for i, r := range tileRows {
+// tileHeight is the height of the tile that holds the first of so many rows.
+func (o *ops) tileHeight(quantized bool, left int) int {
+	if o.bandCount(quantized, left) > 0 {
+		return bandRows
+	}
+	for _, r := range tileRows {
 		if left <= r {
-			return r, i
+			return r
 		}
 	}
-	return tileMax, len(tileRows) - 1
+	return tileMax
 }
+
+// tileFull is the height of all tiles but the last.
+func (o *ops) tileFull(quantized bool) int { return o.tileHeight(quantized, max(bandRows, tileMax)) }
+
+// tileIndex is the place of a height in tileRows.
+func tileIndex(height int) int { return sort.SearchInts(tileRows[:], height) }
 
 // actRow is how many bytes one row takes in a tile.
 func actRow(quantized bool, cols int) int {
@@ -50,12 +61,13 @@ func actRow(quantized bool, cols int) int {
 }
 
 // actSize is how many bytes n rows take.
-func actSize(quantized bool, n, cols int) int {
-	tail, _ := tileHeight(n % tileMax)
-	if n%tileMax == 0 {
-		tail = 0
+func (o *ops) actSize(quantized bool, n, cols int) int {
+	full := o.tileFull(quantized)
+	rows := n / full * full
+	if n > rows {
+		rows += o.tileHeight(quantized, n-rows)
 	}
-	return (n/tileMax*tileMax + tail) * actRow(quantized, cols)
+	return rows * actRow(quantized, cols)
 }
 
 // MatMul implements kernel.Backend.
@@ -69,12 +81,12 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 		quantized, float = quantized || q, float || !q
 	}
 	if quantized {
-		t.codes = grow(t.codes, actSize(true, n, cols)/4)
-		b.tileRows(true, bytePtr(t.codes), in, n, cols)
+		t.codes = grow(t.codes, b.ops.actSize(true, n, cols)/4)
+		b.makeTiles(true, bytePtr(t.codes), in, n, cols)
 	}
 	if float {
-		t.floats = grow(t.floats, actSize(false, n, cols)/4)
-		b.tileRows(false, bytePtr(t.floats), in, n, cols)
+		t.floats = grow(t.floats, b.ops.actSize(false, n, cols)/4)
+		b.makeTiles(false, bytePtr(t.floats), in, n, cols)
 	}
 	t.jobs = t.jobs[:0]
 	for i, kw := range ws {
@@ -150,32 +162,62 @@ func (t *matMulTask) do(worker, unit int) {
 	}
 	for ; p < end; low++ {
 		j := &t.jobs[low]
-		last := min(end, j.first+j.w.panels)
-		j.run(t.b.ops, &t.tiles[worker], p-j.first, last-j.first)
-		p = last
+		if stop := min(end, j.first+j.w.panels); p < stop {
+			t.panels(j, worker, p-j.first, stop-j.first)
+			p = stop
+		}
 	}
 }
 
-// run computes panels p to end. One row reads them in several streams, each a
-// run of adjacent panels.
-func (j *matJob) run(o *ops, tile *[tileMax * panelRows]float32, p, end int) {
-	if vec := o.matVec[j.w.layout]; vec != nil && j.n == 1 {
-		each, size := (end-p)/vecStreams, j.w.layout.panelBytes(j.w.src.Cols)
-		for last := p + each; p < last; p++ {
-			vec(&tile[0], j.act, unsafe.SliceData(j.w.panel(j.expert, p)), each*size, j.w.layout.steps(j.w.src.Cols))
-			for s := range vecStreams {
-				copy(j.dst[(p+s*each)*panelRows:], tile[s*panelRows:(s+1)*panelRows])
+const (
+	// rowBlockMax bounds the rows that pass through one panel before the next.
+	rowBlockMax = 512
+	// rowBlockBytes bounds their memory, so that they stay in the second cache
+	// while the panels pass.
+	rowBlockBytes = 1 << 20
+)
+
+// panels computes the outputs of panels from to end of one job.
+func (t *matMulTask) panels(j *matJob, worker, from, end int) {
+	o, quantized := t.b.ops, shapes[j.w.layout].quantized
+	from = j.streams(o, &t.tiles[worker], from, end)
+	full := o.tileFull(quantized)
+	block := min(rowBlockBytes/actRow(quantized, j.w.src.Cols), rowBlockMax)
+	block = max(block/full, 1) * full
+	for row := 0; row < j.n; row += block {
+		rows := min(block, j.n-row)
+		bands := o.bandCount(quantized, rows)
+		rest := min(row+bands*bandRows, row+rows)
+		for p := from; p < end; p++ {
+			if bands > 0 {
+				j.bandPanel(o.bands, &t.bands[worker], p, row, bands)
+			}
+			if rest < row+rows {
+				j.panel(&o.matMul[j.w.layout], &t.tiles[worker], p, rest, row+rows)
 			}
 		}
-		p += (vecStreams - 1) * each
-	}
-	for ; p < end; p++ {
-		j.panel(&o.matMul[j.w.layout], tile, p)
 	}
 }
 
-// panel computes the 32 outputs of panel p for all rows.
-func (j *matJob) panel(kernels *[len(tileRows)]matMulFunc, tile *[tileMax * panelRows]float32, p int) {
+// streams computes panels from p on for a single row, in several streams, each a
+// run of adjacent panels, and returns the first one that is left.
+func (j *matJob) streams(o *ops, tile *[tileMax * panelRows]float32, p, end int) int {
+	vec := o.matVec[j.w.layout]
+	if vec == nil || j.n != 1 {
+		return p
+	}
+	each, size := (end-p)/vecStreams, j.w.layout.panelBytes(j.w.src.Cols)
+	for last := p + each; p < last; p++ {
+		vec(&tile[0], j.act, unsafe.SliceData(j.w.panel(j.expert, p)), each*size, j.w.layout.steps(j.w.src.Cols))
+		for s := range vecStreams {
+			copy(j.dst[(p+s*each)*panelRows:], tile[s*panelRows:(s+1)*panelRows])
+		}
+	}
+	return p + (vecStreams-1)*each
+}
+
+// panel computes the 32 outputs of panel p for rows from row to end.
+func (j *matJob) panel(kernels *[len(tileRows)]matMulFunc, tile *[tileMax * panelRows]float32, p, row, end int) {
 	l, cols, width := j.w.layout, j.w.src.Cols, j.w.src.Rows
 	steps, quantized := l.steps(cols), shapes[j.w.layout].quantized
 	rowBytes, record := actRow(quantized, cols), 4
@@ -184,12 +226,14 @@ func (j *matJob) panel(kernels *[len(tileRows)]matMulFunc, tile *[tileMax * pane
 	}
 	panel := unsafe.SliceData(j.w.panel(j.expert, p))
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
-	for row := 0; row < j.n; row += tileMax {
-		height, index := tileHeight(j.n - row)
+	for row < end {
+		index := min(tileIndex(end-row), len(tileRows)-1)
+		height := tileRows[index]
 		kernels[index](&tile[0], skip(j.act, row*rowBytes), height*record, panel, steps)
-		for r := range min(height, j.n-row) {
+		for r := range min(height, end-row) {
 			copy(j.dst[(row+r)*width+at:(row+r)*width+at+lanes], tile[r*panelRows:])
 		}
+		row += height
 	}
 }
 
@@ -206,10 +250,10 @@ type quantTask struct {
 // quantParallel is the number of values from which tiles are made on all threads.
 const quantParallel = 16 << 10
 
-// tileRows writes n rows as tiles to dst.
-func (b *Backend) tileRows(quantized bool, dst *byte, x []float32, n, cols int) {
+// makeTiles writes n rows as tiles to dst.
+func (b *Backend) makeTiles(quantized bool, dst *byte, x []float32, n, cols int) {
 	b.quant = quantTask{b: b, quantized: quantized, dst: dst, x: x, n: n, cols: cols}
-	tiles := (n + tileMax - 1) / tileMax
+	tiles := b.quant.tiles()
 	if n*cols < quantParallel {
 		for i := range tiles {
 			b.quant.do(0, i)
@@ -219,10 +263,16 @@ func (b *Backend) tileRows(quantized bool, dst *byte, x []float32, n, cols int) 
 	b.pool.run(tiles, &b.quant)
 }
 
+// tiles is their number.
+func (t *quantTask) tiles() int {
+	full := t.b.ops.tileFull(t.quantized)
+	return (t.n + full - 1) / full
+}
+
 // do fills tile i. Padding rows are zero.
 func (t *quantTask) do(_, i int) {
-	first := i * tileMax
-	height, _ := tileHeight(t.n - first)
+	first := i * t.b.ops.tileFull(t.quantized)
+	height := t.b.ops.tileHeight(t.quantized, t.n-first)
 	dst := skip(t.dst, first*actRow(t.quantized, t.cols))
 	if first+height > t.n {
 		clear(unsafe.Slice(dst, height*actRow(t.quantized, t.cols)))

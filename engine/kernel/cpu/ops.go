@@ -53,6 +53,9 @@ type ops struct {
 	readStreams func(p *byte, n int)
 	// fetchLines asks for lines of 64 bytes that will be read soon; nil without such a request.
 	fetchLines func(p *byte, lines int)
+	// bands take over from matMul for many rows of quantized activations; nil
+	// where there are none. Their results are bit-equal to matMul's.
+	bands *bandOps
 	// quantize writes blocks of 32 values of a row as records that are stride bytes apart.
 	quantize func(dst *byte, stride int, x *float32, blocks int)
 

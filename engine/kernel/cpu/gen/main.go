@@ -1,6 +1,6 @@
 // Command gen writes the amd64 kernels of package cpu: kernels_<level>_amd64.s
-// and their Go declarations, for the levels avx512 and avx2. It is a module of
-// its own so that avo is no dependency of the product; the files it writes are
+// and their Go declarations, for the levels avx512, avx2 and amx (which has
+// only what avx512 lacks). It is a module of its own so that avo is no dependency of the product; the files it writes are
 // checked in, and a test compares them with what it writes.
 //
 //	go run . -dir ..
@@ -27,6 +27,7 @@ type gen struct {
 	*build.Context
 	level  string
 	wide   bool // 512-bit registers and EVEX encodings
+	suffix string
 	consts map[string]operand.Mem
 	labels int
 }
@@ -34,18 +35,27 @@ type gen struct {
 func main() {
 	out := flag.String("dir", "..", "folder to write to")
 	flag.Parse()
-	for _, level := range []string{"avx512", "avx2"} {
-		g := &gen{Context: build.NewContext(), level: level, wide: level == "avx512", consts: map[string]operand.Mem{}}
-		g.constants()
-		g.matMuls()
-		g.readStreams()
-		g.fetchLines()
-		if g.wide {
-			g.matVecs()
+	for _, g := range []*gen{
+		{level: "avx512", wide: true, suffix: "AVX512"},
+		{level: "avx2", suffix: "AVX2"},
+		{level: "amx", wide: true, suffix: "AMX"},
+	} {
+		g.Context, g.consts = build.NewContext(), map[string]operand.Mem{}
+		if g.level == "amx" {
+			g.bandConstants()
+			g.bands()
+		} else {
+			g.constants()
+			g.matMuls()
+			g.readStreams()
+			g.fetchLines()
+			if g.wide {
+				g.matVecs()
+			}
+			g.attention()
+			g.delta()
+			g.vectors()
 		}
-		g.attention()
-		g.delta()
-		g.vectors()
 		if err := g.write(*out); err != nil {
 			log.Fatal(err)
 		}
@@ -85,7 +95,7 @@ func (g *gen) write(dir string) error {
 
 // function starts a kernel: its name gets the level's suffix.
 func (g *gen) function(name, signature, doc string) {
-	full := name + map[bool]string{true: "AVX512", false: "AVX2"}[g.wide]
+	full := name + g.suffix
 	g.Function(full)
 	g.labels = 0 // labels are the function's own: a new kernel changes no other
 	g.Attributes(attr.NOSPLIT)
@@ -174,13 +184,18 @@ func (g *gen) constants() {
 		{"bias", 127},
 		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f}, {"ones16", 0x00010001},
 	} {
-		words := make([]uint32, g.lanes())
-		for i := range words {
-			words[i] = c.bits
-		}
-		g.constant(c.name, words)
+		g.constant(c.name, g.repeat(c.bits))
 	}
 	g.constant("order", []uint32{0, 4, 1, 5, 2, 6, 3, 7})
+}
+
+// repeat fills a register.
+func (g *gen) repeat(bits uint32) []uint32 {
+	words := make([]uint32, g.lanes())
+	for i := range words {
+		words[i] = bits
+	}
+	return words
 }
 
 // constant defines one constant.
