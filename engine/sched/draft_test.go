@@ -218,3 +218,49 @@ func possibleGain(m machine, n int, p float64) (gain float64) {
 	}
 	return gain
 }
+
+// TestDraftsAreCharged: computed rows count as service, kept or not, and a draft
+// ends where the answer must.
+func TestDraftsAreCharged(t *testing.T) {
+	pool, err := kv.New(kv.Config{Pages: 50, PageTokens: 16, PageBytes: 1, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{StepTokensMax: 256, SequencesMax: 4, ChunkTokens: 128, QueueMax: 4,
+		StepSeconds: func(int) float64 { return 1 }}, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(0, 0)
+	q := &Sequence{Namespace: "n", Account: "a", Tokens: make([]int32, 30), Max: 8}
+	if _, err := s.Add(q, now); err != nil {
+		t.Fatal(err)
+	}
+	s.Commit(s.Plan(now))
+	s.Append(q, 1)
+	for _, step := range []struct{ offered, drafted, kept int }{{3, 3, 1}, {4, 4, 3}, {9, 2, 3}} {
+		before := s.accounts["a"].counter
+		q.Draft, q.Chance = make([]int32, step.offered), 0.9
+		p := s.Plan(now)
+		it := &p.Items[0]
+		if p.Rows != it.Len || it.Len != 1+step.drafted || len(it.Draft) != step.drafted || s.Stats().Speculating != 1 {
+			t.Fatalf("offered %d: %+v of %d rows", step.offered, it, p.Rows)
+		}
+		if got, want := s.accounts["a"].counter-before, int64(decodeCost+step.drafted*prefillCost); got != want {
+			t.Errorf("a draft of %d is charged %d, want %d", step.drafted, got, want)
+		}
+		it.Kept = step.kept
+		tokens := len(q.Tokens)
+		s.Commit(p)
+		if len(q.Tokens) != tokens+step.kept-1 || q.Computed() != len(q.Tokens) {
+			t.Fatalf("%d rows of %d kept: %d tokens, %d computed, %d before", step.kept, step.drafted+1, len(q.Tokens), q.Computed(), tokens)
+		}
+		s.Append(q, 2)
+	}
+	if st := s.Stats(); st.DraftedTokens != 9 || st.AcceptedTokens != 4 || st.DecodeTokens != 7 || len(q.Tokens) != 38 {
+		t.Errorf("%+v, %d tokens", st, len(q.Tokens))
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
