@@ -86,13 +86,13 @@ func newSpeaker(r *rand.Rand, p float64, tokens int) *speaker {
 		Sequence: Sequence{Namespace: "n", Account: "a", Tokens: slices.Clone(truth[:prompt]), Max: tokens}}
 }
 
-// machine is how long a step of so many rows takes, in steps of one row.
-type machine struct {
+// curve is how long a step of so many rows takes, in steps of one row.
+type curve struct {
 	name    string
 	seconds func(rows int) float64
 }
 
-var machines = []machine{
+var curves = []curve{
 	{"bandwidth bound", func(rows int) float64 { return 1 + 0.02*float64(rows-1) + 0.08*math.Max(0, float64(rows-8)) }},
 	{"half bound", func(rows int) float64 { return 1 + 0.2*float64(rows-1) }},
 	{"compute bound", func(rows int) float64 { return float64(rows) }},
@@ -101,7 +101,7 @@ var machines = []machine{
 
 // speak runs speakers to their end on a machine that is disturbed now and then,
 // and returns the time it took and how many tokens were drafted and kept.
-func speak(t *testing.T, m machine, speakers []*speaker, speculate bool, seed uint64) (seconds float64, st Stats) {
+func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint64) (seconds float64, st Stats) {
 	r, cost := rand.New(rand.NewPCG(seed, 5)), &draft.Cost{}
 	pool, err := kv.New(kv.Config{Pages: 2000, PageTokens: 32, PageBytes: 1, Seed: 1})
 	if err != nil {
@@ -169,7 +169,7 @@ func advance(s *Scheduler, sp *speaker, at time.Time) {
 // does. The bounds on the gain are what a drafter that knows chance and cost
 // exactly could reach, less a third.
 func TestSpeculationPaysOrIsLeft(t *testing.T) {
-	for _, m := range machines {
+	for _, m := range curves {
 		for _, n := range []int{1, 4, 16} {
 			for _, p := range []float64{0, 0.5, 0.8, 0.9, 0.97, 1} {
 				r := rand.New(rand.NewPCG(uint64(n), uint64(100*p)))
@@ -201,7 +201,7 @@ func TestSpeculationPaysOrIsLeft(t *testing.T) {
 // possibleGain is that of a draft of the best length when all sequences have one:
 // a token is kept with chance p times that of having found the place again, which
 // takes the shortest run that is looked up.
-func possibleGain(m machine, n int, p float64) (gain float64) {
+func possibleGain(m curve, n int, p float64) (gain float64) {
 	gain = 1
 	for k := 1; k <= draft.TokensMax && n*k <= draftRowsMax; k++ {
 		tokens, chance := 1.0, 1.0
