@@ -42,7 +42,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 				}
 			}
 			interval := c.now.Sub(begun) / time.Duration(c.ended) // at which slots become free
-			for full := false; !full; full = c.s.waiting > 0 { // nothing is about to start
+			for full := false; !full; full = c.s.waiting > 0 {    // nothing is about to start
 				c.step()
 			}
 			refused := c.refusedFor("a", 1500, 200)
