@@ -548,11 +548,8 @@ func TestSimulation(t *testing.T) {
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
 					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
-<<<<<<< HEAD
-					DecodeSnapshotTokens: shape.rolling, StepSeconds: simCosts[seed%uint64(len(simCosts))]})
-=======
-					DecodeSnapshotTokens: shape.rolling, GapMax: time.Duration(seed/2%2) * 40 * time.Millisecond, GapStretchMax: int(seed % 3)})
->>>>>>> w-sched
+					DecodeSnapshotTokens: shape.rolling, StepSeconds: simCosts[seed%uint64(len(simCosts))],
+					GapMax: time.Duration(seed/2%2) * 40 * time.Millisecond, GapStretchMax: int(seed % 3)})
 				if err != nil {
 					t.Fatal(err)
 				}
