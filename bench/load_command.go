@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"corenode/bench/client"
 	"corenode/bench/drive"
+	"corenode/bench/page"
 	"corenode/bench/proc"
 	"corenode/bench/protocol"
 	"corenode/bench/result"
@@ -73,7 +75,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	s.DurationVar(&f.think, "think", 0, "pause before each further turn")
 	s.BoolVar(&f.thinkRandom, "think-random", false, "make the pauses exponential, --think being their mean")
 	s.StringVar(&f.sessionHeader, "session", "", "header that names the conversation, such as X-Session-Id; empty sends none")
-	s.Uint64Var(&f.seed, "seed", 1, "of everything random: the same seed asks the same")
+	s.Uint64Var(&f.seed, "seed", 0, "of everything random: the same seed asks the same; 0 takes one from the clock, so that no cache knows the prompts")
 	s.Float64Var(&f.tokensPerWord, "tokens-per-word", 0, "how many tokens a word has; 0 asks the server")
 	s.Float64Var(&f.template, "template-tokens", 0, "tokens that the template adds to a prompt, with --tokens-per-word")
 
@@ -193,6 +195,9 @@ func (f *loadFlags) conditions(o drive.Options) result.Conditions {
 
 // prepare reads the flags, checks them, and asks the server how long words are.
 func (f *loadFlags) prepare(ctx context.Context) (drive.Options, error) {
+	if f.seed == 0 {
+		f.seed = uint64(time.Now().UnixMilli())
+	}
 	o, err := f.options()
 	if err == nil {
 		err = o.Validate()
@@ -305,12 +310,27 @@ func runLoad(cmd *cobra.Command, f *loadFlags) error {
 			return err
 		}
 	}
+	if err := writePage(f.html, func(w io.Writer) error { return page.Load(w, file) }); err != nil {
+		return err
+	}
 	for i := range file.Runs {
 		if file.Runs[i].Requests.Succeeded > 0 {
 			return nil
 		}
 	}
 	return errNothing
+}
+
+// writePage writes a page to a file, to none without a name.
+func writePage(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	w, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(w), w.Close())
 }
 
 var errNothing = fmt.Errorf("no request succeeded")
