@@ -313,12 +313,10 @@ func runLoad(cmd *cobra.Command, f *loadFlags) error {
 	if err := writePage(f.html, func(w io.Writer) error { return page.Load(w, file) }); err != nil {
 		return err
 	}
-	for i := range file.Runs {
-		if file.Runs[i].Requests.Succeeded > 0 {
-			return nil
-		}
+	if !file.Succeeded() {
+		return errNothing
 	}
-	return errNothing
+	return nil
 }
 
 // writePage writes a page to a file, to none without a name.
@@ -333,4 +331,4 @@ func writePage(path string, write func(io.Writer) error) error {
 	return errors.Join(write(w), w.Close())
 }
 
-var errNothing = fmt.Errorf("no request succeeded")
+var errNothing = errors.New("no request succeeded")

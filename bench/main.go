@@ -33,18 +33,22 @@ func main() {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corebench",
-		Short: "Measure corenode",
-		Long: `corebench measures what corenode costs. It starts all servers itself, on
-127.0.0.1, with data in a temporary folder, and leaves nothing running.
+		Short: "Measure corenode, and other servers of its protocols",
+		Long: `corebench measures what corenode costs, and what the clients of any server of
+its protocols see. Servers that it starts itself listen on 127.0.0.1 with data in
+a temporary folder, and none is left running.
 
   corebench overhead     what the node costs per request and per streamed event,
                          beside a bare pass-through in the same run
   corebench engine       what the node makes of the machine: start, decode,
-                         batching and prefix cache, with a model of yours`,
+                         batching and prefix cache, with a model of yours
+  corebench load         latency, rates and failures of a running server under load
+  corebench sweep        the same load at several strengths
+  corebench compare      ratios between results of load`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(overheadCommand(), engineCommand(), loadCommand(), mockCommand(), passThroughCommand())
+	cmd.AddCommand(overheadCommand(), engineCommand(), loadCommand(), compareCommand(), sweepCommand(), mockCommand(), passThroughCommand())
 	return cmd
 }
 

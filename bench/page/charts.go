@@ -79,7 +79,7 @@ func over(r *stats.Run, title, unit string, series ...plot.Series) plot.Chart {
 			series[i].X = append(series[i].X, (float64(j)+0.5)*r.Timeline.BucketS)
 		}
 	}
-	return plot.Chart{Title: title, XName: "seconds", YName: unit, Series: series, ShadeTo: r.FromS,
+	return plot.Chart{Title: title, XName: "seconds", YName: unit, Series: series, Window: [2]float64{r.FromS, r.FromS + r.WindowS},
 		XMax: float64(len(r.Timeline.Points)) * r.Timeline.BucketS}
 }
 

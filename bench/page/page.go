@@ -57,6 +57,7 @@ type table struct {
 	Title    string
 	Headings []string
 	Rows     [][]string
+	Text     bool // its cells are words, not numbers
 }
 
 func (c content) write(w io.Writer) error {
@@ -135,10 +136,10 @@ func tiles(f *result.File) (list []tile) {
 func tables(f *result.File) (list []table) {
 	for _, t := range f.Tables() {
 		if len(t.Rows) > 0 {
-			list = append(list, table{t.Title, t.Headings, t.Rows})
+			list = append(list, table{t.Title, t.Headings, t.Rows, t.Title == "Failures"})
 		}
 	}
-	return append(list, table{"Conditions", []string{"What", "Value"}, conditions(f)})
+	return append(list, table{"Conditions", []string{"What", "Value"}, conditions(f), true})
 }
 
 func conditions(f *result.File) [][]string {

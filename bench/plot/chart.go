@@ -44,8 +44,9 @@ type Chart struct {
 	LogX, LogY          bool
 	Series              []Series
 	Marks               []Mark
-	// Shade is a span of the X axis that is not like the rest, such as a warm-up.
-	ShadeTo float64
+	// Window, if its end is above 0, is the part of the X axis that counts; what
+	// is before and behind it is shaded.
+	Window [2]float64
 	// XMax, if not 0, is the axis' end whatever the values.
 	XMax float64
 }
@@ -123,9 +124,9 @@ func (c Chart) SVG() template.HTML {
 	x, y := c.scales()
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(c.Title))
-	if c.ShadeTo > x.low {
-		fmt.Fprintf(&b, `<rect class="shade" x="%.1f" y="%g" width="%.1f" height="%g"><title>before the window: not measured</title></rect>`,
-			left, top, x.at(c.ShadeTo)-left, height-top-bottom)
+	if c.Window[1] > 0 {
+		shade(&b, left, x.at(c.Window[0]))
+		shade(&b, x.at(c.Window[1]), width-right)
 	}
 	c.axes(&b, x, y)
 	for _, s := range c.Series {
@@ -142,6 +143,13 @@ func (c Chart) SVG() template.HTML {
 	}
 	fmt.Fprintf(&b, `<line class="cursor" x1="0" x2="0" y1="%g" y2="%g"/></svg>`, top, height-bottom)
 	return template.HTML(b.String())
+}
+
+func shade(b *strings.Builder, from, to float64) {
+	if to > from {
+		fmt.Fprintf(b, `<rect class="shade" x="%.1f" y="%g" width="%.1f" height="%g"><title>outside of the window</title></rect>`,
+			from, top, to-from, height-top-bottom)
+	}
 }
 
 func (c Chart) axes(b *strings.Builder, x, y scale) {

@@ -35,7 +35,7 @@ func (s scale) ticks(about int) []float64 {
 	}
 	var list []float64
 	for i := math.Ceil(s.low/step - 1e-9); i*step <= s.high*(1+1e-12)+step*1e-9; i++ {
-		list = append(list, i*step)
+		list = append(list, i*step+0) // + 0 makes a zero of -0
 	}
 	return list
 }
