@@ -41,9 +41,11 @@ type Mark struct {
 // Chart is one plot.
 type Chart struct {
 	Title, XName, YName string
-	LogX, LogY          bool
-	Series              []Series
-	Marks               []Mark
+	// LogX and LogY ask for logarithmic axes; one whose values are close together
+	// is straight all the same.
+	LogX, LogY bool
+	Series     []Series
+	Marks      []Mark
 	// Window, if its end is above 0, is the part of the X axis that counts; what
 	// is before and behind it is shaded.
 	Window [2]float64
@@ -69,8 +71,13 @@ func (c Chart) Empty() bool {
 	return true
 }
 
+// logFrom is the ratio of the ends from which a logarithmic axis shows more than
+// a straight one.
+const logFrom = 8
+
 // limits finds the ends of an axis from its values.
-func limits(log bool, each func(func(float64))) (low, high float64) {
+func limits(wanted bool, each func(func(float64))) (low, high float64, log bool) {
+	log = wanted
 	low, high = math.Inf(1), math.Inf(-1)
 	each(func(v float64) {
 		if math.IsNaN(v) || math.IsInf(v, 0) || log && v <= 0 {
@@ -78,25 +85,20 @@ func limits(log bool, each func(func(float64))) (low, high float64) {
 		}
 		low, high = min(low, v), max(high, v)
 	})
-	switch {
-	case low > high:
-		low, high = 0, 1
-		if log {
-			low, high = 1, 10
-		}
-	case log && high < low*1.5:
-		low, high = low/1.5, high*1.5
-	case !log:
+	if low > high {
+		return 0, 1, false
+	}
+	if log = log && high > low*logFrom; !log {
 		low = min(low, 0)
 		if high == low {
 			high = low + 1
 		}
 	}
-	return low, high
+	return low, high, log
 }
 
 func (c Chart) scales() (x, y scale) {
-	xLow, xHigh := limits(c.LogX, func(see func(float64)) {
+	xLow, xHigh, xLog := limits(c.LogX, func(see func(float64)) {
 		for _, s := range c.Series {
 			for _, v := range append(append([]float64(nil), s.X...), s.X2...) {
 				see(v)
@@ -106,17 +108,17 @@ func (c Chart) scales() (x, y scale) {
 	if c.XMax > 0 {
 		xHigh = c.XMax
 	}
-	yLow, yHigh := limits(c.LogY, func(see func(float64)) {
+	yLow, yHigh, yLog := limits(c.LogY, func(see func(float64)) {
 		for _, s := range c.Series {
 			for _, v := range s.Y {
 				see(v)
 			}
 		}
 	})
-	if !c.LogY {
+	if !yLog {
 		yHigh *= 1.05
 	}
-	return scale{xLow, xHigh, left, width - right, c.LogX}, scale{yLow, yHigh, height - bottom, top, c.LogY}
+	return scale{xLow, xHigh, left, width - right, xLog}, scale{yLow, yHigh, height - bottom, top, yLog}
 }
 
 // SVG draws the chart. Names are escaped, numbers are our own.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"corenode/bench/report"
 )
@@ -58,12 +59,9 @@ func (s Sweep) Write(path string) error {
 
 // Table is one row per level.
 func (s Sweep) Table() Table {
-	t := Table{Title: "Levels", Headings: []string{s.Over, "REQUESTS/S", "GOODPUT/S", "OUTPUT TOKENS/S", "TTFT P50 ms", "TTFT P99 ms", "ITL P50 ms", "ITL P99 ms", "E2E P50 ms", "E2E P99 ms", "FAILED %", ""}}
+	t := Table{Title: "Levels", Headings: []string{strings.ToUpper(s.Over), "REQUESTS/S", "GOODPUT/S", "OUTPUT TOKENS/S", "TTFT P50 ms", "TTFT P99 ms", "ITL P50 ms", "ITL P99 ms", "E2E P50 ms", "E2E P99 ms", "FAILED %", ""}}
 	for _, l := range s.Points {
-		row := []string{report.Number(l.At)}
-		if s.Over == "clients" {
-			row[0] = fmt.Sprint(l.At)
-		}
+		row := []string{fmt.Sprintf("%g", l.At)}
 		for _, name := range []string{"requests_per_s", "goodput_per_s", "output_tokens_per_s", "ttft_p50", "ttft_p99", "itl_p50", "itl_p99", "e2e_p50", "e2e_p99"} {
 			text := "-"
 			if v, ok := l.File.Metrics[name]; ok {
@@ -90,7 +88,7 @@ func (s Sweep) Print(w io.Writer) error {
 	if err := report.Table(w, t.Headings, t.Rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nknee: %s %s, the least that reaches %.0f %% of the highest goodput\n", report.Number(s.Knee), s.Over, 100*kneeWithin)
+	_, err := fmt.Fprintf(w, "\nknee: %g %s, the least that reaches %.0f %% of the highest goodput\n", s.Knee, s.Over, 100*kneeWithin)
 	return err
 }
 
