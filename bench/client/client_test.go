@@ -105,7 +105,10 @@ func TestExchangesOnOneConnection(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		},
-		"/early": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints); io.WriteString(w, "late") },
+		"/early": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			io.WriteString(w, "late")
+		},
 		"/busy": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
 			w.Header().Set("Server-Timing", "queue;dur=3")

@@ -122,11 +122,11 @@ func TestWindow(t *testing.T) {
 	}
 	r := New(Config{From: 2 * time.Second, Until: 4 * time.Second, Streamed: true, Objectives: objectives})
 	add(r,
-		done(1000*msec, 1500*msec, 100*msec, 900*msec),                        // due before, ends within: one token of three, one request
-		done(2100*msec, 2300*msec, 100*msec, 100*msec),                        // within
-		done(2200*msec, 3000*msec, 100*msec),                                  // within, not good
-		done(3900*msec, 4100*msec, 100*msec),                                  // due within, ends behind
-		done(4000*msec, 4100*msec),                                            // due behind
+		done(1000*msec, 1500*msec, 100*msec, 900*msec), // due before, ends within: one token of three, one request
+		done(2100*msec, 2300*msec, 100*msec, 100*msec), // within
+		done(2200*msec, 3000*msec, 100*msec),           // within, not good
+		done(3900*msec, 4100*msec, 100*msec),           // due within, ends behind
+		done(4000*msec, 4100*msec),                     // due behind
 		&Record{Turn: 1, Intended: 3 * time.Second, Sent: 3 * time.Second, First: -1, End: 3100 * msec, Kind: "http_429", Status: 429, RetryAfter: 2 * time.Second, Queue: -1, Detail: "busy"},
 		&Record{Turn: 1, Intended: 3 * time.Second, Sent: 3 * time.Second, First: -1, End: 3100 * msec, Kind: "http_429", Status: 429, RetryAfter: time.Second, Queue: -1},
 	)
