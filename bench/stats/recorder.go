@@ -36,7 +36,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	c       Config
 	run     Run
-	hist    map[string]*hdrhistogram.Histogram
+	hist    [kinds]*hdrhistogram.Histogram
 	late    *hdrhistogram.Histogram
 	turns   []turnSum
 	errors  map[string]*Failure
@@ -48,8 +48,20 @@ type Recorder struct {
 	scratch []time.Duration
 	outputs int64 // events of requests whose usage is known
 	live    Live
-	recent  Sparse // TTFT since the last progress
+	recent  tally // TTFT since the last progress
 }
+
+// The latencies, by number.
+const (
+	ttft = iota
+	itl
+	tpot
+	e2e
+	queue
+	kinds
+)
+
+var kindNames = [kinds]string{"ttft", "itl", "tpot", "e2e", "queue"}
 
 type turnSum struct {
 	ttft, e2e            *hdrhistogram.Histogram
@@ -59,7 +71,7 @@ type turnSum struct {
 type moment struct {
 	sent, ended, succeeded, failed, notSent int64
 	output, input                           float64
-	ttft, itl, e2e                          Sparse
+	ttft, itl, e2e                          tally
 }
 
 func (m *moment) merge(o *moment) {
@@ -70,15 +82,15 @@ func (m *moment) merge(o *moment) {
 	m.notSent += o.notSent
 	m.output += o.output
 	m.input += o.input
-	m.ttft.Merge(o.ttft)
-	m.itl.Merge(o.itl)
-	m.e2e.Merge(o.e2e)
+	m.ttft.merge(o.ttft)
+	m.itl.merge(o.itl)
+	m.e2e.merge(o.e2e)
 }
 
 type block struct {
 	succeeded, good, failed int64
 	output, input           float64
-	hist                    map[string]Sparse
+	hist                    [kinds]tally
 }
 
 func (b *block) merge(o *block) {
@@ -87,23 +99,9 @@ func (b *block) merge(o *block) {
 	b.failed += o.failed
 	b.output += o.output
 	b.input += o.input
-	for name, h := range o.hist {
-		b.histogram(name).Merge(h)
+	for i := range b.hist {
+		b.hist[i].merge(o.hist[i])
 	}
-}
-
-// histogram returns one to be added to; the map holds what it is afterwards,
-// since a Sparse is a map itself.
-func (b *block) histogram(name string) *Sparse {
-	if b.hist == nil {
-		b.hist = map[string]Sparse{}
-	}
-	h := b.hist[name]
-	if h == nil {
-		h = Sparse{}
-		b.hist[name] = h
-	}
-	return &h
 }
 
 // Live is what a progress line shows.
@@ -114,8 +112,10 @@ type Live struct {
 
 // New returns an empty recorder.
 func New(c Config) *Recorder {
-	r := &Recorder{c: c, hist: map[string]*hdrhistogram.Histogram{}, late: newHistogram(), errors: map[string]*Failure{},
-		random: rand.New(rand.NewPCG(c.Seed, 0x5a3b1e))}
+	r := &Recorder{c: c, late: newHistogram(), errors: map[string]*Failure{}, random: rand.New(rand.NewPCG(c.Seed, 0x5a3b1e))}
+	for i := range r.hist {
+		r.hist[i] = newHistogram()
+	}
 	r.moments = line[moment]{width: time.Second, most: momentsMax, merge: (*moment).merge}
 	// Short runs have blocks too: they begin small and grow with the run.
 	r.blocks = line[block]{width: 100 * time.Millisecond, most: blocksMax, merge: (*block).merge}
@@ -163,7 +163,7 @@ func (r *Recorder) Progress() Live {
 	defer r.mu.Unlock()
 	l := r.live
 	l.TTFTms = -1
-	if p := r.recent.Percentiles(0.5); p != nil {
+	if p := r.recent.percentiles(0.5); p != nil {
 		l.TTFTms = p[0]
 	}
 	clear(r.recent)
@@ -184,11 +184,11 @@ func (r *Recorder) Add(rec *Record) {
 	good := rec.Kind == "" && met(r.c.Objectives, rec, r.scratch)
 	r.addEnd(rec, good)
 	r.addTokens(rec)
-	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
-		r.moments.at(rec.Intended).ttft.Add(ttft)
-		r.recent.Add(ttft)
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		r.moments.at(rec.Intended).ttft.add(first)
+		r.recent.add(first)
 	}
-	r.moments.at(rec.Intended).e2e.Add(rec.E2E())
+	r.moments.at(rec.Intended).e2e.add(rec.E2E())
 	r.sample(rec)
 	if !r.in(rec.Intended) {
 		r.run.Requests.Outside++
@@ -246,10 +246,20 @@ func (r *Recorder) addTokens(rec *Record) {
 	part := tokens / float64(rec.Outputs)
 	r.addAt(rec.First, part, float64(rec.InputTokens))
 	at := rec.First
-	for _, gap := range rec.Gaps {
-		at += gap
-		r.moments.at(at).itl.Add(gap)
-		r.addAt(at, part, 0)
+	for begin, gaps := 0, rec.Gaps; begin < len(gaps); {
+		// Outputs that came at one moment are added together: most servers that
+		// are fast enough to matter write several at once.
+		end := begin + 1
+		for end < len(gaps) && gaps[end] == 0 {
+			end++
+		}
+		at += gaps[begin]
+		m := r.moments.at(at)
+		for _, gap := range gaps[begin:end] {
+			m.itl.add(gap)
+		}
+		r.addAt(at, part*float64(end-begin), 0)
+		begin = end
 	}
 }
 
@@ -280,36 +290,31 @@ func (r *Recorder) addFailure(rec *Record) {
 	}
 }
 
-func (r *Recorder) addLatency(b *block, name string, d time.Duration) {
-	h := r.hist[name]
-	if h == nil {
-		h = newHistogram()
-		r.hist[name] = h
-	}
-	record(h, d)
-	b.histogram(name).Add(d)
+func (r *Recorder) addLatency(b *block, kind int, d time.Duration) {
+	record(r.hist[kind], d)
+	b.hist[kind].add(d)
 }
 
 func (r *Recorder) addLatencies(rec *Record) {
 	b := r.blocks.at(rec.Intended - r.c.From)
-	r.addLatency(b, "e2e", rec.E2E())
+	r.addLatency(b, e2e, rec.E2E())
 	if rec.Queue >= 0 {
-		r.addLatency(b, "queue", rec.Queue)
+		r.addLatency(b, queue, rec.Queue)
 	}
 	if !r.c.Streamed {
 		return
 	}
-	ttft, ok := rec.TTFT()
+	first, ok := rec.TTFT()
 	if !ok {
 		r.run.Requests.Silent++
 		return
 	}
-	r.addLatency(b, "ttft", ttft)
-	if tpot, ok := rec.TPOT(); ok {
-		r.addLatency(b, "tpot", tpot)
+	r.addLatency(b, ttft, first)
+	if perToken, ok := rec.TPOT(); ok {
+		r.addLatency(b, tpot, perToken)
 	}
 	for _, gap := range rec.Gaps {
-		r.addLatency(b, "itl", gap)
+		r.addLatency(b, itl, gap)
 	}
 }
 
@@ -335,16 +340,16 @@ func (r *Recorder) addUsage(rec *Record) {
 	s.input += int64(rec.InputTokens)
 	s.cached += int64(rec.CachedTokens)
 	record(s.e2e, rec.E2E())
-	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
-		record(s.ttft, ttft)
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		record(s.ttft, first)
 	}
 }
 
 // sample keeps each request with the same probability, whatever their number.
 func (r *Recorder) sample(rec *Record) {
 	p := Point{AtS: rec.Intended.Seconds(), TTFTms: -1, E2Ems: ms(rec.E2E()), Failed: rec.Kind != ""}
-	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
-		p.TTFTms = ms(ttft)
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		p.TTFTms = ms(first)
 	}
 	r.sampled++
 	if len(r.run.Sample) < sampleMax {
@@ -370,8 +375,10 @@ func (r *Recorder) Finish() Run {
 	}
 	run.FromS, run.WindowS = r.c.From.Seconds(), (until - r.c.From).Seconds()
 	run.Latency = map[string]Distribution{}
-	for name, h := range r.hist {
-		run.Latency[name] = distribution(h)
+	for kind, h := range r.hist {
+		if h.TotalCount() > 0 {
+			run.Latency[kindNames[kind]] = distribution(h)
+		}
 	}
 	run.Harness.Lateness = distribution(r.late)
 	run.Timeline = r.timeline()
@@ -440,7 +447,7 @@ func (r *Recorder) timeline() Timeline {
 		flying += m.sent - m.ended
 		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: flying,
 			OutputTokens: round(m.output), InputTokens: round(m.input),
-			TTFT: m.ttft.Percentiles(0.5, 0.9, 0.99), ITL: m.itl.Percentiles(0.5, 0.9, 0.99), E2E: m.e2e.Percentiles(0.5, 0.9, 0.99)})
+			TTFT: m.ttft.percentiles(0.5, 0.9, 0.99), ITL: m.itl.percentiles(0.5, 0.9, 0.99), E2E: m.e2e.percentiles(0.5, 0.9, 0.99)})
 	}
 	return t
 }
@@ -449,8 +456,14 @@ func (r *Recorder) blocksUntil(until time.Duration) (blocks []Block) {
 	for i := range r.blocks.list {
 		b, begin := &r.blocks.list[i], time.Duration(i)*r.blocks.width
 		length := min(r.blocks.width, until-r.c.From-begin)
+		histograms := map[string]Sparse{}
+		for kind, t := range b.hist {
+			if h := t.sparse(); len(h) > 0 {
+				histograms[kindNames[kind]] = h
+			}
+		}
 		blocks = append(blocks, Block{Seconds: max(0, length.Seconds()), Succeeded: b.succeeded, Good: b.good, Failed: b.failed,
-			OutputTokens: round(b.output), InputTokens: round(b.input), Histograms: b.hist})
+			OutputTokens: round(b.output), InputTokens: round(b.input), Histograms: histograms})
 	}
 	return blocks
 }
