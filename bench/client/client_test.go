@@ -170,7 +170,7 @@ func raw(t *testing.T, reply string) *Conn {
 		theirs.Close()
 	}()
 	t.Cleanup(func() { ours.Close() })
-	return &Conn{conn: ours, in: bufio.NewReaderSize(ours, readBuffer)}
+	return &Conn{conn: ours, Reader: NewReader(bufio.NewReaderSize(ours, readBuffer))}
 }
 
 func TestRawReplies(t *testing.T) {
@@ -239,7 +239,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		c := &Conn{in: bufio.NewReaderSize(strings.NewReader(string(in)), readBuffer)}
+		c := &Conn{Reader: NewReader(bufio.NewReaderSize(strings.NewReader(string(in)), readBuffer))}
 		if head, got, err := body(c); err == nil && (len(got) > len(in) || head.Status < 200) {
 			t.Errorf("%+v, %d bytes of %d", head, len(got), len(in))
 		}

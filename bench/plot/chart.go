@@ -172,10 +172,14 @@ func (c Chart) axes(b *strings.Builder, x, y scale) {
 func (s Series) draw(b *strings.Builder, x, y scale) {
 	switch s.Kind {
 	case Dots:
+		size := 1.8
+		if len(s.X) < 200 {
+			size = 3 // few points are hard to see
+		}
 		fmt.Fprintf(b, `<g class="dots s%d">`, s.Color)
 		for i := range s.X {
 			if !math.IsNaN(s.Y[i]) {
-				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="1.8"/>`, x.at(s.X[i]), y.at(s.Y[i]))
+				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%g"/>`, x.at(s.X[i]), y.at(s.Y[i]), size)
 			}
 		}
 		b.WriteString("</g>")
