@@ -439,6 +439,10 @@ func TestCalibration(t *testing.T) {
 			t.Errorf("%s: %+v, %v", p, c, err)
 		}
 	}
+	body, err := countBody(protocol.Template{Model: "m", Extra: []byte(`{"ignore_eos":true,"thinking":{"type":"disabled"}}`)}, []byte("hi"))
+	if err != nil || string(body) != `{"messages":[{"content":"hi","role":"user"}],"model":"m","thinking":{"type":"disabled"}}` {
+		t.Errorf("%s, %v", body, err)
+	}
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", http.StatusUnauthorized) })
 	if _, err := Calibrate(t.Context(), options(t, refuse, protocol.Messages)); err == nil || !strings.Contains(err.Error(), "who are you") {
 		t.Errorf("error %v", err)
@@ -454,6 +458,7 @@ func TestOptionsThatMakeNoRun(t *testing.T) {
 		"no model":   func(o *Options) { o.Template.Model = "" },
 		"no timeout": func(o *Options) { o.Timeout = 0 },
 		"no turns":   func(o *Options) { o.Shape.Turns = 0 },
+		"header":     func(o *Options) { o.SessionHeader = "a: b" },
 		"extra":      func(o *Options) { o.Template.Extra = []byte("[") },
 	} {
 		o := options(t, &fake{}, protocol.Chat)
