@@ -168,7 +168,7 @@ func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, se
 // drive sends a scenario's requests and returns their records.
 func (r *run) drive(ctx context.Context, o drive.Options, s scenario, seed uint64) (records []stats.Record, err error) {
 	o.Clients, o.Count = s.clients, s.requests*s.turns
-	o.Shape.Seed, o.Shape.Turns = seed, s.turns
+	o.Shape.Seed, o.Shape.Turns, o.Shape.PrefixTokens = seed, s.turns, s.system
 	if o.Shape.Input, err = workload.ParseLengths(strconv.Itoa(s.input)); err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ func TestValidateNamesEveryFlag(t *testing.T) {
 // TestScenariosFitTheOtherServer keeps its slots as large as what is asked.
 func TestScenariosFitTheOtherServer(t *testing.T) {
 	for _, s := range scenarios {
-		if s.clients > slots || (s.input+s.output)*s.turns > 2*slotTokens || s.turns == 1 && s.input+s.output > slotTokens {
-			t.Errorf("%s: %d clients of %d tokens in %d slots of %d", s.name, s.clients, s.input+s.output, slots, slotTokens)
+		if s.clients > slots || s.system+(s.input+s.output)*s.turns > slotTokens {
+			t.Errorf("%s: %d clients of %d tokens in %d slots of %d", s.name, s.clients, s.system+(s.input+s.output)*s.turns, slots, slotTokens)
 		}
 		if len(s.rows) == 0 || s.requests < s.clients && s.turns == 1 {
 			t.Errorf("%s: %d rows, %d requests of %d clients", s.name, len(s.rows), s.requests, s.clients)

@@ -7,7 +7,8 @@ type scenario struct {
 	name     string // for --only
 	clients  int
 	requests int // conversations in all
-	input    int // prompt tokens of a turn
+	system   int // tokens of the system prompt, 0 for none
+	input    int // tokens of a turn's own prompt
 	output   int // tokens of an answer
 	turns    int
 	busy     bool // programs that do nothing but compute run beside the server, one per processor
@@ -72,7 +73,7 @@ var scenarios = []scenario{
 		{what: "their first token, median", unit: "ms", metric: ttftMedian, lower: true, gate: all(4)},
 		{what: "their first token, last client", unit: "ms", metric: ttftLast, lower: true, gate: all(2)},
 	}},
-	{name: "turns", clients: 1, requests: 1, input: 2000, output: 32, turns: 2, rows: []row{
+	{name: "turns", clients: 1, requests: 1, system: 2000, input: 32, output: 32, turns: 2, rows: []row{
 		{what: "first token of turn 2 after 2,000 tokens", unit: "ms", metric: ttftTurn2, lower: true, gate: all(4), aim: all(8)},
 	}},
 	{name: "memory", clients: 8, requests: 8, input: 2048, output: 4, turns: 1, rows: []row{
