@@ -33,14 +33,18 @@ func main() {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corebench",
-		Short: "Measure corenode",
-		Long: `corebench measures what corenode costs. It starts all servers itself, on
-127.0.0.1, with data in a temporary folder, and leaves nothing running.
+		Short: "Measure corenode, and other servers of its protocols",
+		Long: `corebench measures what corenode costs, and what the clients of any server of
+its protocols see. Servers that it starts itself listen on 127.0.0.1 with data in
+a temporary folder, and none is left running.
 
   corebench overhead     what the node costs per request and per streamed event,
                          beside a bare pass-through in the same run
   corebench engine       what the node makes of the machine: start, decode,
                          batching and prefix cache, with a model of yours
+  corebench load         latency, rates and failures of a running server under load
+  corebench sweep        the same load at several strengths
+  corebench compare      ratios between results of load
   corebench kernels      the forward pass by itself: decode beside the memory's
                          bandwidth, batches, a long context, a prompt
   corebench peer         the node and a llama-server in turn, with one load
@@ -48,8 +52,8 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(loadCommand(), overheadCommand(), engineCommand(), kernelsCommand(), peerCommand(), skillsCommand(),
-		mockCommand(), passThroughCommand(), spinCommand())
+	cmd.AddCommand(overheadCommand(), engineCommand(), loadCommand(), compareCommand(), sweepCommand(), kernelsCommand(), peerCommand(),
+		skillsCommand(), mockCommand(), passThroughCommand(), spinCommand())
 	return cmd
 }
 

@@ -36,8 +36,14 @@ func (p *progressLine) show(elapsed time.Duration, now stats.Live) {
 	if now.TTFTms >= 0 {
 		ttft = report.Number(now.TTFTms) + " ms"
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%6.1f s  %s/s  %d in flight  %d ended  %d failed  %d not sent  TTFT p50 %s",
-		elapsed.Seconds(), report.Number(rate), now.InFlight, now.Ended, now.Failed, now.NotSent, ttft)
+	line := fmt.Sprintf("%.0f s  %s/s  %d in flight  %d ended", elapsed.Seconds(), report.Number(rate), now.InFlight, now.Ended)
+	if now.Failed > 0 {
+		line += fmt.Sprintf("  %d failed", now.Failed)
+	}
+	if now.NotSent > 0 {
+		line += fmt.Sprintf("  %d not sent", now.NotSent)
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%s  TTFT p50 %s", line, ttft)
 }
 
 // clear takes the line away.

@@ -82,7 +82,7 @@ func (p *Pool) Dial(ctx context.Context) (*Conn, error) {
 		}
 		raw = secure
 	}
-	c := &Conn{conn: raw, in: bufio.NewReaderSize(raw, readBuffer)}
+	c := &Conn{conn: raw, Reader: NewReader(bufio.NewReaderSize(raw, readBuffer))}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

@@ -47,8 +47,7 @@ func (d *driver) sample(words int) []protocol.Turn {
 }
 
 func (d *driver) countTokens(ctx context.Context, words int) (int, error) {
-	body, err := json.Marshal(map[string]any{"model": d.o.Template.Model,
-		"messages": []map[string]string{{"role": "user", "content": string(d.sample(words)[0].Text)}}})
+	body, err := countBody(d.o.Template, d.sample(words)[0].Text)
 	if err != nil {
 		return 0, err
 	}
@@ -73,6 +72,26 @@ func (d *driver) countTokens(ctx context.Context, words int) (int, error) {
 		return 0, fmt.Errorf("count_tokens answers %.200q", s.whole)
 	}
 	return reply.Input, nil
+}
+
+// countBody is a request to count a prompt, with those members of the load's
+// that change what the template makes of it; others may be refused here.
+func countBody(t protocol.Template, prompt []byte) ([]byte, error) {
+	members := map[string]any{}
+	if len(t.Extra) > 0 {
+		var extra map[string]json.RawMessage
+		if err := json.Unmarshal(t.Extra, &extra); err != nil {
+			return nil, fmt.Errorf("extra members: %w", err)
+		}
+		for _, name := range []string{"thinking", "tools", "tool_choice"} {
+			if value, ok := extra[name]; ok {
+				members[name] = value
+			}
+		}
+	}
+	members["model"] = t.Model
+	members["messages"] = []map[string]string{{"role": "user", "content": string(prompt)}}
+	return json.Marshal(members)
 }
 
 func (d *driver) countByUsage(ctx context.Context, words int) (int, error) {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"corenode/bench/client"
@@ -87,6 +88,7 @@ func (o Options) Validate() error {
 	check(o.Shape.Turns >= 1 && o.Shape.Turns <= 1000, "turns is %d, want 1 to 1000", o.Shape.Turns)
 	check(o.Shape.PrefixTokens >= 0 && o.Shape.PrefixGroup >= 0, "prefix tokens and group must not be negative")
 	check(o.Template.Model != "", "want the name of a model")
+	check(!strings.ContainsAny(o.SessionHeader, " :\t\r\n"), "session header %q is not the name of one", o.SessionHeader)
 	return errors.Join(errs...)
 }
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"corenode/bench/report"
-	"corenode/engine/kernel/cpu"
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
 )

@@ -1,4 +1,7 @@
-// Package load is a closed-loop load generator: a fixed number of clients, each
+// Package load is what corebench overhead and corebench engine put on servers
+// that they started themselves; package drive is what drives any server.
+//
+// It is a closed-loop load generator: a fixed number of clients, each
 // with one kept connection of HTTP/1.1, each sending its next request when it
 // has read the whole reply to the last.
 //

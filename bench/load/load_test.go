@@ -32,7 +32,7 @@ func TestReadReply(t *testing.T) {
 		{"bad chunk size", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n", reply{}, "", true},
 		{"not HTTP", "hello\r\n", reply{}, "", true},
 		{"no status", "HTTP/1.1 abc\r\n\r\n", reply{}, "", true},
-		{"endless headers", "HTTP/1.1 200 OK\r\n" + strings.Repeat("a: b\r\n", headersMax+1), reply{}, "", true},
+		{"endless headers", "HTTP/1.1 200 OK\r\n" + strings.Repeat("a: b\r\n", 257), reply{}, "", true},
 		{"nothing", "", reply{}, "", true},
 	}
 	for _, c := range cases {

@@ -4,6 +4,9 @@ package protocol
 // two differ in the name of what a choice holds.
 func (r *Reader) readChunk(data []byte) error {
 	s := scanner{b: data}
+	if s.peek() != '{' {
+		return malformed(data)
+	}
 	for key := range s.fields {
 		switch string(key) {
 		case "choices":

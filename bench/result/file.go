@@ -6,7 +6,6 @@ package result
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 
@@ -135,8 +134,11 @@ type Metric struct {
 	Unit  string
 	Lower bool // is better
 	of    func(*stats.Run) (float64, bool)
-	// block gives it of blocks merged into one, for the estimate of noise; nil if it has none.
-	block func(*stats.Block) (float64, bool)
+	// What the estimate of noise takes it from: a sum of every block that is
+	// divided by its time, or a percentile of a latency; neither, no estimate.
+	sum     func(*stats.Block) float64
+	latency string
+	share   float64
 }
 
 // Latencies are the names of the distributions, in the order they are shown.
@@ -175,23 +177,14 @@ func Metrics() []Metric {
 					d, ok := r.Latency[latency]
 					return s.of(d), ok && d.Count > 0
 				},
-				block: func(b *stats.Block) (float64, bool) {
-					p := b.Histograms[latency].Percentiles(s.share)
-					if p == nil {
-						return 0, false
-					}
-					return p[0], true
-				}})
+				latency: latency, share: s.share})
 		}
 	}
 	return list
 }
 
 func rate(name string, of func(*stats.Rates) float64, sum func(*stats.Block) float64) Metric {
-	return Metric{Name: name, Unit: "/s", of: func(r *stats.Run) (float64, bool) { return of(&r.Rates), r.WindowS > 0 },
-		block: func(b *stats.Block) (float64, bool) {
-			return sum(b) / b.Seconds, b.Seconds > 0 && !math.IsInf(sum(b)/b.Seconds, 0)
-		}}
+	return Metric{Name: name, Unit: "/s", of: func(r *stats.Run) (float64, bool) { return of(&r.Rates), r.WindowS > 0 }, sum: sum}
 }
 
 // FindMetric looks one up by its name; a latency's may have its unit behind it.

@@ -14,25 +14,14 @@ import (
 func (f File) Print(w io.Writer) error {
 	c := &f.Conditions
 	fmt.Fprintf(w, "%s %s, model %s, %s\n%s\n\n", c.Protocol, c.URL, c.Model, streamed(c.Stream), strings.Join(c.Lines(), "\n"))
-	if err := report.Table(w, []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "COUNT"}, f.latencyRows()); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	if err := report.Table(w, []string{"WHAT", "VALUE"}, f.valueRows()); err != nil {
-		return err
-	}
-	for _, t := range []struct {
-		headings []string
-		rows     [][]string
-	}{
-		{[]string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED", "COUNT"}, f.turnRows()},
-		{[]string{"FAILURE", "COUNT", "RETRY-AFTER", "EXAMPLE"}, f.errorRows()},
-	} {
-		if len(t.rows) == 0 {
+	for i, t := range f.Tables() {
+		if len(t.Rows) == 0 {
 			continue
 		}
-		fmt.Fprintln(w)
-		if err := report.Table(w, t.headings, t.rows); err != nil {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := report.Table(w, t.Headings, t.Rows); err != nil {
 			return err
 		}
 	}
@@ -43,6 +32,23 @@ func (f File) Print(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// Table is one table of a result.
+type Table struct {
+	Title    string
+	Headings []string
+	Rows     [][]string
+}
+
+// Tables are all numbers of the result, without rows where it has none.
+func (f *File) Tables() []Table {
+	return []Table{
+		{"Latencies", []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "COUNT"}, f.latencyRows()},
+		{"Rates and sums", []string{"WHAT", "VALUE"}, f.valueRows()},
+		{"Turns", []string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED", "COUNT"}, f.turnRows()},
+		{"Failures", []string{"FAILURE", "COUNT", "RETRY-AFTER", "EXAMPLE"}, f.errorRows()},
+	}
 }
 
 func streamed(stream bool) string {
@@ -132,6 +138,11 @@ func (f *File) valueRows() [][]string {
 			rows = append(rows, []string{name, strings.TrimSpace(s.String() + " " + strings.TrimPrefix(unit, "/s"))})
 		}
 	}
+	count := func(name string, of func(*stats.Run) int64) {
+		if s := f.over(func(r *stats.Run) float64 { return float64(of(r)) }); s.Max != 0 {
+			rows = append(rows, []string{name, whole(s)})
+		}
+	}
 	add("requests/s", "/s", func(r *stats.Run) float64 { return r.Rates.Requests })
 	if len(f.Conditions.Objectives) > 0 {
 		add("goodput/s ("+strings.Join(f.Conditions.Objectives, ", ")+")", "/s", func(r *stats.Run) float64 { return r.Rates.Goodput })
@@ -140,9 +151,9 @@ func (f *File) valueRows() [][]string {
 	add("output tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.OutputTokens })
 	add("input tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.InputTokens })
 	add("window", "s", func(r *stats.Run) float64 { return r.WindowS })
-	add("requests due", "", func(r *stats.Run) float64 { return float64(r.Requests.Due) })
-	add("failed", "", func(r *stats.Run) float64 { return float64(r.Requests.Failed) })
-	add("not sent", "", func(r *stats.Run) float64 { return float64(r.Requests.NotSent) })
+	count("requests due", func(r *stats.Run) int64 { return r.Requests.Due })
+	count("failed", func(r *stats.Run) int64 { return r.Requests.Failed })
+	count("not sent", func(r *stats.Run) int64 { return r.Requests.NotSent })
 	add("input tokens per request", "", func(r *stats.Run) float64 { return r.Tokens.InputMean })
 	add("output tokens per request", "", func(r *stats.Run) float64 { return r.Tokens.OutputMean })
 	add("cached share of the input", "%", func(r *stats.Run) float64 { return 100 * r.Tokens.CachedShare })
@@ -152,6 +163,14 @@ func (f *File) valueRows() [][]string {
 	return rows
 }
 
+// whole shows counts, which have no decimals.
+func whole(s report.Spread) string {
+	if s.Min == s.Max {
+		return fmt.Sprintf("%.0f", s.Median)
+	}
+	return fmt.Sprintf("%g (%.0f-%.0f)", s.Median, s.Min, s.Max)
+}
+
 func (f *File) turnRows() (rows [][]string) {
 	if len(f.Runs) == 0 {
 		return nil
@@ -159,9 +178,11 @@ func (f *File) turnRows() (rows [][]string) {
 	for i := range f.Runs[0].Turns {
 		has := func(r *stats.Run) bool { return i < len(r.Turns) }
 		var list []stats.Turn
+		var count int64
 		for j := range f.Runs {
 			if has(&f.Runs[j]) {
 				list = append(list, f.Runs[j].Turns[i])
+				count += f.Runs[j].Turns[i].E2E.Count
 			}
 		}
 		over := func(of func(stats.Turn) float64) string {
@@ -174,7 +195,7 @@ func (f *File) turnRows() (rows [][]string) {
 		rows = append(rows, []string{fmt.Sprint(i + 1),
 			over(func(t stats.Turn) float64 { return t.TTFT.P50 }), over(func(t stats.Turn) float64 { return t.TTFT.P99 }),
 			over(func(t stats.Turn) float64 { return t.E2E.P50 }), over(func(t stats.Turn) float64 { return t.InputMean }),
-			over(func(t stats.Turn) float64 { return 100 * t.CachedShare }) + " %", over(func(t stats.Turn) float64 { return float64(t.E2E.Count) })})
+			over(func(t stats.Turn) float64 { return 100 * t.CachedShare }) + " %", fmt.Sprint(count)})
 	}
 	return rows
 }

@@ -3,7 +3,6 @@ package stats
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +35,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	c       Config
 	run     Run
-	hist    map[string]*hdrhistogram.Histogram
+	hist    [kinds]*hdrhistogram.Histogram
 	late    *hdrhistogram.Histogram
 	turns   []turnSum
 	errors  map[string]*Failure
@@ -48,8 +47,20 @@ type Recorder struct {
 	scratch []time.Duration
 	outputs int64 // events of requests whose usage is known
 	live    Live
-	recent  Sparse // TTFT since the last progress
+	recent  tally // TTFT since the last progress
 }
+
+// The latencies, by number.
+const (
+	ttft = iota
+	itl
+	tpot
+	e2e
+	queue
+	kinds
+)
+
+var kindNames = [kinds]string{"ttft", "itl", "tpot", "e2e", "queue"}
 
 type turnSum struct {
 	ttft, e2e            *hdrhistogram.Histogram
@@ -59,7 +70,7 @@ type turnSum struct {
 type moment struct {
 	sent, ended, succeeded, failed, notSent int64
 	output, input                           float64
-	ttft, itl, e2e                          Sparse
+	ttft, itl, e2e                          tally
 }
 
 func (m *moment) merge(o *moment) {
@@ -70,15 +81,15 @@ func (m *moment) merge(o *moment) {
 	m.notSent += o.notSent
 	m.output += o.output
 	m.input += o.input
-	m.ttft.Merge(o.ttft)
-	m.itl.Merge(o.itl)
-	m.e2e.Merge(o.e2e)
+	m.ttft.merge(o.ttft)
+	m.itl.merge(o.itl)
+	m.e2e.merge(o.e2e)
 }
 
 type block struct {
 	succeeded, good, failed int64
 	output, input           float64
-	hist                    map[string]Sparse
+	hist                    [kinds]tally
 }
 
 func (b *block) merge(o *block) {
@@ -87,23 +98,9 @@ func (b *block) merge(o *block) {
 	b.failed += o.failed
 	b.output += o.output
 	b.input += o.input
-	for name, h := range o.hist {
-		b.histogram(name).Merge(h)
+	for i := range b.hist {
+		b.hist[i].merge(o.hist[i])
 	}
-}
-
-// histogram returns one to be added to; the map holds what it is afterwards,
-// since a Sparse is a map itself.
-func (b *block) histogram(name string) *Sparse {
-	if b.hist == nil {
-		b.hist = map[string]Sparse{}
-	}
-	h := b.hist[name]
-	if h == nil {
-		h = Sparse{}
-		b.hist[name] = h
-	}
-	return &h
 }
 
 // Live is what a progress line shows.
@@ -114,8 +111,10 @@ type Live struct {
 
 // New returns an empty recorder.
 func New(c Config) *Recorder {
-	r := &Recorder{c: c, hist: map[string]*hdrhistogram.Histogram{}, late: newHistogram(), errors: map[string]*Failure{},
-		random: rand.New(rand.NewPCG(c.Seed, 0x5a3b1e))}
+	r := &Recorder{c: c, late: newHistogram(), errors: map[string]*Failure{}, random: rand.New(rand.NewPCG(c.Seed, 0x5a3b1e))}
+	for i := range r.hist {
+		r.hist[i] = newHistogram()
+	}
 	r.moments = line[moment]{width: time.Second, most: momentsMax, merge: (*moment).merge}
 	// Short runs have blocks too: they begin small and grow with the run.
 	r.blocks = line[block]{width: 100 * time.Millisecond, most: blocksMax, merge: (*block).merge}
@@ -163,7 +162,7 @@ func (r *Recorder) Progress() Live {
 	defer r.mu.Unlock()
 	l := r.live
 	l.TTFTms = -1
-	if p := r.recent.Percentiles(0.5); p != nil {
+	if p := r.recent.percentiles(0.5); p != nil {
 		l.TTFTms = p[0]
 	}
 	clear(r.recent)
@@ -184,11 +183,11 @@ func (r *Recorder) Add(rec *Record) {
 	good := rec.Kind == "" && met(r.c.Objectives, rec, r.scratch)
 	r.addEnd(rec, good)
 	r.addTokens(rec)
-	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
-		r.moments.at(rec.Intended).ttft.Add(ttft)
-		r.recent.Add(ttft)
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		r.moments.at(rec.Intended).ttft.add(first)
+		r.recent.add(first)
 	}
-	r.moments.at(rec.Intended).e2e.Add(rec.E2E())
+	r.moments.at(rec.Intended).e2e.add(rec.E2E())
 	r.sample(rec)
 	if !r.in(rec.Intended) {
 		r.run.Requests.Outside++
@@ -246,10 +245,20 @@ func (r *Recorder) addTokens(rec *Record) {
 	part := tokens / float64(rec.Outputs)
 	r.addAt(rec.First, part, float64(rec.InputTokens))
 	at := rec.First
-	for _, gap := range rec.Gaps {
-		at += gap
-		r.moments.at(at).itl.Add(gap)
-		r.addAt(at, part, 0)
+	for begin, gaps := 0, rec.Gaps; begin < len(gaps); {
+		// Outputs that came at one moment are added together: most servers that
+		// are fast enough to matter write several at once.
+		end := begin + 1
+		for end < len(gaps) && gaps[end] == 0 {
+			end++
+		}
+		at += gaps[begin]
+		m := r.moments.at(at)
+		for _, gap := range gaps[begin:end] {
+			m.itl.add(gap)
+		}
+		r.addAt(at, part*float64(end-begin), 0)
+		begin = end
 	}
 }
 
@@ -280,36 +289,31 @@ func (r *Recorder) addFailure(rec *Record) {
 	}
 }
 
-func (r *Recorder) addLatency(b *block, name string, d time.Duration) {
-	h := r.hist[name]
-	if h == nil {
-		h = newHistogram()
-		r.hist[name] = h
-	}
-	record(h, d)
-	b.histogram(name).Add(d)
+func (r *Recorder) addLatency(b *block, kind int, d time.Duration) {
+	record(r.hist[kind], d)
+	b.hist[kind].add(d)
 }
 
 func (r *Recorder) addLatencies(rec *Record) {
 	b := r.blocks.at(rec.Intended - r.c.From)
-	r.addLatency(b, "e2e", rec.E2E())
+	r.addLatency(b, e2e, rec.E2E())
 	if rec.Queue >= 0 {
-		r.addLatency(b, "queue", rec.Queue)
+		r.addLatency(b, queue, rec.Queue)
 	}
 	if !r.c.Streamed {
 		return
 	}
-	ttft, ok := rec.TTFT()
+	first, ok := rec.TTFT()
 	if !ok {
 		r.run.Requests.Silent++
 		return
 	}
-	r.addLatency(b, "ttft", ttft)
-	if tpot, ok := rec.TPOT(); ok {
-		r.addLatency(b, "tpot", tpot)
+	r.addLatency(b, ttft, first)
+	if perToken, ok := rec.TPOT(); ok {
+		r.addLatency(b, tpot, perToken)
 	}
 	for _, gap := range rec.Gaps {
-		r.addLatency(b, "itl", gap)
+		r.addLatency(b, itl, gap)
 	}
 }
 
@@ -335,16 +339,16 @@ func (r *Recorder) addUsage(rec *Record) {
 	s.input += int64(rec.InputTokens)
 	s.cached += int64(rec.CachedTokens)
 	record(s.e2e, rec.E2E())
-	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
-		record(s.ttft, ttft)
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		record(s.ttft, first)
 	}
 }
 
 // sample keeps each request with the same probability, whatever their number.
 func (r *Recorder) sample(rec *Record) {
 	p := Point{AtS: rec.Intended.Seconds(), TTFTms: -1, E2Ems: ms(rec.E2E()), Failed: rec.Kind != ""}
-	if ttft, ok := rec.TTFT(); ok && r.c.Streamed {
-		p.TTFTms = ms(ttft)
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		p.TTFTms = ms(first)
 	}
 	r.sampled++
 	if len(r.run.Sample) < sampleMax {
@@ -358,113 +362,3 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // round keeps a microsecond of milliseconds and a millisecond of seconds.
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
-
-// Finish returns the run's numbers; the recorder is not used any more.
-func (r *Recorder) Finish() Run {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	run := r.run
-	until := r.c.Until
-	if until == 0 {
-		until = max(r.lastEnd, r.c.From)
-	}
-	run.FromS, run.WindowS = r.c.From.Seconds(), (until - r.c.From).Seconds()
-	run.Latency = map[string]Distribution{}
-	for name, h := range r.hist {
-		run.Latency[name] = distribution(h)
-	}
-	run.Harness.Lateness = distribution(r.late)
-	run.Timeline = r.timeline()
-	run.Blocks = r.blocksUntil(until)
-	run.Rates = rates(run.Blocks, run.WindowS)
-	r.finishTokens(&run.Tokens, run.Requests.Succeeded)
-	run.Turns = r.finishTurns()
-	for _, f := range r.errors {
-		run.Errors = append(run.Errors, *f)
-	}
-	slices.SortFunc(run.Errors, func(a, b Failure) int { return int(b.Count - a.Count) })
-	slices.SortFunc(run.Sample, func(a, b Point) int { return compare(a.AtS, b.AtS) })
-	return run
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func (r *Recorder) finishTokens(t *Tokens, requests int64) {
-	t.CachedShare = share(t.Cached, t.Input)
-	t.InputMean, t.OutputMean = share(t.Input, requests), share(t.Output, requests)
-	if r.c.Streamed {
-		t.PerEvent = share(t.Output, r.outputs)
-	}
-}
-
-func share(part, whole int64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
-}
-
-func (r *Recorder) finishTurns() (turns []Turn) {
-	if len(r.turns) < 2 {
-		return nil
-	}
-	for i, s := range r.turns {
-		turns = append(turns, Turn{Turn: i + 1, TTFT: distribution(s.ttft), E2E: distribution(s.e2e),
-			InputMean: share(s.input, s.count), CachedShare: share(s.cached, s.input)})
-	}
-	return turns
-}
-
-func distribution(h *hdrhistogram.Histogram) Distribution {
-	if h.TotalCount() == 0 {
-		return Distribution{}
-	}
-	at := func(p float64) float64 { return float64(h.ValueAtPercentile(p)) / 1000 }
-	return Distribution{Count: h.TotalCount(), Min: float64(h.Min()) / 1000, Mean: round(h.Mean() / 1000), Max: float64(h.Max()) / 1000,
-		P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9)}
-}
-
-func (r *Recorder) timeline() Timeline {
-	t := Timeline{BucketS: r.moments.width.Seconds()}
-	flying := int64(0)
-	for i := range r.moments.list {
-		m := &r.moments.list[i]
-		flying += m.sent - m.ended
-		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: flying,
-			OutputTokens: round(m.output), InputTokens: round(m.input),
-			TTFT: m.ttft.Percentiles(0.5, 0.9, 0.99), ITL: m.itl.Percentiles(0.5, 0.9, 0.99), E2E: m.e2e.Percentiles(0.5, 0.9, 0.99)})
-	}
-	return t
-}
-
-func (r *Recorder) blocksUntil(until time.Duration) (blocks []Block) {
-	for i := range r.blocks.list {
-		b, begin := &r.blocks.list[i], time.Duration(i)*r.blocks.width
-		length := min(r.blocks.width, until-r.c.From-begin)
-		blocks = append(blocks, Block{Seconds: max(0, length.Seconds()), Succeeded: b.succeeded, Good: b.good, Failed: b.failed,
-			OutputTokens: round(b.output), InputTokens: round(b.input), Histograms: b.hist})
-	}
-	return blocks
-}
-
-func rates(blocks []Block, seconds float64) (r Rates) {
-	if seconds <= 0 {
-		return Rates{}
-	}
-	for _, b := range blocks {
-		r.Requests += float64(b.Succeeded) / seconds
-		r.Goodput += float64(b.Good) / seconds
-		r.Failed += float64(b.Failed) / seconds
-		r.OutputTokens += b.OutputTokens / seconds
-		r.InputTokens += b.InputTokens / seconds
-	}
-	return r
-}

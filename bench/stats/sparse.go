@@ -52,6 +52,39 @@ func (s *Sparse) Merge(o Sparse) {
 	}
 }
 
+// tally is a histogram of the same buckets that is fast to add to: counts by
+// bucket, as far as there are any. The largest bucket of an hour is below 2048.
+type tally []uint32
+
+func (t *tally) add(d time.Duration) {
+	i := bucketOf(min(d, time.Hour).Microseconds())
+	if i >= len(*t) {
+		*t = append(*t, make([]uint32, i+1-len(*t))...)
+	}
+	(*t)[i]++
+}
+
+func (t *tally) merge(o tally) {
+	if len(o) > len(*t) {
+		*t = append(*t, make([]uint32, len(o)-len(*t))...)
+	}
+	for i, n := range o {
+		(*t)[i] += n
+	}
+}
+
+func (t tally) sparse() Sparse {
+	s := Sparse{}
+	for i, n := range t {
+		if n > 0 {
+			s[i] = int64(n)
+		}
+	}
+	return s
+}
+
+func (t tally) percentiles(shares ...float64) []float64 { return t.sparse().Percentiles(shares...) }
+
 // Count is how many values there are.
 func (s Sparse) Count() (n int64) {
 	for _, c := range s {

@@ -73,8 +73,10 @@ const (
 	disturbed, disturbedMax = 2, 4
 	// memory is over how many steps of one size the weight of a step fades.
 	memory = 32
-	// sweeps of the solver for each step. It starts from the last solution.
-	sweeps = 16
+	// sweeps is the most that the solver goes over the terms after a step. It starts
+	// from the last solution, and stops when a sweep moves predictions by less
+	// than settled, relative to what they are.
+	sweeps, settled = 16, 1e-3
 	// What is assumed where the measured steps do not tell, with its weight against
 	// them: that a row costs what one in a step of another size does, and that
 	// logits, context and pairs cost nothing, so that what steps of one sequence
@@ -203,10 +205,16 @@ func (c *costModel) fit() {
 	}
 	c.smooth(&a)
 	for range sweeps {
+		moved := 0.0
 		for j := range c.terms {
 			if a[j][j] > 0 {
-				c.terms[j] = max(0, c.terms[j]+(b[j]-dot(&a[j], &c.terms))/a[j][j])
+				term := max(0, c.terms[j]+(b[j]-dot(&a[j], &c.terms))/a[j][j])
+				moved += (term - c.terms[j]) * (term - c.terms[j]) * a[j][j]
+				c.terms[j] = term
 			}
+		}
+		if moved < settled*settled {
+			return
 		}
 	}
 }

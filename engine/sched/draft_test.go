@@ -86,13 +86,13 @@ func newSpeaker(r *rand.Rand, p float64, tokens int) *speaker {
 		Sequence: Sequence{Namespace: "n", Account: "a", Tokens: slices.Clone(truth[:prompt]), Max: tokens}}
 }
 
-// stepCost is how long a step of so many rows takes, in steps of one row.
-type stepCost struct {
+// curve is how long a step of so many rows takes, in steps of one row.
+type curve struct {
 	name    string
 	seconds func(rows int) float64
 }
 
-var stepCosts = []stepCost{
+var curves = []curve{
 	{"bandwidth bound", func(rows int) float64 { return 1 + 0.02*float64(rows-1) + 0.08*math.Max(0, float64(rows-8)) }},
 	{"half bound", func(rows int) float64 { return 1 + 0.2*float64(rows-1) }},
 	{"compute bound", func(rows int) float64 { return float64(rows) }},
@@ -101,7 +101,7 @@ var stepCosts = []stepCost{
 
 // speak runs speakers to their end on a machine that is disturbed now and then,
 // and returns the time it took and how many tokens were drafted and kept.
-func speak(t *testing.T, m stepCost, speakers []*speaker, speculate bool, seed uint64) (seconds float64, st Stats) {
+func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint64) (seconds float64, st Stats) {
 	r, cost := rand.New(rand.NewPCG(seed, 5)), &draft.Cost{}
 	pool, err := kv.New(kv.Config{Pages: 2000, PageTokens: 32, PageBytes: 1, Seed: 1})
 	if err != nil {
@@ -169,7 +169,7 @@ func advance(s *Scheduler, sp *speaker, at time.Time) {
 // does. The bounds on the gain are what a drafter that knows chance and cost
 // exactly could reach, less a third.
 func TestSpeculationPaysOrIsLeft(t *testing.T) {
-	for _, m := range stepCosts {
+	for _, m := range curves {
 		for _, n := range []int{1, 4, 16} {
 			for _, p := range []float64{0, 0.5, 0.8, 0.9, 0.97, 1} {
 				r := rand.New(rand.NewPCG(uint64(n), uint64(100*p)))
@@ -201,7 +201,7 @@ func TestSpeculationPaysOrIsLeft(t *testing.T) {
 // possibleGain is that of a draft of the best length when all sequences have one:
 // a token is kept with chance p times that of having found the place again, which
 // takes the shortest run that is looked up.
-func possibleGain(m stepCost, n int, p float64) (gain float64) {
+func possibleGain(m curve, n int, p float64) (gain float64) {
 	gain = 1
 	for k := 1; k <= draft.TokensMax && n*k <= draftRowsMax; k++ {
 		tokens, chance := 1.0, 1.0
@@ -217,4 +217,50 @@ func possibleGain(m stepCost, n int, p float64) (gain float64) {
 		}
 	}
 	return gain
+}
+
+// TestDraftsAreCharged: computed rows count as service, kept or not, and a draft
+// ends where the answer must.
+func TestDraftsAreCharged(t *testing.T) {
+	pool, err := kv.New(kv.Config{Pages: 50, PageTokens: 16, PageBytes: 1, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{StepTokensMax: 256, SequencesMax: 4, ChunkTokens: 128, QueueMax: 4,
+		StepSeconds: func(int) float64 { return 1 }}, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(0, 0)
+	q := &Sequence{Namespace: "n", Account: "a", Tokens: make([]int32, 30), Max: 8}
+	if _, err := s.Add(q, now); err != nil {
+		t.Fatal(err)
+	}
+	s.Commit(s.Plan(now))
+	s.Append(q, 1)
+	for _, step := range []struct{ offered, drafted, kept int }{{3, 3, 1}, {4, 4, 3}, {9, 2, 3}} {
+		before := s.accounts["a"].counter
+		q.Draft, q.Chance = make([]int32, step.offered), 0.9
+		p := s.Plan(now)
+		it := &p.Items[0]
+		if p.Rows != it.Len || it.Len != 1+step.drafted || len(it.Draft) != step.drafted || s.Stats().Speculating != 1 {
+			t.Fatalf("offered %d: %+v of %d rows", step.offered, it, p.Rows)
+		}
+		if got, want := s.accounts["a"].counter-before, int64(decodeCost+step.drafted*prefillCost); got != want {
+			t.Errorf("a draft of %d is charged %d, want %d", step.drafted, got, want)
+		}
+		it.Kept = step.kept
+		tokens := len(q.Tokens)
+		s.Commit(p)
+		if len(q.Tokens) != tokens+step.kept-1 || q.Computed() != len(q.Tokens) {
+			t.Fatalf("%d rows of %d kept: %d tokens, %d computed, %d before", step.kept, step.drafted+1, len(q.Tokens), q.Computed(), tokens)
+		}
+		s.Append(q, 2)
+	}
+	if st := s.Stats(); st.DraftedTokens != 9 || st.AcceptedTokens != 4 || st.DecodeTokens != 7 || len(q.Tokens) != 38 {
+		t.Errorf("%+v, %d tokens", st, len(q.Tokens))
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
 }

@@ -145,12 +145,9 @@ func (s *Scheduler) batchMax(one load) int {
 // and of the other lines of its class as much as keeps the service equal.
 func (s *Scheduler) ahead(name string, priority int8, w work, p price) (seconds float64) {
 	account := s.accounts[name]
-	own, counter := w, s.floor()
+	own, counter := w, s.floor() // as enqueue would lift it
 	if account != nil {
 		counter = max(counter, account.counter)
-		if account.waiting > 0 {
-			counter = account.counter
-		}
 		for _, l := range account.lines {
 			if l.class.priority == priority {
 				own = own.plus(l.work)

@@ -421,6 +421,9 @@ func (m *sim) step(meddling int) error {
 		}
 	}
 	m.m.do(m.s.Commit(p))
+	if m.s.config.GapMax > 0 { // steps take anything: only the time it takes may suffer
+		m.s.Measured(time.Duration(m.r.ExpFloat64() * float64(p.Rows) * float64(time.Millisecond)))
+	}
 	if err := m.s.Check(); err != nil {
 		return fmt.Errorf("after Commit: %w", err)
 	}
@@ -545,7 +548,8 @@ func TestSimulation(t *testing.T) {
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
 					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
-					DecodeSnapshotTokens: shape.rolling, StepSeconds: simCosts[seed%uint64(len(simCosts))]})
+					DecodeSnapshotTokens: shape.rolling, StepSeconds: simCosts[seed%uint64(len(simCosts))],
+					GapMax: time.Duration(seed/2%2) * 40 * time.Millisecond, GapStretchMax: int(seed % 3)})
 				if err != nil {
 					t.Fatal(err)
 				}

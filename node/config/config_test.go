@@ -144,7 +144,7 @@ models:
   core-1.1:
     engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu", or run corenode-cuda
     prices: {input: "0.0001"} # c.yaml:20: models.core-1.1.prices.input is "0.0001", want dollars per million
-    batch: {chunk_tokens: 100} # c.yaml:21: models.core-1.1.batch.chunk_tokens is 100, want a multiple of 64
+    batch: {chunk_tokens: 100, gap_max: 0s, gap_stretch_max: -1} # c.yaml:21: models.core-1.1.batch.chunk_tokens is 100, want a multiple of 64
     kv: {dtype: f8}        # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16 or f32
     sampling: {top_p: 2, min_p: .nan} # c.yaml:23: models.core-1.1.sampling.top_p is 2, want
   other:
@@ -173,6 +173,8 @@ modules:
 		`command line: --model is "nopath", want ID=PATH`,
 		`models.core-1.1.sampling.min_p is ".nan", want a number`,
 		`c.yaml:24: models.other.prices.input is missing`,
+		`c.yaml:21: models.core-1.1.batch.gap_max is 0s, want 1ms to 1h`,
+		`c.yaml:21: models.core-1.1.batch.gap_stretch_max is -1, want 0 to 1000`,
 	}
 	for _, line := range strings.Split(text, "\n") {
 		if _, comment, ok := strings.Cut(line, "# "); ok {

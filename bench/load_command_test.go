@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/bench/result"
+)
+
+// answer is a chat server that says two words, and counts words as tokens.
+func answer(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Stream   bool
+		Messages []struct{ Content string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.Header.Get("Authorization") != "Bearer secret" {
+		http.Error(w, "who are you", http.StatusUnauthorized)
+		return
+	}
+	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":2}`, len(strings.Fields(body.Messages[0].Content)))
+	if !body.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":"two words"}}],%s}`, usage)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, chunk := range []string{`{"choices":[{"delta":{"content":"two"}}]}`, `{"choices":[{"delta":{"content":" words"}}]}`, `{"choices":[],` + usage + `}`, "[DONE]"} {
+		fmt.Fprintf(w, "data: %s\n\n", chunk)
+		w.(http.Flusher).Flush()
+	}
+}
+
+// command runs corebench and returns what it printed.
+func command(t *testing.T, args ...string) (out, status string, err error) {
+	var stdout, stderr bytes.Buffer
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
+	err = cmd.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+func TestLoadCompareAndSweep(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(answer))
+	defer server.Close()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(in("key"), []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := []string{"--url", server.URL, "--protocol", "chat", "--key", "@" + in("key"), "--input", "40", "--output", "2"}
+	out, status, err := command(t, append([]string{"load", "--clients", "2", "--count", "50", "--repeat", "2", "--json", in("a.json"), "--csv", in("a.csv"), "--html", in("a.html")}, target...)...)
+	if err != nil || !strings.Contains(out, "TTFT") || strings.Contains(status+out, "\x1b") || status != "" {
+		t.Fatalf("%v\n%s\n%q", err, out, status)
+	}
+	f, err := result.ReadFile(in("a.json"))
+	if err != nil || len(f.Runs) != 2 || f.Runs[1].Requests.Succeeded != 50 || f.Runs[1].Tokens.InputMean != 40 || f.Conditions.TokensPerWord != 1 || f.Conditions.Seed == 0 {
+		t.Fatalf("%v, %+v", err, f.Conditions)
+	}
+	if lines, err := os.ReadFile(in("a.csv")); err != nil || bytes.Count(lines, []byte("\n")) != 101 {
+		t.Errorf("%v, %d lines", err, bytes.Count(lines, []byte("\n")))
+	}
+	if page, err := os.ReadFile(in("a.html")); err != nil || !bytes.Contains(page, []byte("<svg")) {
+		t.Errorf("the page: %v", err)
+	}
+
+	if out, _, err = command(t, "compare", in("a.json"), in("a.json"), "--fail-if", "ttft_p99>1.1"); err != nil || !strings.Contains(out, "ttft_p99") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, _, err = command(t, "compare", in("a.json"), in("a.json"), "--fail-if", "requests_per_s<=1"); !errors.Is(err, errThreshold) || !strings.Contains(out, "crossed") {
+		t.Errorf("%v\n%s", err, out)
+	}
+
+	out, _, err = command(t, append([]string{"sweep", "--rates", "200,400", "--count", "20", "--pause", "0s", "--json", in("s.json"), "--html", in("s.html")}, target...)...)
+	if err != nil || !strings.Contains(out, "knee: ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, _, err = command(t, "compare", in("a.json"), in("s.json")); err == nil || !strings.Contains(err.Error(), "schema") {
+		t.Errorf("another layout was compared: %v", err)
+	}
+}
+
+func TestLoadsThatCannotBegin(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(answer))
+	defer server.Close()
+	for want, args := range map[string][]string{
+		"who are you": {"--clients", "1", "--key", "wrong"},
+		"exactly one": {"--clients", "1", "--rate", "5", "--key", "secret"},
+		"lengths":     {"--clients", "1", "--input", "many"},
+		"objective":   {"--clients", "1", "--slo", "fast"},
+		"protocol":    {"--clients", "1", "--protocol", "soap"},
+	} {
+		_, _, err := command(t, append([]string{"load", "--url", server.URL, "--protocol", "chat", "--count", "1"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", args, err, want)
+		}
+	}
+}

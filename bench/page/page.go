@@ -1,0 +1,164 @@
+// Package page makes the page that shows a result: one HTML file that needs
+// nothing else, drawn for light and dark screens and for paper. Pure: a result
+// in, markup out.
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"corenode/bench/plot"
+	"corenode/bench/report"
+	"corenode/bench/result"
+)
+
+//go:embed page.html
+var source string
+
+var layout = template.Must(template.New("page").Parse(source))
+
+// colors is how many the page's style has.
+const colors = 6
+
+// content is what the layout shows.
+type content struct {
+	Title    string
+	Lead     []string
+	Tiles    []tile
+	Sections []section
+	Tables   []table
+	Notes    []string
+	Colors   []int
+}
+
+type tile struct{ Name, Value, Note string }
+
+type section struct {
+	Title  string
+	Charts []figure
+}
+
+type figure struct {
+	Title  string
+	Legend []legend
+	SVG    template.HTML
+	Data   template.JS
+}
+
+type legend struct {
+	Color int
+	Name  string
+}
+
+type table struct {
+	Title    string
+	Headings []string
+	Rows     [][]string
+	Text     bool // its cells are words, not numbers
+}
+
+func (c content) write(w io.Writer) error {
+	for i := range colors {
+		c.Colors = append(c.Colors, i)
+	}
+	if err := layout.Execute(w, c); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// figures draws the charts that have something to show.
+func figures(charts ...plot.Chart) (list []figure) {
+	for _, c := range charts {
+		if c.Empty() {
+			continue
+		}
+		f := figure{Title: c.Title, SVG: c.SVG(), Data: c.Data()}
+		for _, s := range c.Series {
+			f.Legend = append(f.Legend, legend{s.Color, s.Name})
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// Load writes the page of one load.
+func Load(w io.Writer, f result.File) error {
+	c := content{
+		Title:  "Load on " + f.Conditions.Model + ", " + f.Conditions.Protocol,
+		Lead:   append([]string{f.Conditions.URL + ", " + f.Runs[0].Started}, f.Conditions.Lines()...),
+		Tiles:  tiles(&f),
+		Tables: tables(&f),
+		Notes:  f.Notes,
+	}
+	for i := range f.Runs {
+		s := section{Charts: figures(charts(&f.Runs[i])...)}
+		if len(f.Runs) > 1 {
+			s.Title = fmt.Sprintf("Run %d of %d, seed %d", i+1, len(f.Runs), f.Runs[i].Seed)
+		}
+		c.Sections = append(c.Sections, s)
+	}
+	return c.write(w)
+}
+
+func tiles(f *result.File) (list []tile) {
+	add := func(name, metric, unit string) {
+		s, ok := f.Metrics[metric]
+		if !ok {
+			return
+		}
+		t := tile{Name: name, Value: report.Number(s.Median) + unit}
+		if s.Min != s.Max {
+			t.Note = report.Number(s.Min) + " to " + report.Number(s.Max)
+		}
+		list = append(list, t)
+	}
+	add("TTFT p50", "ttft_p50", " ms")
+	add("TTFT p99", "ttft_p99", " ms")
+	add("ITL p50", "itl_p50", " ms")
+	add("ITL p99", "itl_p99", " ms")
+	add("end to end p50", "e2e_p50", " ms")
+	add("end to end p99", "e2e_p99", " ms")
+	add("output tokens/s", "output_tokens_per_s", "")
+	add("requests/s", "requests_per_s", "")
+	if len(f.Conditions.Objectives) > 0 {
+		add("goodput/s", "goodput_per_s", "")
+	}
+	if s := f.Metrics["failed_share"]; true {
+		list = append(list, tile{Name: "failed or not sent", Value: report.Number(100*s.Median) + " %"})
+	}
+	return list
+}
+
+func tables(f *result.File) (list []table) {
+	for _, t := range f.Tables() {
+		if len(t.Rows) > 0 {
+			list = append(list, table{t.Title, t.Headings, t.Rows, t.Title == "Failures"})
+		}
+	}
+	return append(list, table{"Conditions", []string{"What", "Value"}, conditions(f), true})
+}
+
+func conditions(f *result.File) [][]string {
+	c, h := &f.Conditions, &f.Host
+	rows := [][]string{
+		{"server", c.URL}, {"protocol", c.Protocol}, {"model", c.Model}, {"load", c.Lines()[0]}, {"workload", c.Lines()[1]},
+		{"words", fmt.Sprintf("%s tokens each, %s around a prompt (%s)", report.Number(c.TokensPerWord), report.Number(c.TemplateTokens), counted(c.Calibrated))},
+		{"timeout", report.Number(c.TimeoutS) + " s"},
+	}
+	if len(c.Objectives) > 0 {
+		rows = append(rows, []string{"objectives", strings.Join(c.Objectives, ", ")})
+	}
+	return append(rows, []string{"harness on", fmt.Sprintf("%s, %d processors, %s, kernel %s, %s", h.Processor, h.Processors, h.OS, h.Kernel, h.Go)},
+		[]string{"layout", result.Schema})
+}
+
+func counted(byServer bool) string {
+	if byServer {
+		return "as the server counts"
+	}
+	return "as given"
+}

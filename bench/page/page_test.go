@@ -1,0 +1,102 @@
+package page
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/bench/proc"
+	"corenode/bench/result"
+	"corenode/bench/stats"
+)
+
+// file is a result of a model with a wicked name.
+func file() result.File {
+	rec := stats.New(stats.Config{From: time.Second, Until: 9 * time.Second, Streamed: true})
+	for i := range 90 {
+		at := time.Duration(i) * 100 * time.Millisecond
+		first := at + time.Duration(20+i)*time.Millisecond
+		one := stats.Record{Turn: 1, Intended: at, Sent: at, First: first, Last: first + 10*time.Millisecond, End: first + 10*time.Millisecond, RetryAfter: -1, Queue: -1,
+			InputTokens: 10, OutputTokens: 2, UsageKnown: true, Outputs: 2, Gaps: []time.Duration{10 * time.Millisecond}}
+		if i%10 == 0 {
+			one = stats.Record{Turn: 1, Intended: at, Sent: at, First: -1, Last: -1, End: at, RetryAfter: time.Second, Queue: -1, Kind: "http_429", Detail: "<b>slow</b>"}
+		}
+		rec.Begin(at)
+		rec.Add(&one)
+	}
+	return result.New(proc.Host{Processor: "p"}, result.Conditions{URL: "http://127.0.0.1:1", Model: `<script>alert("x")</script>`, Protocol: "chat", Stream: true, Loop: "closed", Clients: 1, Turns: 1,
+		Objectives: []string{"ttft=1s"}}, []stats.Run{rec.Finish()})
+}
+
+// external finds what would be loaded from elsewhere.
+var external = regexp.MustCompile(`(?i)<(link|img|iframe|object)|\bsrc=|@import|url\(|fetch\(|XMLHttpRequest|href=`)
+
+func check(t *testing.T, page string, charts int) {
+	if at := external.FindString(page); at != "" {
+		t.Errorf("the page needs something else: %s", at)
+	}
+	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<b>slow") {
+		t.Error("a text of others became markup")
+	}
+	if n := strings.Count(page, "<svg"); n != charts || strings.Count(page, "<figure") != charts {
+		t.Errorf("%d charts, want %d", n, charts)
+	}
+	if strings.Contains(page, "ZgotmplZ") || strings.Contains(page, "NaN") {
+		t.Error("a value was refused by the template, or is none")
+	}
+}
+
+func TestPageOfALoad(t *testing.T) {
+	var b bytes.Buffer
+	if err := Load(&b, file()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, b.String(), 9)
+	for _, want := range []string{"Time to first token", "Histogram of ITL", "Tokens per second", "In flight", "http_429", "prefers-color-scheme: dark", "@media print", "objectives"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
+func TestPageOfASweep(t *testing.T) {
+	var b bytes.Buffer
+	if err := Sweep(&b, result.NewSweep("clients", []result.Level{{At: 1, File: file()}, {At: 8, File: file()}})); err != nil {
+		t.Fatal(err)
+	}
+	check(t, b.String(), 6)
+	if !strings.Contains(b.String(), "1 clients") {
+		t.Error("no knee")
+	}
+}
+
+// Columns hold every value once, side by side.
+func TestColumns(t *testing.T) {
+	var s stats.Sparse
+	for i := range 10_000 {
+		s.Add(time.Duration(i*i) * time.Microsecond)
+	}
+	s.Add(0)
+	from, to, share := columns(s.Bars())
+	sum := 0.0
+	for i := range share {
+		sum += share[i]
+		if to[i] <= from[i] || i > 0 && math.Abs(from[i]-to[i-1]) > 1e-9*from[i] {
+			t.Errorf("column %d from %v to %v", i, from[i], to[i])
+		}
+	}
+	if math.Abs(sum-100) > 1e-9 || len(share) > columnsMax+1 {
+		t.Errorf("%v %% in %d columns", sum, len(share))
+	}
+	if from, _, _ := columns(nil); from != nil {
+		t.Error("columns of nothing")
+	}
+	var one stats.Sparse
+	one.Add(5 * time.Millisecond)
+	if _, _, share := columns(one.Bars()); len(share) == 0 || len(share) > 2 {
+		t.Errorf("one value in %d columns", len(share))
+	}
+}

@@ -1,0 +1,90 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"corenode/bench/plot"
+	"corenode/bench/result"
+)
+
+// Sweep writes the page of a sweep.
+func Sweep(w io.Writer, s result.Sweep) error {
+	t := s.Table()
+	c := content{Title: "Sweep over " + s.Over, Tables: []table{{Title: t.Title, Headings: t.Headings, Rows: t.Rows}}}
+	if len(s.Points) > 0 {
+		f := &s.Points[0].File
+		c.Title += ", " + f.Conditions.Model + ", " + f.Conditions.Protocol
+		c.Lead = []string{f.Conditions.URL + ", " + f.Runs[0].Started, f.Conditions.Lines()[1]}
+		c.Tables = append(c.Tables, table{"Conditions of the first level", []string{"What", "Value"}, conditions(f), true})
+	}
+	c.Notes = notes(s)
+	c.Tiles = []tile{{Name: "knee", Value: fmt.Sprintf("%g %s", s.Knee, s.Over), Note: "least strength with the highest goodput"}}
+	c.Sections = []section{{Charts: figures(
+		against(s, "Latency by throughput: first token", "ttft_p50", "ttft_p99"),
+		against(s, "Latency by throughput: end to end", "e2e_p50", "e2e_p99"),
+		against(s, "Latency by throughput: gaps", "itl_p50", "itl_p99"),
+		by(s, "Goodput", "requests/s", "goodput_per_s", "requests_per_s"),
+		by(s, "Output", "tokens/s", "output_tokens_per_s"),
+		by(s, "Failed or not sent", "share", "failed_share"),
+	)}}
+	return c.write(w)
+}
+
+// notes are those of the levels, each once with the levels that it is for.
+func notes(s result.Sweep) (list []string) {
+	at := map[string][]string{}
+	for i := range s.Points {
+		for _, note := range s.Points[i].File.Notes {
+			if at[note] == nil {
+				list = append(list, note)
+			}
+			at[note] = append(at[note], fmt.Sprintf("%g", s.Points[i].At))
+		}
+	}
+	for i, note := range list {
+		if n := len(at[note]); n < len(s.Points) {
+			list[i] = fmt.Sprintf("%s %s: %s", s.Over, strings.Join(at[note], ", "), note)
+		}
+	}
+	return list
+}
+
+func metric(l *result.Level, name string) float64 {
+	v, ok := l.File.Metrics[name]
+	if !ok {
+		return math.NaN()
+	}
+	return v.Median
+}
+
+// against draws latencies over the throughput that they were had at, in the
+// order of the levels: past the knee the curve turns back.
+func against(s result.Sweep, title string, names ...string) plot.Chart {
+	c := plot.Chart{Title: title, XName: "output tokens/s", YName: "ms", LogY: true}
+	for i, name := range names {
+		series := plot.Series{Name: name, Kind: plot.Line, Color: []int{blue, red}[i%2]}
+		for j := range s.Points {
+			series.X = append(series.X, metric(&s.Points[j], "output_tokens_per_s"))
+			series.Y = append(series.Y, metric(&s.Points[j], name))
+		}
+		c.Series = append(c.Series, series)
+	}
+	return c
+}
+
+// by draws metrics over the strength.
+func by(s result.Sweep, title, unit string, names ...string) plot.Chart {
+	c := plot.Chart{Title: title, XName: s.Over, YName: unit, LogX: true, Marks: []plot.Mark{{X: s.Knee, Name: "knee"}}}
+	for i, name := range names {
+		series := plot.Series{Name: name, Kind: plot.Line, Color: []int{green, grey}[i%2]}
+		for j := range s.Points {
+			series.X = append(series.X, s.Points[j].At)
+			series.Y = append(series.Y, metric(&s.Points[j], name))
+		}
+		c.Series = append(c.Series, series)
+	}
+	return c
+}

@@ -1,0 +1,103 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"corenode/bench/report"
+)
+
+// SweepSchema names the layout of Sweep.
+const SweepSchema = "corebench.sweep/1"
+
+// Sweep is the same load at several strengths.
+type Sweep struct {
+	Schema string `json:"schema"`
+	// Over is what changes: clients or rate.
+	Over   string  `json:"over"`
+	Points []Level `json:"points"`
+	// Knee is the least strength that reaches the highest goodput.
+	Knee float64 `json:"knee"`
+}
+
+// Level is one strength.
+type Level struct {
+	At   float64 `json:"at"`
+	File File    `json:"result"`
+}
+
+// kneeWithin is how near to the highest goodput counts as reaching it.
+const kneeWithin = 0.98
+
+// NewSweep makes a sweep of its levels, in the order they were run.
+func NewSweep(over string, levels []Level) Sweep {
+	s := Sweep{Schema: SweepSchema, Over: over, Points: levels}
+	best := 0.0
+	for _, l := range levels {
+		best = max(best, l.File.Metrics["goodput_per_s"].Median)
+	}
+	found := false
+	for _, l := range levels {
+		if l.File.Metrics["goodput_per_s"].Median >= kneeWithin*best && (!found || l.At < s.Knee) {
+			s.Knee, found = l.At, true
+		}
+	}
+	return s
+}
+
+// Write writes the sweep's file.
+func (s Sweep) Write(path string) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("write the sweep: %w", err)
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
+
+// Table is one row per level.
+func (s Sweep) Table() Table {
+	t := Table{Title: "Levels", Headings: []string{strings.ToUpper(s.Over), "REQUESTS/S", "GOODPUT/S", "OUTPUT TOKENS/S", "TTFT P50 ms", "TTFT P99 ms", "ITL P50 ms", "ITL P99 ms", "E2E P50 ms", "E2E P99 ms", "FAILED %", ""}}
+	for _, l := range s.Points {
+		row := []string{fmt.Sprintf("%g", l.At)}
+		for _, name := range []string{"requests_per_s", "goodput_per_s", "output_tokens_per_s", "ttft_p50", "ttft_p99", "itl_p50", "itl_p99", "e2e_p50", "e2e_p99"} {
+			text := "-"
+			if v, ok := l.File.Metrics[name]; ok {
+				text = v.String()
+			}
+			row = append(row, text)
+		}
+		mark := ""
+		if l.At == s.Knee {
+			mark = "<- knee"
+		}
+		t.Rows = append(t.Rows, append(row, report.Number(100*l.File.Metrics["failed_share"].Median), mark))
+	}
+	return t
+}
+
+// Print writes the sweep for a terminal.
+func (s Sweep) Print(w io.Writer) error {
+	if len(s.Points) > 0 {
+		c := &s.Points[0].File.Conditions
+		fmt.Fprintf(w, "%s %s, model %s, %s\n%s\n\n", c.Protocol, c.URL, c.Model, streamed(c.Stream), c.Lines()[1])
+	}
+	t := s.Table()
+	if err := report.Table(w, t.Headings, t.Rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nknee: %g %s, the least that reaches %.0f %% of the highest goodput\n", s.Knee, s.Over, 100*kneeWithin)
+	return err
+}
+
+// Succeeded says whether any request of the file did.
+func (f File) Succeeded() bool {
+	for i := range f.Runs {
+		if f.Runs[i].Requests.Succeeded > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package stats
+
+import (
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Finish returns the run's numbers; the recorder is not used any more.
+func (r *Recorder) Finish() Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run := r.run
+	until := r.c.Until
+	if until == 0 {
+		until = max(r.lastEnd, r.c.From)
+	}
+	run.FromS, run.WindowS = r.c.From.Seconds(), (until - r.c.From).Seconds()
+	run.Latency = map[string]Distribution{}
+	for kind, h := range r.hist {
+		if h.TotalCount() > 0 {
+			run.Latency[kindNames[kind]] = distribution(h)
+		}
+	}
+	run.Harness.Lateness = distribution(r.late)
+	run.Timeline = r.timeline()
+	run.Blocks = r.blocksUntil(until)
+	run.Rates = rates(run.Blocks, run.WindowS)
+	r.finishTokens(&run.Tokens, run.Requests.Succeeded)
+	run.Turns = r.finishTurns()
+	for _, f := range r.errors {
+		run.Errors = append(run.Errors, *f)
+	}
+	slices.SortFunc(run.Errors, func(a, b Failure) int { return int(b.Count - a.Count) })
+	slices.SortFunc(run.Sample, func(a, b Point) int { return compare(a.AtS, b.AtS) })
+	return run
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (r *Recorder) finishTokens(t *Tokens, requests int64) {
+	t.CachedShare = share(t.Cached, t.Input)
+	t.InputMean, t.OutputMean = share(t.Input, requests), share(t.Output, requests)
+	if r.c.Streamed {
+		t.PerEvent = share(t.Output, r.outputs)
+	}
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func (r *Recorder) finishTurns() (turns []Turn) {
+	if len(r.turns) < 2 {
+		return nil
+	}
+	for i, s := range r.turns {
+		turns = append(turns, Turn{Turn: i + 1, TTFT: distribution(s.ttft), E2E: distribution(s.e2e),
+			InputMean: share(s.input, s.count), CachedShare: share(s.cached, s.input)})
+	}
+	return turns
+}
+
+func distribution(h *hdrhistogram.Histogram) Distribution {
+	if h.TotalCount() == 0 {
+		return Distribution{}
+	}
+	at := func(p float64) float64 { return float64(h.ValueAtPercentile(p)) / 1000 }
+	return Distribution{Count: h.TotalCount(), Min: float64(h.Min()) / 1000, Mean: round(h.Mean() / 1000), Max: float64(h.Max()) / 1000,
+		P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9)}
+}
+
+func (r *Recorder) timeline() Timeline {
+	t := Timeline{BucketS: r.moments.width.Seconds()}
+	flying := int64(0)
+	for i := range r.moments.list {
+		m := &r.moments.list[i]
+		flying += m.sent - m.ended
+		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: flying,
+			OutputTokens: round(m.output), InputTokens: round(m.input),
+			TTFT: m.ttft.percentiles(0.5, 0.9, 0.99), ITL: m.itl.percentiles(0.5, 0.9, 0.99), E2E: m.e2e.percentiles(0.5, 0.9, 0.99)})
+	}
+	return t
+}
+
+func (r *Recorder) blocksUntil(until time.Duration) (blocks []Block) {
+	for i := range r.blocks.list {
+		b, begin := &r.blocks.list[i], time.Duration(i)*r.blocks.width
+		length := min(r.blocks.width, until-r.c.From-begin)
+		histograms := map[string]Sparse{}
+		for kind, t := range b.hist {
+			if h := t.sparse(); len(h) > 0 {
+				histograms[kindNames[kind]] = h
+			}
+		}
+		blocks = append(blocks, Block{Seconds: max(0, length.Seconds()), Succeeded: b.succeeded, Good: b.good, Failed: b.failed,
+			OutputTokens: round(b.output), InputTokens: round(b.input), Histograms: histograms})
+	}
+	return blocks
+}
+
+func rates(blocks []Block, seconds float64) (r Rates) {
+	if seconds <= 0 {
+		return Rates{}
+	}
+	for _, b := range blocks {
+		r.Requests += float64(b.Succeeded) / seconds
+		r.Goodput += float64(b.Good) / seconds
+		r.Failed += float64(b.Failed) / seconds
+		r.OutputTokens += b.OutputTokens / seconds
+		r.InputTokens += b.InputTokens / seconds
+	}
+	return r
+}
