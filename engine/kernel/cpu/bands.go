@@ -6,22 +6,24 @@ import (
 )
 
 const (
-	bandRows    = 8        // rows of activations that a band kernel takes at once
-	bandMin     = 5        // rows from which a band, partly empty, beats the kernels for fewer
-	bandSteps   = 8        // steps that are taken apart at once: 18 KB and the sums' buffers fit in the nearest cache
-	bandConfig  = 64       // bytes of a tile configuration
-	bandDots    = 2 * 1024 // bytes of integer sums
-	bandStepMax = 2048 + 512
-	bandCodesAt = bandConfig + bandDots
-	bandSumsAt  = bandCodesAt + bandSteps*bandStepMax
-	bandBytes   = bandSumsAt + rowBlockMax*panelRows*4
+	bandRows         = 8        // rows of activations that a band kernel takes at once
+	bandMin          = 5        // rows from which a band, partly empty, beats the kernels for fewer
+	bandSteps        = 8        // steps that are taken apart at once: 18 KB and the sums' buffers fit in the nearest cache
+	bandsFew         = 2        // bands for which half as much is taken apart: reading takes most of the time then
+	bandConfig       = 64       // bytes of a tile configuration
+	bandDots         = 2 * 1024 // bytes of integer sums
+	bandStepMax      = 2048 + 512
+	bandCodesAt      = bandConfig + bandDots
+	bandSumsAt       = bandCodesAt + bandSteps*bandStepMax
+	bandScratchBytes = bandSumsAt + rowBlockMax*panelRows*4
 )
 
-// bandFunc adds the products of bands of 8 rows with steps of a panel that was
-// taken apart to dst, or sets it unless more is 1. Rows of dst are dstStride
-// bytes apart, bands of act actStride. One step in aheadEvery also asks for a
-// step of weights at ahead. scratch is that of a bandScratch.
-type bandFunc func(dst *float32, dstStride int, act *byte, bands, actStride int, w *byte, steps, more int, ahead uintptr, aheadEvery int, scratch *byte)
+// bandFunc writes to dst the products of bands of 8 rows with steps of a panel
+// that was taken apart, on top of the sums of earlier steps if more is 1. Rows
+// of dst are dstStride bytes apart, those of sums follow each other, bands of
+// act are actStride bytes apart. One step in aheadEvery also asks for a step
+// of weights at ahead. scratch is that of a bandScratch.
+type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 
 // bandOps are the kernels of a level with matrix tiles.
 type bandOps struct {
@@ -43,7 +45,7 @@ type bandScratch struct {
 // tiles 0 to 3, activations in 4 and 5, codes in 6 and 7.
 func (s *bandScratch) configure(group int) {
 	if s.mem == nil {
-		s.mem = heapBytes(bandBytes)
+		s.mem = heapBytes(bandScratchBytes)
 	}
 	if s.group == group {
 		return
@@ -78,32 +80,37 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 	l, width := j.w.layout, j.w.src.Rows
 	s.configure(shapes[l].group)
 	base := unsafe.SliceData(s.mem)
-	codes, sums := skip(base, bandCodesAt), (*float32)(unsafe.Pointer(skip(base, bandSumsAt)))
+	codes, sums := skip(base, bandCodesAt), asFloats(s.mem[bandSumsAt:])
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
 	direct := 0 // bands whose outputs need no detour
 	if lanes == panelRows {
 		direct = min(bands, (j.n-row)/bandRows)
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
-	rowBytes, stepBytes := actRow(true, j.w.src.Cols), shapes[l].stepBytes
-	act := skip(j.act, row*rowBytes)
-	for first := 0; first < steps; first += bandSteps {
-		n, more := min(bandSteps, steps-first), min(first, 1)
+	bandBytes, stepBytes := bandRows*actRow(true, j.w.src.Cols), shapes[l].stepBytes
+	part := bandSteps
+	if bands <= bandsFew {
+		part /= 2
+	}
+	for first := 0; first < steps; first += part {
+		n, more := min(part, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
-		part := skip(act, first*bandRows*recordSize)
-		if direct > 0 {
-			o.multiply[l](&j.dst[row*width+at], 4*width, part, direct, bandRows*rowBytes, codes, n, more, ahead, bands, base)
+		act := skip(j.act, row/bandRows*bandBytes+first*bandRows*recordSize)
+		placed := 0 // bands whose outputs go to their place
+		if first+n == steps {
+			placed = direct
+			if direct > 0 {
+				o.multiply[l](&j.dst[row*width+at], 4*width, &sums[0], more, act, direct, bandBytes, codes, n, ahead, bands, base)
+			}
 		}
-		if direct < bands {
-			part = skip(part, direct*bandRows*rowBytes)
-			ahead += uintptr(n * direct / bands * stepBytes)
-			o.multiply[l](sums, 4*panelRows, part, bands-direct, bandRows*rowBytes, codes, n, more, ahead, bands, base)
+		if placed < bands {
+			ahead += uintptr(n * placed / bands * stepBytes)
+			to := &sums[placed*bandRows*panelRows]
+			o.multiply[l](to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, bands, base)
 		}
 	}
-	out := unsafe.Slice(sums, (bands-direct)*bandRows*panelRows)
-	for row += direct * bandRows; len(out) > 0 && row < j.n; row++ {
-		copy(j.dst[row*width+at:row*width+at+lanes], out)
-		out = out[panelRows:]
+	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {
+		copy(j.dst[r*width+at:r*width+at+lanes], sums[(r-row)*panelRows:])
 	}
 }

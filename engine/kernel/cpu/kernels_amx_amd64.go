@@ -27,27 +27,27 @@ func unpackCode4AMX(dst *byte, panel *byte, steps int)
 //go:noescape
 func unpackCode4mAMX(dst *byte, panel *byte, steps int)
 
-// bandCode8AMX adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a Code8 panel taken apart.
+// bandCode8AMX multiplies bands of 8 rows of activations with steps of a Code8 panel taken apart.
 //
 //go:noescape
-func bandCode8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 
-// bandCode6AMX adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a Code6 panel taken apart.
+// bandCode6AMX multiplies bands of 8 rows of activations with steps of a Code6 panel taken apart.
 //
 //go:noescape
-func bandCode6AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 
-// bandCode5mAMX adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a Code5m panel taken apart.
+// bandCode5mAMX multiplies bands of 8 rows of activations with steps of a Code5m panel taken apart.
 //
 //go:noescape
-func bandCode5mAMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 
-// bandCode4AMX adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a Code4 panel taken apart.
+// bandCode4AMX multiplies bands of 8 rows of activations with steps of a Code4 panel taken apart.
 //
 //go:noescape
-func bandCode4AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 
-// bandCode4mAMX adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a Code4m panel taken apart.
+// bandCode4mAMX multiplies bands of 8 rows of activations with steps of a Code4m panel taken apart.
 //
 //go:noescape
-func bandCode4mAMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)

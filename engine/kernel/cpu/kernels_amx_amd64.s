@@ -1128,22 +1128,22 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+// func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode8AMX(SB), NOSPLIT, $0-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandCode8AMX(SB), NOSPLIT, $0-96
+	MOVQ scratch+88(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ 64(R9), R8
 	MOVQ $0x00000080, DX
 	MOVQ dst+0(FP), BX
-	MOVQ dstStride+8(FP), R9
-	MOVQ bands+24(FP), R10
-	MOVQ ahead+64(FP), R11
+	MOVQ sums+16(FP), R9
+	MOVQ bands+40(FP), R10
+	MOVQ ahead+72(FP), R11
 	MOVQ $0x00000001, R12
-	MOVQ act+16(FP), AX
-	MOVQ w+40(FP), CX
+	MOVQ act+32(FP), AX
+	MOVQ w+56(FP), CX
 	MOVQ AX, R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
@@ -1197,37 +1197,29 @@ TEXT ·bandCode8AMX(SB), NOSPLIT, $0-88
 	JLE   end1
 
 loop1:
-	MOVQ    actStride+32(FP), SI
+	MOVQ    actStride+48(FP), SI
 	LEAQ    (R13)(SI*1), SI
 	CMPQ    R10, $0x01
 	CMOVQNE SI, R13
-	MOVQ    more+56(FP), SI
+	MOVQ    more+24(FP), SI
 	TESTQ   SI, SI
 	JZ      fresh2
-	MOVQ    BX, SI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z2
-	VMOVUPS 64(SI), Z3
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z4
-	VMOVUPS 64(SI), Z5
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z8
-	VMOVUPS 64(SI), Z9
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z10
-	VMOVUPS 64(SI), Z11
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z12
-	VMOVUPS 64(SI), Z13
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z14
-	VMOVUPS 64(SI), Z15
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 192(R9), Z3
+	VMOVUPS 256(R9), Z4
+	VMOVUPS 320(R9), Z5
+	VMOVUPS 384(R9), Z6
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 512(R9), Z8
+	VMOVUPS 576(R9), Z9
+	VMOVUPS 640(R9), Z10
+	VMOVUPS 704(R9), Z11
+	VMOVUPS 768(R9), Z12
+	VMOVUPS 832(R9), Z13
+	VMOVUPS 896(R9), Z14
+	VMOVUPS 960(R9), Z15
 	JMP     started2
 
 fresh2:
@@ -1249,12 +1241,13 @@ fresh2:
 	VPXORD Z15, Z15, Z15
 
 started2:
-	MOVQ  steps+48(FP), R14
+	ADDQ  $0x00000400, R9
+	MOVQ  steps+64(FP), R14
 	TESTQ R14, R14
 	JLE   end3
 
 loop3:
-	MOVQ    w+40(FP), R15
+	MOVQ    w+56(FP), R15
 	LEAQ    1024(AX), SI
 	LEAQ    2304(CX), DI
 	CMPQ    R14, $0x01
@@ -1262,7 +1255,7 @@ loop3:
 	CMOVQEQ R15, DI
 	DECQ    R12
 	JNZ     plain3
-	MOVQ    aheadEvery+72(FP), R12
+	MOVQ    aheadEvery+80(FP), R12
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
@@ -1648,32 +1641,30 @@ next3:
 	JNZ  loop3
 
 end3:
-	MOVQ    BX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
-	MOVQ    R9, SI
-	SHLQ    $0x03, SI
+	MOVQ    dstStride+8(FP), SI
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
 	ADDQ    SI, BX
 	DECQ    R10
 	JNZ     loop1
@@ -1684,22 +1675,22 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode6AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+// func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode6AMX(SB), NOSPLIT, $0-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandCode6AMX(SB), NOSPLIT, $0-96
+	MOVQ scratch+88(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ 64(R9), R8
 	MOVQ $0x00000080, DX
 	MOVQ dst+0(FP), BX
-	MOVQ dstStride+8(FP), R9
-	MOVQ bands+24(FP), R10
-	MOVQ ahead+64(FP), R11
+	MOVQ sums+16(FP), R9
+	MOVQ bands+40(FP), R10
+	MOVQ ahead+72(FP), R11
 	MOVQ $0x00000001, R12
-	MOVQ act+16(FP), AX
-	MOVQ w+40(FP), CX
+	MOVQ act+32(FP), AX
+	MOVQ w+56(FP), CX
 	MOVQ AX, R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
@@ -1753,37 +1744,29 @@ TEXT ·bandCode6AMX(SB), NOSPLIT, $0-88
 	JLE   end1
 
 loop1:
-	MOVQ    actStride+32(FP), SI
+	MOVQ    actStride+48(FP), SI
 	LEAQ    (R13)(SI*1), SI
 	CMPQ    R10, $0x01
 	CMOVQNE SI, R13
-	MOVQ    more+56(FP), SI
+	MOVQ    more+24(FP), SI
 	TESTQ   SI, SI
 	JZ      fresh2
-	MOVQ    BX, SI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z2
-	VMOVUPS 64(SI), Z3
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z4
-	VMOVUPS 64(SI), Z5
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z8
-	VMOVUPS 64(SI), Z9
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z10
-	VMOVUPS 64(SI), Z11
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z12
-	VMOVUPS 64(SI), Z13
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z14
-	VMOVUPS 64(SI), Z15
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 192(R9), Z3
+	VMOVUPS 256(R9), Z4
+	VMOVUPS 320(R9), Z5
+	VMOVUPS 384(R9), Z6
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 512(R9), Z8
+	VMOVUPS 576(R9), Z9
+	VMOVUPS 640(R9), Z10
+	VMOVUPS 704(R9), Z11
+	VMOVUPS 768(R9), Z12
+	VMOVUPS 832(R9), Z13
+	VMOVUPS 896(R9), Z14
+	VMOVUPS 960(R9), Z15
 	JMP     started2
 
 fresh2:
@@ -1805,12 +1788,13 @@ fresh2:
 	VPXORD Z15, Z15, Z15
 
 started2:
-	MOVQ  steps+48(FP), R14
+	ADDQ  $0x00000400, R9
+	MOVQ  steps+64(FP), R14
 	TESTQ R14, R14
 	JLE   end3
 
 loop3:
-	MOVQ    w+40(FP), R15
+	MOVQ    w+56(FP), R15
 	LEAQ    1024(AX), SI
 	LEAQ    2560(CX), DI
 	CMPQ    R14, $0x01
@@ -1818,7 +1802,7 @@ loop3:
 	CMOVQEQ R15, DI
 	DECQ    R12
 	JNZ     plain3
-	MOVQ    aheadEvery+72(FP), R12
+	MOVQ    aheadEvery+80(FP), R12
 
 	// TILELOADD 32(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
@@ -2538,32 +2522,30 @@ next3:
 	JNZ  loop3
 
 end3:
-	MOVQ    BX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
-	MOVQ    R9, SI
-	SHLQ    $0x03, SI
+	MOVQ    dstStride+8(FP), SI
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
 	ADDQ    SI, BX
 	DECQ    R10
 	JNZ     loop1
@@ -2574,22 +2556,22 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode5mAMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+// func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode5mAMX(SB), NOSPLIT, $0-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandCode5mAMX(SB), NOSPLIT, $0-96
+	MOVQ scratch+88(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ 64(R9), R8
 	MOVQ $0x00000080, DX
 	MOVQ dst+0(FP), BX
-	MOVQ dstStride+8(FP), R9
-	MOVQ bands+24(FP), R10
-	MOVQ ahead+64(FP), R11
+	MOVQ sums+16(FP), R9
+	MOVQ bands+40(FP), R10
+	MOVQ ahead+72(FP), R11
 	MOVQ $0x00000001, R12
-	MOVQ act+16(FP), AX
-	MOVQ w+40(FP), CX
+	MOVQ act+32(FP), AX
+	MOVQ w+56(FP), CX
 	MOVQ AX, R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
@@ -2643,37 +2625,29 @@ TEXT ·bandCode5mAMX(SB), NOSPLIT, $0-88
 	JLE   end1
 
 loop1:
-	MOVQ    actStride+32(FP), SI
+	MOVQ    actStride+48(FP), SI
 	LEAQ    (R13)(SI*1), SI
 	CMPQ    R10, $0x01
 	CMOVQNE SI, R13
-	MOVQ    more+56(FP), SI
+	MOVQ    more+24(FP), SI
 	TESTQ   SI, SI
 	JZ      fresh2
-	MOVQ    BX, SI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z2
-	VMOVUPS 64(SI), Z3
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z4
-	VMOVUPS 64(SI), Z5
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z8
-	VMOVUPS 64(SI), Z9
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z10
-	VMOVUPS 64(SI), Z11
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z12
-	VMOVUPS 64(SI), Z13
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z14
-	VMOVUPS 64(SI), Z15
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 192(R9), Z3
+	VMOVUPS 256(R9), Z4
+	VMOVUPS 320(R9), Z5
+	VMOVUPS 384(R9), Z6
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 512(R9), Z8
+	VMOVUPS 576(R9), Z9
+	VMOVUPS 640(R9), Z10
+	VMOVUPS 704(R9), Z11
+	VMOVUPS 768(R9), Z12
+	VMOVUPS 832(R9), Z13
+	VMOVUPS 896(R9), Z14
+	VMOVUPS 960(R9), Z15
 	JMP     started2
 
 fresh2:
@@ -2695,12 +2669,13 @@ fresh2:
 	VPXORD Z15, Z15, Z15
 
 started2:
-	MOVQ  steps+48(FP), R14
+	ADDQ  $0x00000400, R9
+	MOVQ  steps+64(FP), R14
 	TESTQ R14, R14
 	JLE   end3
 
 loop3:
-	MOVQ    w+40(FP), R15
+	MOVQ    w+56(FP), R15
 	LEAQ    1024(AX), SI
 	LEAQ    2560(CX), DI
 	CMPQ    R14, $0x01
@@ -2708,7 +2683,7 @@ loop3:
 	CMOVQEQ R15, DI
 	DECQ    R12
 	JNZ     plain3
-	MOVQ    aheadEvery+72(FP), R12
+	MOVQ    aheadEvery+80(FP), R12
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
@@ -3156,32 +3131,30 @@ next3:
 	JNZ  loop3
 
 end3:
-	MOVQ    BX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
-	MOVQ    R9, SI
-	SHLQ    $0x03, SI
+	MOVQ    dstStride+8(FP), SI
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
 	ADDQ    SI, BX
 	DECQ    R10
 	JNZ     loop1
@@ -3192,22 +3165,22 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode4AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+// func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode4AMX(SB), NOSPLIT, $0-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandCode4AMX(SB), NOSPLIT, $0-96
+	MOVQ scratch+88(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ 64(R9), R8
 	MOVQ $0x00000080, DX
 	MOVQ dst+0(FP), BX
-	MOVQ dstStride+8(FP), R9
-	MOVQ bands+24(FP), R10
-	MOVQ ahead+64(FP), R11
+	MOVQ sums+16(FP), R9
+	MOVQ bands+40(FP), R10
+	MOVQ ahead+72(FP), R11
 	MOVQ $0x00000001, R12
-	MOVQ act+16(FP), AX
-	MOVQ w+40(FP), CX
+	MOVQ act+32(FP), AX
+	MOVQ w+56(FP), CX
 	MOVQ AX, R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
@@ -3261,37 +3234,29 @@ TEXT ·bandCode4AMX(SB), NOSPLIT, $0-88
 	JLE   end1
 
 loop1:
-	MOVQ    actStride+32(FP), SI
+	MOVQ    actStride+48(FP), SI
 	LEAQ    (R13)(SI*1), SI
 	CMPQ    R10, $0x01
 	CMOVQNE SI, R13
-	MOVQ    more+56(FP), SI
+	MOVQ    more+24(FP), SI
 	TESTQ   SI, SI
 	JZ      fresh2
-	MOVQ    BX, SI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z2
-	VMOVUPS 64(SI), Z3
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z4
-	VMOVUPS 64(SI), Z5
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z8
-	VMOVUPS 64(SI), Z9
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z10
-	VMOVUPS 64(SI), Z11
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z12
-	VMOVUPS 64(SI), Z13
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z14
-	VMOVUPS 64(SI), Z15
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 192(R9), Z3
+	VMOVUPS 256(R9), Z4
+	VMOVUPS 320(R9), Z5
+	VMOVUPS 384(R9), Z6
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 512(R9), Z8
+	VMOVUPS 576(R9), Z9
+	VMOVUPS 640(R9), Z10
+	VMOVUPS 704(R9), Z11
+	VMOVUPS 768(R9), Z12
+	VMOVUPS 832(R9), Z13
+	VMOVUPS 896(R9), Z14
+	VMOVUPS 960(R9), Z15
 	JMP     started2
 
 fresh2:
@@ -3313,12 +3278,13 @@ fresh2:
 	VPXORD Z15, Z15, Z15
 
 started2:
-	MOVQ  steps+48(FP), R14
+	ADDQ  $0x00000400, R9
+	MOVQ  steps+64(FP), R14
 	TESTQ R14, R14
 	JLE   end3
 
 loop3:
-	MOVQ    w+40(FP), R15
+	MOVQ    w+56(FP), R15
 	LEAQ    1024(AX), SI
 	LEAQ    2304(CX), DI
 	CMPQ    R14, $0x01
@@ -3326,7 +3292,7 @@ loop3:
 	CMOVQEQ R15, DI
 	DECQ    R12
 	JNZ     plain3
-	MOVQ    aheadEvery+72(FP), R12
+	MOVQ    aheadEvery+80(FP), R12
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
@@ -3696,32 +3662,30 @@ next3:
 	JNZ  loop3
 
 end3:
-	MOVQ    BX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
-	MOVQ    R9, SI
-	SHLQ    $0x03, SI
+	MOVQ    dstStride+8(FP), SI
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
 	ADDQ    SI, BX
 	DECQ    R10
 	JNZ     loop1
@@ -3732,22 +3696,22 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode4mAMX(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)
+// func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode4mAMX(SB), NOSPLIT, $0-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandCode4mAMX(SB), NOSPLIT, $0-96
+	MOVQ scratch+88(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ 64(R9), R8
 	MOVQ $0x00000080, DX
 	MOVQ dst+0(FP), BX
-	MOVQ dstStride+8(FP), R9
-	MOVQ bands+24(FP), R10
-	MOVQ ahead+64(FP), R11
+	MOVQ sums+16(FP), R9
+	MOVQ bands+40(FP), R10
+	MOVQ ahead+72(FP), R11
 	MOVQ $0x00000001, R12
-	MOVQ act+16(FP), AX
-	MOVQ w+40(FP), CX
+	MOVQ act+32(FP), AX
+	MOVQ w+56(FP), CX
 	MOVQ AX, R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
@@ -3801,37 +3765,29 @@ TEXT ·bandCode4mAMX(SB), NOSPLIT, $0-88
 	JLE   end1
 
 loop1:
-	MOVQ    actStride+32(FP), SI
+	MOVQ    actStride+48(FP), SI
 	LEAQ    (R13)(SI*1), SI
 	CMPQ    R10, $0x01
 	CMOVQNE SI, R13
-	MOVQ    more+56(FP), SI
+	MOVQ    more+24(FP), SI
 	TESTQ   SI, SI
 	JZ      fresh2
-	MOVQ    BX, SI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z2
-	VMOVUPS 64(SI), Z3
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z4
-	VMOVUPS 64(SI), Z5
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z8
-	VMOVUPS 64(SI), Z9
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z10
-	VMOVUPS 64(SI), Z11
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z12
-	VMOVUPS 64(SI), Z13
-	ADDQ    R9, SI
-	VMOVUPS (SI), Z14
-	VMOVUPS 64(SI), Z15
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 192(R9), Z3
+	VMOVUPS 256(R9), Z4
+	VMOVUPS 320(R9), Z5
+	VMOVUPS 384(R9), Z6
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 512(R9), Z8
+	VMOVUPS 576(R9), Z9
+	VMOVUPS 640(R9), Z10
+	VMOVUPS 704(R9), Z11
+	VMOVUPS 768(R9), Z12
+	VMOVUPS 832(R9), Z13
+	VMOVUPS 896(R9), Z14
+	VMOVUPS 960(R9), Z15
 	JMP     started2
 
 fresh2:
@@ -3853,12 +3809,13 @@ fresh2:
 	VPXORD Z15, Z15, Z15
 
 started2:
-	MOVQ  steps+48(FP), R14
+	ADDQ  $0x00000400, R9
+	MOVQ  steps+64(FP), R14
 	TESTQ R14, R14
 	JLE   end3
 
 loop3:
-	MOVQ    w+40(FP), R15
+	MOVQ    w+56(FP), R15
 	LEAQ    1024(AX), SI
 	LEAQ    2560(CX), DI
 	CMPQ    R14, $0x01
@@ -3866,7 +3823,7 @@ loop3:
 	CMOVQEQ R15, DI
 	DECQ    R12
 	JNZ     plain3
-	MOVQ    aheadEvery+72(FP), R12
+	MOVQ    aheadEvery+80(FP), R12
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
@@ -4310,32 +4267,30 @@ next3:
 	JNZ  loop3
 
 end3:
-	MOVQ    BX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	ADDQ    R9, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
-	MOVQ    R9, SI
-	SHLQ    $0x03, SI
+	MOVQ    dstStride+8(FP), SI
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
 	ADDQ    SI, BX
 	DECQ    R10
 	JNZ     loop1

@@ -90,7 +90,7 @@ func (g *gen) unpack(l layout) {
 	g.finish()
 }
 
-const bandSignature = "func(dst *float32, dstStride int, act *byte, bands int, actStride int, w *byte, steps int, more int, ahead uintptr, aheadEvery int, scratch *byte)"
+const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)"
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.
@@ -113,13 +113,13 @@ var (
 // at a time between the rest, so that reading them fills the time of the others.
 func (g *gen) band(l layout) {
 	g.function("band"+l.name, bandSignature,
-		fmt.Sprintf("adds to bands of 8 rows x 32 outputs, or sets them unless more, the products of activations with steps of a %s panel taken apart.", l.name))
+		fmt.Sprintf("multiplies bands of 8 rows of activations with steps of a %s panel taken apart.", l.name))
 	scratch := reg.R9
 	g.Load(g.Param("scratch"), scratch)
 	g.loadTileConfig(scratch)
 	g.LEAQ(operand.Mem{Base: scratch, Disp: dotsAt}, dotsBase)
 	g.MOVQ(operand.U32(lineBytes), line)
-	dst, dstStride, bands := g.arg("dst"), g.arg("dstStride"), g.arg("bands")
+	dst, earlier, bands := g.arg("dst"), g.arg("sums"), g.arg("bands")
 	ahead, wait := g.arg("ahead"), g.GP64()
 	g.MOVQ(operand.U32(1), wait)
 	g.Load(g.Param("act"), nowAct)
@@ -133,7 +133,8 @@ func (g *gen) band(l layout) {
 	g.storeDots(0)
 	g.loop(bands, func() {
 		g.nextBand(bands, nextBand)
-		g.startSums(dst, dstStride, sums)
+		g.startSums(earlier, sums)
+		g.ADDQ(operand.U32(bandRows*lineBytes), earlier)
 		left := g.arg("steps")
 		g.loop(left, func() {
 			g.nextStep(l, left, nextBand)
@@ -154,14 +155,12 @@ func (g *gen) band(l layout) {
 			g.MOVQ(nextAct, nowAct)
 			g.MOVQ(nextCodes, nowCodes)
 		})
-		g.bandRows(dst, dstStride, func(r int, m operand.Mem) {
-			g.VMOVUPS(sums[2*r], m)
-			g.VMOVUPS(sums[2*r+1], m.Offset(64))
-		})
-		down := g.GP64()
-		g.MOVQ(dstStride, down)
-		g.SHLQ(operand.U8(3), down)
-		g.ADDQ(down, dst)
+		stride := g.arg("dstStride")
+		for r := range bandRows {
+			g.VMOVUPS(sums[2*r], mem(dst, 0))
+			g.VMOVUPS(sums[2*r+1], mem(dst, 64))
+			g.ADDQ(stride, dst)
+		}
 	})
 	g.tileRelease()
 	g.finish()
@@ -203,29 +202,16 @@ func (g *gen) bandStep(l layout, sums []reg.VecVirtual, between func(slot int)) 
 	}
 }
 
-// bandRows calls f with the place of each row of a band.
-func (g *gen) bandRows(dst, stride reg.GPVirtual, f func(r int, m operand.Mem)) {
-	row := g.GP64()
-	g.MOVQ(dst, row)
-	for r := range bandRows {
-		if r > 0 {
-			g.ADDQ(stride, row)
-		}
-		f(r, mem(row, 0))
-	}
-}
-
 // startSums takes up the sums of earlier steps, or zeros.
-func (g *gen) startSums(dst, stride reg.GPVirtual, sums []reg.VecVirtual) {
+func (g *gen) startSums(earlier reg.GPVirtual, sums []reg.VecVirtual) {
 	g.labels++
 	fresh, end := fmt.Sprintf("fresh%d", g.labels), fmt.Sprintf("started%d", g.labels)
 	more := g.arg("more")
 	g.TESTQ(more, more)
 	g.JZ(operand.LabelRef(fresh))
-	g.bandRows(dst, stride, func(r int, m operand.Mem) {
-		g.VMOVUPS(m, sums[2*r])
-		g.VMOVUPS(m.Offset(64), sums[2*r+1])
-	})
+	for i, s := range sums {
+		g.VMOVUPS(mem(earlier, i*64), s)
+	}
 	g.JMP(operand.LabelRef(end))
 	g.Label(fresh)
 	g.zero(sums...)

@@ -1,0 +1,118 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// product is x, n rows, times one matrix.
+func product(t *testing.T, b *Backend, src kernel.Source, x []float32, n int) []float32 {
+	t.Helper()
+	out := b.NewBuffer(n * src.Rows)
+	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, []kernel.Weight{load(t, b, src)})
+	return download(b, out, n*src.Rows)
+}
+
+// openBands opens level amx and the level whose results it must give bit by bit.
+func openBands(t *testing.T) (bands, plain *Backend) {
+	t.Helper()
+	if !slices.Contains(Levels(), "amx") {
+		t.Skip("this processor and system have no level amx")
+	}
+	return open(t, Options{Level: "amx", Threads: 2}), open(t, Options{Level: "avx512vnni", Threads: 1})
+}
+
+// TestBandsBitEqual goes over all layouts, over counts of rows around those of
+// bands, and over shapes that leave parts of steps, panels and parts of panels.
+func TestBandsBitEqual(t *testing.T) {
+	bands, plain := openBands(t)
+	r := newRand(21)
+	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K} {
+		cols := []int{256, 768, 2304}
+		if sources[typ].values == 32 {
+			cols = []int{32, 96, 64, 544, 1056}
+		}
+		for _, k := range cols {
+			for _, rows := range []int{1, 31, 32, 100} {
+				src := randomSource(r, typ, 1, rows, k)
+				x := normals(r, 70*k, 1)
+				for n := 1; n <= 70; n += 1 + n/12 {
+					what := fmt.Sprintf("type %d, %d x %d, %d rows", typ, rows, k, n)
+					same(t, what, product(t, bands, src, x, n), product(t, plain, src, x, n))
+				}
+			}
+		}
+	}
+}
+
+// TestBandsExtremes has the largest codes on both sides, zeros, and finite values
+// whose sums are infinite.
+func TestBandsExtremes(t *testing.T) {
+	bands, plain := openBands(t)
+	r := newRand(22)
+	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K} {
+		for fill := range 3 {
+			src := randomSource(r, typ, 1, 40, 512)
+			for i := range src.Data {
+				src.Data[i] = [3]byte{0x80, 0x7f, 0xff}[fill]
+			}
+			s := sources[typ]
+			for at := 0; at < len(src.Data); at += s.bytes {
+				fixBlock(r, typ, src.Data[at:at+s.bytes])
+			}
+			for _, sigma := range []float64{0, 1e-30, 1, 3e37} {
+				x := normals(r, 20*512, sigma)
+				same(t, fmt.Sprintf("type %d, bytes %#x, sigma %g", typ, src.Data[len(src.Data)-1], sigma),
+					product(t, bands, src, x, 20), product(t, plain, src, x, 20))
+			}
+		}
+	}
+}
+
+// TestBandsRowBlocks has more rows than pass through a panel at once.
+func TestBandsRowBlocks(t *testing.T) {
+	bands, plain := openBands(t)
+	r := newRand(23)
+	const n, cols = 2*rowBlockMax + 11, 128
+	src := randomSource(r, kernel.Q8_0, 1, 70, cols)
+	x := normals(r, n*cols, 1)
+	same(t, "many rows", product(t, bands, src, x, n), product(t, plain, src, x, n))
+	const wide = 16384 // few rows of these fit
+	src = randomSource(r, kernel.Q4_0, 1, 33, wide)
+	x = normals(r, 75*wide, 1)
+	same(t, "wide rows", product(t, bands, src, x, 75), product(t, plain, src, x, 75))
+}
+
+func TestBandsExperts(t *testing.T) {
+	bands, plain := openBands(t)
+	const experts, hidden, width, n, top = 5, 96, 160, 61, 2
+	r := newRand(24)
+	src := [3]kernel.Source{
+		randomSource(r, kernel.Q4_0, experts, width, hidden),
+		randomSource(r, kernel.Q8_0, experts, width, hidden),
+		randomSource(r, kernel.Q8_0, experts, hidden, width),
+	}
+	x, logits := normals(r, n*hidden, 1), normals(r, n*experts, 2)
+	same(t, "experts", runExperts(t, bands, src, x, logits, n, top), runExperts(t, plain, src, x, logits, n, top))
+}
+
+// TestBandCount says how rows are shared between bands and the kernels for few rows.
+func TestBandCount(t *testing.T) {
+	with, without := &ops{bands: &bandOps{}}, &ops{}
+	for _, c := range []struct{ n, bands, full, tail int }{
+		{1, 0, 0, 1}, {3, 0, 0, 4}, {4, 0, 0, 4}, {5, 1, 0, 8}, {8, 1, 8, 0}, {9, 1, 8, 1}, {12, 1, 8, 4}, {13, 2, 8, 8}, {512, 64, 512, 0},
+	} {
+		if got := with.bandCount(true, c.n); got != c.bands {
+			t.Errorf("%d rows: %d bands, want %d", c.n, got, c.bands)
+		}
+		if got, want := with.actSize(true, c.n, 64), (c.full+c.tail)*recordSize; got != want {
+			t.Errorf("%d rows: %d bytes of activations, want %d", c.n, got, want)
+		}
+		if without.bandCount(true, c.n)+with.bandCount(false, c.n) != 0 {
+			t.Errorf("%d rows: bands without kernels for them", c.n)
+		}
+	}
+}
