@@ -276,6 +276,37 @@ func TestStateCopy(t *testing.T) {
 	})
 }
 
+// TestSaves: a step that saves the state after each of its first rows leaves what a step
+// per token leaves, in its own slot and in the saved ones, and the same logits.
+func TestSaves(t *testing.T) {
+	eachConsistent(t, func(t *testing.T, load func(threads int) *Model) {
+		m := load(2)
+		if !m.HasState() {
+			return
+		}
+		tokens := someTokens(m, 16, 9)
+		cache := newCache(t, m, 16, sequencePages(16), sequencesMax, false)
+		s := newSequence(t, m, cache, 0, 16)
+		s.feed(t, tokens[:10])
+		one := newSequence(t, m, cache, 1, 16)
+		one.feed(t, tokens[:10])
+		got := rows(m, 5)
+		span := s.span(0, 5)
+		span.Saves = []int32{3, 4, 5}
+		if err := m.Forward(&kernel.Step{Rows: 5, Spans: []kernel.Span{span}}, tokens[10:15], cache, rowsFrom(0, 5), got); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			sameBits(t, fmt.Sprintf("row %d", i), got[i:i+1], one.feed(t, tokens[10+i:11+i]))
+			if i < len(span.Saves) {
+				saved := sequence{m, cache, s.pages, span.Saves[i], s.pos - 5 + i + 1}
+				sameBits(t, fmt.Sprintf("after saved row %d", i), saved.feed(t, tokens[11+i:13+i]), forked(t, one).feed(t, tokens[11+i:13+i]))
+			}
+		}
+		sameBits(t, "after all rows", s.feed(t, tokens[15:]), one.feed(t, tokens[15:]))
+	})
+}
+
 // TestBytes: what the sizes promise is what a cache takes.
 func TestBytes(t *testing.T) {
 	for _, name := range tinyModels {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"corenode/engine/kernel"
 )
@@ -112,6 +113,9 @@ func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]f
 		if s.Row != next || s.Len < 1 || s.Pos < 0 {
 			return fmt.Errorf("span %d: row %d, length %d, position %d; want row %d", i, s.Row, s.Len, s.Pos, next)
 		}
+		if err := checkSaves(s); err != nil {
+			return fmt.Errorf("span %d: %w", i, err)
+		}
 		next += s.Len
 	}
 	if next != step.Rows {
@@ -128,6 +132,19 @@ func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]f
 	for i, r := range logitRows {
 		if r < 0 || int(r) >= step.Rows || len(logits[i]) != m.cfg.Vocab {
 			return fmt.Errorf("logits %d: row %d of %d into %d values, want %d", i, r, step.Rows, len(logits[i]), m.cfg.Vocab)
+		}
+	}
+	return nil
+}
+
+// checkSaves wants at most a slot for every row, and all slots of a span different.
+func checkSaves(s kernel.Span) error {
+	if len(s.Saves) > s.Len {
+		return fmt.Errorf("%d states saved of %d rows", len(s.Saves), s.Len)
+	}
+	for i, slot := range s.Saves {
+		if slot < 0 || slot == s.State || slices.Contains(s.Saves[:i], slot) {
+			return fmt.Errorf("state of row %d saved in slot %d, want one of its own", i, slot)
 		}
 	}
 	return nil

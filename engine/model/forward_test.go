@@ -33,6 +33,10 @@ func TestForwardRefuses(t *testing.T) {
 		{"not covered", kernel.Step{Rows: 2, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1, 2}, nil, 512, "cover 1 of 2"},
 		{"empty span", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 0, 0), span(0, 1, 0)}}, []int32{1}, nil, 512, "length 0"},
 		{"negative position", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, -1)}}, []int32{1}, nil, 512, "position -1"},
+		{"more saves than rows", kernel.Step{Rows: 1, Spans: []kernel.Span{saving(span(0, 1, 0), 1, 2)}}, []int32{1}, nil, 512, "2 states saved of 1 rows"},
+		{"save over itself", kernel.Step{Rows: 2, Spans: []kernel.Span{saving(span(0, 2, 0), 1, 0)}}, []int32{1, 1}, nil, 512, "row 1 saved in slot 0"},
+		{"two saves in one", kernel.Step{Rows: 2, Spans: []kernel.Span{saving(span(0, 2, 0), 3, 3)}}, []int32{1, 1}, nil, 512, "row 1 saved in slot 3"},
+		{"negative save", kernel.Step{Rows: 1, Spans: []kernel.Span{saving(span(0, 1, 0), -1)}}, []int32{1}, nil, 512, "slot -1"},
 		{"negative token", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{-1}, nil, 512, "token 0 is -1"},
 		{"token beyond", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{512}, nil, 512, "want 0 to 511"},
 		{"row of logits", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1}, []int32{1}, 512, "row 1 of 1"},
@@ -53,6 +57,12 @@ func TestForwardRefuses(t *testing.T) {
 	if cache.BytesUsed() != 0 {
 		t.Errorf("refused steps took %d bytes", cache.BytesUsed())
 	}
+}
+
+// saving is the span with states saved after its first rows.
+func saving(s kernel.Span, slots ...int32) kernel.Span {
+	s.Saves = slots
+	return s
 }
 
 // TestHeadPieces: more rows of logits than the head takes at a time, in a step larger

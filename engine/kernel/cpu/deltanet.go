@@ -47,6 +47,9 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	t.rowOf = t.rowOf[:0]
 	for i, span := range step.Spans {
 		c.state(span.State) // threads must find slots, not make them
+		for _, slot := range span.Saves {
+			c.state(slot)
+		}
 		for range span.Len {
 			t.rowOf = append(t.rowOf, int32(i))
 		}
@@ -98,10 +101,16 @@ func (t *deltaTask) do(_, i int) {
 	}
 }
 
-// convState is the layer's last inputs of a span, oldest first.
-func (t *deltaTask) convState(s *kernel.Span) []float32 {
+// convState is the layer's last inputs in a slot, oldest first.
+func (t *deltaTask) convState(slot int32) []float32 {
 	n := t.c.layout.conv
-	return t.c.state(s.State).conv[t.layer*n : (t.layer+1)*n]
+	return t.c.state(slot).conv[t.layer*n : (t.layer+1)*n]
+}
+
+// matrix is the layer's V head p in a slot, [columns/16][Dim][16].
+func (t *deltaTask) matrix(slot int32, p int) []float32 {
+	n := t.s.Dim * roundUp(t.s.Dim, kvTile)
+	return t.c.state(slot).s[t.layer*t.c.layout.s+p*n:][:n]
 }
 
 // mix convolves one row with the rows before it, which may lie in the step or
@@ -114,12 +123,7 @@ func (t *deltaTask) mix(row int) {
 	body := channels &^ 15
 	for tap := range taps {
 		back := row - s.Row - (taps - 1 - tap) // row of the span, negative in the state
-		var in []float32
-		if back >= 0 {
-			in = t.qkv[(s.Row+back)*channels:][:channels]
-		} else {
-			in = t.convState(s)[(back+taps-1)*channels:][:channels]
-		}
+		in := t.input(s, back)
 		w := t.w.conv[tap*channels : (tap+1)*channels]
 		t.b.ops.addProduct(ptr(out), ptr(in), ptr(w), body)
 		for ch := body; ch < channels; ch++ {
@@ -139,6 +143,16 @@ func (t *deltaTask) mix(row int) {
 	}
 }
 
+// input is what a row of a span brought to the convolution; rows before the
+// first are negative and lie in the state.
+func (t *deltaTask) input(s *kernel.Span, row int) []float32 {
+	channels := t.c.cfg.ConvDim
+	if row >= 0 {
+		return t.qkv[(s.Row+row)*channels:][:channels]
+	}
+	return t.convState(s.State)[(row+t.s.ConvKernel-1)*channels:][:channels]
+}
+
 // l2Norm is x·scale / sqrt(Σx²+eps), in place.
 func (t *deltaTask) l2Norm(x []float32, scale float64) {
 	f := float32(scale / math.Sqrt(float64(t.b.sumSquares(x))+float64(t.s.Eps)))
@@ -147,14 +161,23 @@ func (t *deltaTask) l2Norm(x []float32, scale float64) {
 	}
 }
 
-// shift brings the last inputs of a span into its state.
+// shift brings the last inputs of a span into its state, and before that those
+// of its first rows into the slots that save them.
 func (t *deltaTask) shift(s *kernel.Span) {
+	kept := t.s.ConvKernel - 1
+	for i, slot := range s.Saves {
+		t.keepInputs(t.convState(slot), s, i-kept+1)
+	}
+	t.keepInputs(t.convState(s.State), s, s.Len-kept)
+}
+
+// keepInputs fills a convolution state with the inputs of a span from row first
+// on. It goes from old to new, so it may shift the state of the span itself.
+func (t *deltaTask) keepInputs(state []float32, s *kernel.Span, first int) {
 	channels := t.c.cfg.ConvDim
-	state := t.convState(s)
-	kept := len(state) / max(channels, 1)
-	fresh := min(kept, s.Len)
-	copy(state, state[fresh*channels:])
-	copy(state[(kept-fresh)*channels:], t.qkv[(s.Row+s.Len-fresh)*channels:(s.Row+s.Len)*channels])
+	for i := range t.s.ConvKernel - 1 {
+		copy(state[i*channels:(i+1)*channels], t.input(s, first+i))
+	}
 }
 
 // head runs V head p over the rows of a span: 16 columns of the state at a
@@ -165,8 +188,7 @@ func (t *deltaTask) head(s *kernel.Span, p int) {
 	if t.s.Tiled {
 		kHead = p % t.s.KHeads
 	}
-	n := d * roundUp(d, kvTile)
-	state := t.c.state(s.State).s[t.layer*t.c.layout.s+p*n:][:n]
+	state := t.matrix(s.State, p)
 	for col := 0; col < d; col += kvTile {
 		columns := state[col*d : (col+kvTile)*d]
 		for i := range s.Len {
@@ -177,6 +199,9 @@ func (t *deltaTask) head(s *kernel.Span, p int) {
 			out := t.out[r*heads*d+p*d+col:]
 			g := t.gates[2*(r*heads+p):]
 			t.columns(columns, k[:d], q[:d], v[:min(kvTile, d-col)], g[0], g[1], out)
+			if i < len(s.Saves) {
+				copy(t.matrix(s.Saves[i], p)[col*d:], columns)
+			}
 		}
 	}
 	for i := range s.Len {

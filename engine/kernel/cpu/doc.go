@@ -56,7 +56,8 @@
 // # Recurrent state
 //
 // A slot is the convolution's last inputs, [layer][ConvKernel-1][ConvDim],
-// oldest first, and the matrices [layer][V head][Dim/16][dk][16].
+// oldest first, and the matrices [layer][V head][Dim/16][dk][16]. A span that
+// saves states copies each piece of them while it is in the nearest cache.
 //
 // # Threads
 //

@@ -23,6 +23,11 @@ func (*Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha ke
 				o := l.update(mixed, s, p, gate, b)
 				gatedNorm(mem(dst)[at:at+s.Dim], o, mem(z)[at:at+s.Dim], mem(w.Norm), s.Eps)
 			}
+			if i < len(span.Saves) {
+				saved := c.linear(layer, span.Saves[i])
+				copy(saved.conv, l.conv)
+				copy(saved.s, l.s)
+			}
 		}
 	}
 }

@@ -215,6 +215,38 @@ func TestDeltaNet(t *testing.T) {
 	}
 }
 
+// TestDeltaSaves: a saved state is the one that computing only the rows before it leaves.
+func TestDeltaSaves(t *testing.T) {
+	s := kernel.DeltaShape{KHeads: 1, VHeads: 2, Dim: 2, ConvKernel: 3, Eps: 1e-6}
+	const n, convDim, width = 5, 8, 4
+	qkv, z, beta, alpha := noise(n*convDim, 1), noise(n*width, 2), noise(n*2, 3), noise(n*2, 4)
+	b := New()
+	kc, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 5, ConvDim: convDim, ConvKernel: 3, VHeads: 2, StateDim: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := kernel.DeltaWeights{Conv: upload(noise(convDim*3, 5)...), A: upload(-.3, -1), DtBias: upload(noise(2, 6)...), Norm: upload(noise(2, 7)...)}
+	compute := func(at int, span kernel.Span) {
+		for layer := range 2 {
+			b.DeltaNet(kc, layer, b.NewBuffer(span.Len*width), upload(qkv[at*convDim:]...), upload(z[at*width:]...),
+				upload(beta[at*2:]...), upload(alpha[at*2:]...), w, s, &kernel.Step{Rows: span.Len, Spans: []kernel.Span{span}})
+		}
+	}
+	compute(0, kernel.Span{Len: n, State: 0, Saves: []int32{2, 1, 3}})
+	c := kc.(*cache)
+	for i, slot := range []int32{2, 1, 3, 0} {
+		kc.ResetState(4)
+		rows := min(i+1, 3)
+		if slot == 0 {
+			rows = n
+		}
+		compute(0, kernel.Span{Len: rows, State: 4})
+		if got, want := c.state(slot), c.state(4); !slices.Equal(got.s, want.s) || !slices.Equal(got.conv, want.conv) {
+			t.Errorf("slot %d holds %v %v, want what %d rows leave: %v %v", slot, got.conv, got.s, rows, want.conv, want.s)
+		}
+	}
+}
+
 // parallelDelta computes all tokens from an empty state: with c the running sum of log decays and
 // D[i][j] = exp(c_i - c_j), new values u solve u_i = β_i (v_i - Σ_{j<i} D_ij (k_i·k_j) u_j), and
 // o_i = Σ_{j<=i} D_ij (q_i·k_j) u_j.
