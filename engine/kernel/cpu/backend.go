@@ -82,6 +82,7 @@ func (b *Backend) init(threads int) {
 	b.mm.tiles = make([][tileMax * panelRows]float32, threads)
 	b.attend.scratch = make([]attendScratch, threads)
 	b.store.scratch = make([]storeScratch, threads)
+	b.delta.scratch = make([]deltaScratch, threads)
 }
 
 // Name implements kernel.Backend.
