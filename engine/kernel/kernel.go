@@ -9,7 +9,9 @@
 // are. Every operation computes each row independently of the others in the
 // step (attention and recurrence read only the row's own sequence), with a
 // summation order that does not depend on the number of rows, the page size
-// or the number of threads: logits are bit-equal for any batch.
+// or the number of threads: logits are bit-equal for any batch. DeltaNet may
+// compute runs of rows together; how depends on their positions and on where
+// their span begins and ends, and on nothing else.
 //
 // Backends are not safe for concurrent use: one step loop owns one.
 package kernel

@@ -79,6 +79,11 @@ func someTokens(m *Model, n int, seed uint64) []int32 {
 // takes a path of its own there. The reference computes row by row and in one thread:
 // it is left out.
 func eachConsistent(t *testing.T, test func(t *testing.T, load func(threads int) *Model)) {
+	eachConsistentType(t, func(t *testing.T, _ kernel.Type, load func(threads int) *Model) { test(t, load) })
+}
+
+// eachConsistentType tells the test the type of the matrices too.
+func eachConsistentType(t *testing.T, test func(t *testing.T, typ kernel.Type, load func(threads int) *Model)) {
 	for _, name := range tinyModels {
 		for _, k := range makers(t)[1:] {
 			if k.name == "portable" && name != "tiny-qwen35moe" {
@@ -87,7 +92,7 @@ func eachConsistent(t *testing.T, test func(t *testing.T, load func(threads int)
 			for _, typ := range k.types {
 				f := openAs(t, name, typ)
 				t.Run(fmt.Sprintf("%s/type %d/%s", name, typ, k.name), func(t *testing.T) {
-					test(t, func(threads int) *Model { return loadOn(t, f, k.make(t, threads)) })
+					test(t, typ, func(threads int) *Model { return loadOn(t, f, k.make(t, threads)) })
 				})
 			}
 		}
@@ -209,30 +214,43 @@ func forked(t *testing.T, s *sequence) *sequence {
 	return &f
 }
 
-// TestChunks: a prompt computed in pieces gives nearly the same logits, and
-// the same greedy choice wherever that is not nearly a tie.
+// TestChunks: a prompt computed in pieces gives the bits of the whole, unless a piece
+// ends within a chunk of a recurrent layer: then the logits are nearly the same, and so is
+// the greedy choice wherever that is not nearly a tie.
 func TestChunks(t *testing.T) {
-	cuts := [][]int{{64, 6}, {7, 9, 16, 33, 1, 1, 3}} // a multiple of 64, and none
-	eachConsistent(t, func(t *testing.T, load func(threads int) *Model) {
+	aligned, other := []int{64, 6}, []int{7, 9, 16, 33, 1, 1, 3}
+	eachConsistentType(t, func(t *testing.T, typ kernel.Type, load func(threads int) *Model) {
 		m := load(1)
 		tokens := someTokens(m, 70, 5)
 		whole := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16).feed(t, tokens)
-		for _, cut := range cuts {
+		for _, cut := range [][]int{aligned, other} {
 			s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16)
 			var pieces [][]float32
 			for _, n := range cut {
 				pieces = append(pieces, s.feed(t, tokens[s.pos:s.pos+n])...)
 			}
+			if !m.HasState() || &cut[0] == &aligned[0] {
+				sameBits(t, fmt.Sprintf("cut %v", cut), pieces, whole)
+				continue
+			}
+			tolerance := 1e-3
+			if typ != kernel.F16 {
+				// Activations are rounded to 8 bits before each matrix: a last bit that
+				// differs may become a code that differs, 1/127 of the largest beside it.
+				tolerance = 0.25
+				if d := meanDistance(t, pieces, whole); !(d <= 0.03) {
+					t.Fatalf("cut %v: logits differ by %g on average", cut, d)
+				}
+			}
 			for i := range whole {
-				nearlySame(t, fmt.Sprintf("cut %v, position %d", cut, i), pieces[i], whole[i])
+				nearlySame(t, fmt.Sprintf("cut %v, position %d", cut, i), pieces[i], whole[i], tolerance)
 			}
 		}
 	})
 }
 
-func nearlySame(t *testing.T, what string, got, want []float32) {
+func nearlySame(t *testing.T, what string, got, want []float32, tolerance float64) {
 	t.Helper()
-	const tolerance = 1e-3
 	for j := range got {
 		if d := math.Abs(float64(got[j]) - float64(want[j])); !(d <= tolerance) {
 			t.Fatalf("%s: logit %d is %g, want %g within %g", what, j, got[j], want[j], tolerance)

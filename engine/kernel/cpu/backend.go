@@ -87,6 +87,7 @@ func (b *Backend) init(threads int) {
 	b.mm.bands = make([]bandScratch, threads)
 	b.attend.scratch = make([]attendScratch, threads)
 	b.store.scratch = make([]storeScratch, threads)
+	b.delta.scratch = make([]deltaScratch, threads)
 }
 
 // Name implements kernel.Backend.

@@ -8,8 +8,8 @@ import (
 	"corenode/engine/kernel"
 )
 
-// product is x, n rows, times one matrix.
-func product(t *testing.T, b *Backend, src kernel.Source, x []float32, n int) []float32 {
+// bandProduct is x, n rows, times one matrix.
+func bandProduct(t *testing.T, b *Backend, src kernel.Source, x []float32, n int) []float32 {
 	t.Helper()
 	out := b.NewBuffer(n * src.Rows)
 	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, []kernel.Weight{load(t, b, src)})
@@ -41,7 +41,7 @@ func TestBandsBitEqual(t *testing.T) {
 				x := normals(r, 70*k, 1)
 				for n := 1; n <= 70; n += 1 + n/12 {
 					what := fmt.Sprintf("type %d, %d x %d, %d rows", typ, rows, k, n)
-					same(t, what, product(t, bands, src, x, n), product(t, plain, src, x, n))
+					same(t, what, bandProduct(t, bands, src, x, n), bandProduct(t, plain, src, x, n))
 				}
 			}
 		}
@@ -66,7 +66,7 @@ func TestBandsExtremes(t *testing.T) {
 			for _, sigma := range []float64{0, 1e-30, 1, 3e37} {
 				x := normals(r, 20*512, sigma)
 				same(t, fmt.Sprintf("type %d, bytes %#x, sigma %g", typ, src.Data[len(src.Data)-1], sigma),
-					product(t, bands, src, x, 20), product(t, plain, src, x, 20))
+					bandProduct(t, bands, src, x, 20), bandProduct(t, plain, src, x, 20))
 			}
 		}
 	}
@@ -79,11 +79,11 @@ func TestBandsRowBlocks(t *testing.T) {
 	const n, cols = 2*rowBlockMax + 11, 128
 	src := randomSource(r, kernel.Q8_0, 1, 70, cols)
 	x := normals(r, n*cols, 1)
-	same(t, "many rows", product(t, bands, src, x, n), product(t, plain, src, x, n))
+	same(t, "many rows", bandProduct(t, bands, src, x, n), bandProduct(t, plain, src, x, n))
 	const wide = 16384 // few rows of these fit
 	src = randomSource(r, kernel.Q4_0, 1, 33, wide)
 	x = normals(r, 75*wide, 1)
-	same(t, "wide rows", product(t, bands, src, x, 75), product(t, plain, src, x, 75))
+	same(t, "wide rows", bandProduct(t, bands, src, x, 75), bandProduct(t, plain, src, x, 75))
 }
 
 func TestBandsExperts(t *testing.T) {

@@ -165,28 +165,6 @@ func BenchmarkAttend(b *testing.B) {
 	}
 }
 
-func BenchmarkDeltaNet(b *testing.B) {
-	for _, n := range []int{1, 64} {
-		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
-			be := open(b, Options{})
-			const heads, d, conv = 32, 128, 8192
-			cache, err := be.NewCache(kernel.CacheConfig{LinearLayers: 1, StateSlots: 1, ConvDim: conv, ConvKernel: 4, VHeads: heads, StateDim: d})
-			if err != nil {
-				b.Fatal(err)
-			}
-			r := newRand(1)
-			mk := func(n int) kernel.Buffer { return upload(be, normals(r, n, 0.1)) }
-			w := kernel.DeltaWeights{Conv: mk(conv * 4), A: mk(heads), DtBias: mk(heads), Norm: mk(d)}
-			out, qkv, z, beta, alpha := mk(n*heads*d), mk(n*conv), mk(n*heads*d), mk(n*heads), mk(n*heads)
-			step := &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n}}}
-			for b.Loop() {
-				be.DeltaNet(cache, 0, out, qkv, z, beta, alpha, w, kernel.DeltaShape{KHeads: 16, VHeads: heads, Dim: d, ConvKernel: 4, Eps: 1e-6}, step)
-			}
-			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*n)*1e6, "us/row")
-		})
-	}
-}
-
 func BenchmarkPool(b *testing.B) {
 	be := open(b, Options{})
 	nothing := taskFunc(func(int, int) {})

@@ -1,13 +1,18 @@
 package cpu
 
 import (
-	"math"
-
 	"corenode/engine/kernel"
 )
 
-// deltaTask is one Gated DeltaNet layer over a step, in the recurrent form: a
-// row's result is the same wherever a prefill is cut.
+const (
+	deltaChunk    = 64 // rows of a full chunk
+	deltaChunkMin = 16 // rows of the shortest one
+	deltaPair     = 32 // columns of a state that matrix products take together
+)
+
+// deltaTask is one Gated DeltaNet layer over a step. A unit of work is a part of
+// the V heads of one K head of one span: it convolves its channels, runs its
+// columns of the states and norms the outputs, a piece of at most a chunk at a time.
 type deltaTask struct {
 	b     *Backend
 	c     *cache
@@ -18,17 +23,24 @@ type deltaTask struct {
 
 	dst, qkv, z, beta, alpha []float32
 
-	mixed []float32 // [rows][ConvDim] after convolution, SiLU and L2 norms
-	out   []float32 // [rows][VHeads·Dim] before the gated norm
-	gates []float32 // [rows][VHeads] of decay and beta
-	rowOf []int32   // span of each row
-	phase deltaPhase
+	parts   int // of a K head's columns
+	phase   deltaPhase
+	scratch []deltaScratch // one per thread
 
 	convs map[*float32][]float32 // by the first value of their buffer
 }
 
 // deltaFloats is kernel.DeltaWeights as memory; conv is [ConvKernel][ConvDim].
 type deltaFloats struct{ conv, a, dtBias, norm []float32 }
+
+// deltaPhase says what a unit of work is.
+type deltaPhase int
+
+const (
+	deltaHeads deltaPhase = iota // a part of a K head of a span
+	deltaNorms                   // a row's gated norms
+	deltaShift                   // the convolution state of a K head's channels of a span
+)
 
 // DeltaNet implements kernel.Backend.
 func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
@@ -42,34 +54,43 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	t.dst, t.z = floats(dst, n*width), floats(z, n*width)
 	t.qkv = floats(qkv, n*c.cfg.ConvDim)
 	t.beta, t.alpha = floats(beta, n*s.VHeads), floats(alpha, n*s.VHeads)
-	t.mixed, t.out = grow(t.mixed, n*c.cfg.ConvDim), grow(t.out, n*width)
-	t.gates = grow(t.gates, 2*n*s.VHeads)
-	t.rowOf = t.rowOf[:0]
-	for i, span := range step.Spans {
+	for _, span := range step.Spans {
 		c.state(span.State) // threads must find slots, not make them
 		for _, slot := range span.Saves {
 			c.state(slot)
 		}
-		for range span.Len {
-			t.rowOf = append(t.rowOf, int32(i))
-		}
 	}
-	t.phase = deltaMix
-	b.pool.run(n, t)
-	t.phase = deltaHeads
-	b.pool.run(len(step.Spans)*s.VHeads, t)
-	t.phase = deltaShift
-	b.pool.run(len(step.Spans), t)
+	for i := range t.scratch {
+		t.scratch[i].fit(s.Dim)
+	}
+	group, heads := s.VHeads/s.KHeads, len(step.Spans)*s.KHeads
+	t.parts = deltaParts(heads, group, group*roundUp(s.Dim, deltaPair)/deltaPair, b.Threads())
+	t.run(deltaHeads, heads*t.parts)
+	if t.parts > group {
+		t.run(deltaNorms, n)
+	}
+	if t.parts > 1 {
+		t.run(deltaShift, heads)
+	}
 }
 
-// deltaPhase says what a unit of work is.
-type deltaPhase int
+func (t *deltaTask) run(p deltaPhase, units int) {
+	t.phase = p
+	t.b.pool.run(units, t)
+}
 
-const (
-	deltaMix   deltaPhase = iota // one row
-	deltaHeads                   // one V head of one span
-	deltaShift                   // the convolution state of one span
-)
+// deltaParts is in how many equal parts the columns of a K head's V heads are
+// computed: enough for all threads, whole V heads if possible. It changes no
+// result: columns know nothing of each other before the gated norm.
+func deltaParts(heads, group, pairs, threads int) int {
+	parts := 1
+	for parts < pairs && heads*parts < 2*threads {
+		for parts++; parts < group && group%parts != 0 || parts >= group && pairs%parts != 0; {
+			parts++
+		}
+	}
+	return parts
+}
 
 // byTap returns convolution weights as [taps][channels], so that channels are
 // adjacent. Each buffer is turned once; Upload forgets what it overwrites.
@@ -90,21 +111,37 @@ func (t *deltaTask) byTap(w []float32, taps int) []float32 {
 }
 
 // do runs one unit of the phase.
-func (t *deltaTask) do(_, i int) {
+func (t *deltaTask) do(worker, i int) {
 	switch t.phase {
-	case deltaMix:
-		t.mix(i)
 	case deltaHeads:
-		t.head(&t.step.Spans[i/t.s.VHeads], i%t.s.VHeads)
+		head := i / t.parts
+		w := &t.scratch[worker]
+		w.next = t.firstState(i + len(t.scratch))
+		t.heads(w, &t.step.Spans[head/t.s.KHeads], head%t.s.KHeads, i%t.parts)
+	case deltaNorms:
+		for p := range t.s.VHeads {
+			t.gatedNorm(t.output(i, p), i, p, false)
+		}
 	case deltaShift:
-		t.shift(&t.step.Spans[i])
+		t.shift(&t.step.Spans[i/t.s.KHeads], i%t.s.KHeads)
 	}
 }
 
-// convState is the layer's last inputs in a slot, oldest first.
-func (t *deltaTask) convState(slot int32) []float32 {
-	n := t.c.layout.conv
-	return t.c.state(slot).conv[t.layer*n : (t.layer+1)*n]
+// output is V head p of a row of dst, gate that of z.
+func (t *deltaTask) output(row, p int) []float32 {
+	return t.dst[(row*t.s.VHeads+p)*t.s.Dim:][:t.s.Dim]
+}
+
+func (t *deltaTask) gate(row, p int) []float32 {
+	return t.z[(row*t.s.VHeads+p)*t.s.Dim:][:t.s.Dim]
+}
+
+// vHead is the i-th V head that reads a K head.
+func (t *deltaTask) vHead(kHead, i int) int {
+	if t.s.Tiled {
+		return i*t.s.KHeads + kHead
+	}
+	return kHead*(t.s.VHeads/t.s.KHeads) + i
 }
 
 // matrix is the layer's V head p in a slot, [columns/16][Dim][16].
@@ -113,127 +150,101 @@ func (t *deltaTask) matrix(slot int32, p int) []float32 {
 	return t.c.state(slot).s[t.layer*t.c.layout.s+p*n:][:n]
 }
 
-// mix convolves one row with the rows before it, which may lie in the step or
-// in the state, applies SiLU, normalises its q and k heads, and computes the gates.
-func (t *deltaTask) mix(row int) {
-	s := &t.step.Spans[t.rowOf[row]]
-	channels, taps := t.c.cfg.ConvDim, t.s.ConvKernel
-	out := t.mixed[row*channels : (row+1)*channels]
-	clear(out)
-	body := channels &^ 15
-	for tap := range taps {
-		back := row - s.Row - (taps - 1 - tap) // row of the span, negative in the state
-		in := t.input(s, back)
-		w := t.w.conv[tap*channels : (tap+1)*channels]
-		t.b.ops.addProduct(ptr(out), ptr(in), ptr(w), body)
-		for ch := body; ch < channels; ch++ {
-			out[ch] += in[ch] * w[ch]
+// heads runs one part of the columns of a K head's V heads over a span. The span
+// is cut at multiples of deltaChunk; which form computes a piece is for its
+// length alone to say, and whether the span saves states.
+func (t *deltaTask) heads(w *deltaScratch, s *kernel.Span, kHead, part int) {
+	d := t.s.Dim
+	wide := roundUp(d, deltaPair)
+	total := t.s.VHeads / t.s.KHeads * wide
+	for at := 0; at < s.Len; {
+		n := min(s.Len-at, deltaChunk-(s.Pos+at)%deltaChunk)
+		chunked := n >= deltaChunkMin && d%deltaPair == 0 && len(s.Saves) == 0
+		t.keys(w, s, at, n, kHead)
+		if chunked {
+			t.products(w, n)
 		}
+		for from := total * part / t.parts; from < total*(part+1)/t.parts; {
+			p, low := t.vHead(kHead, from/wide), from%wide
+			high := min(wide, total*(part+1)/t.parts-from+low)
+			t.values(w, s, at, n, p, min(low, d), min(high, d))
+			if chunked {
+				t.chunk(w, t.matrix(s.State, p), n, low, high)
+			} else {
+				next := w.next
+				if i := (from + high - low) / wide; from+high-low < total*(part+1)/t.parts {
+					next = &t.matrix(s.State, t.vHead(kHead, i))[0]
+				}
+				t.steps(w, s, at, n, p, low, min(high, roundUp(d, kvTile)), next)
+			}
+			t.finish(w, s.Row+at, n, p, min(low, d), min(high, d))
+			from += high - low
+		}
+		at += n
 	}
-	t.b.siluRow(out)
-	d, keys := t.s.Dim, t.s.KHeads*t.s.Dim
-	for h := range t.s.KHeads {
-		t.l2Norm(out[h*d:(h+1)*d], 1/math.Sqrt(float64(d)))
-		t.l2Norm(out[keys+h*d:keys+(h+1)*d], 1)
-	}
-	for p := range t.s.VHeads {
-		at := row*t.s.VHeads + p
-		t.gates[2*at] = decay(t.alpha[at], t.w.a[p], t.w.dtBias[p])
-		t.gates[2*at+1] = sigmoid32(t.beta[at])
-	}
-}
-
-// input is what a row of a span brought to the convolution; rows before the
-// first are negative and lie in the state.
-func (t *deltaTask) input(s *kernel.Span, row int) []float32 {
-	channels := t.c.cfg.ConvDim
-	if row >= 0 {
-		return t.qkv[(s.Row+row)*channels:][:channels]
-	}
-	return t.convState(s.State)[(row+t.s.ConvKernel-1)*channels:][:channels]
-}
-
-// l2Norm is x·scale / sqrt(Σx²+eps), in place.
-func (t *deltaTask) l2Norm(x []float32, scale float64) {
-	f := float32(scale / math.Sqrt(float64(t.b.sumSquares(x))+float64(t.s.Eps)))
-	for i := range x {
-		x[i] *= f
+	if t.parts == 1 {
+		t.shift(s, kHead)
 	}
 }
 
-// shift brings the last inputs of a span into its state, and before that those
-// of its first rows into the slots that save them.
-func (t *deltaTask) shift(s *kernel.Span) {
-	kept := t.s.ConvKernel - 1
-	for i, slot := range s.Saves {
-		t.keepInputs(t.convState(slot), s, i-kept+1)
+// firstState is where the states of a unit begin, nil if there is no such unit.
+// The unit that follows as many units later as there are threads is likely to
+// be the thread's own next one.
+func (t *deltaTask) firstState(unit int) *float32 {
+	if head := unit / t.parts; head < len(t.step.Spans)*t.s.KHeads {
+		return &t.matrix(t.step.Spans[head/t.s.KHeads].State, t.vHead(head%t.s.KHeads, 0))[0]
 	}
-	t.keepInputs(t.convState(s.State), s, s.Len-kept)
+	return nil
 }
 
-// keepInputs fills a convolution state with the inputs of a span from row first
-// on. It goes from old to new, so it may shift the state of the span itself.
-func (t *deltaTask) keepInputs(state []float32, s *kernel.Span, first int) {
-	channels := t.c.cfg.ConvDim
-	for i := range t.s.ConvKernel - 1 {
-		copy(state[i*channels:(i+1)*channels], t.input(s, first+i))
-	}
-}
-
-// head runs V head p over the rows of a span: 16 columns of the state at a
-// time, which stay in the nearest cache over all rows.
-func (t *deltaTask) head(s *kernel.Span, p int) {
-	d, heads, channels := t.s.Dim, t.s.VHeads, t.c.cfg.ConvDim
-	kHead := p / (heads / t.s.KHeads)
-	if t.s.Tiled {
-		kHead = p % t.s.KHeads
-	}
+// steps is the recurrent form: 16 columns at a time, which stay in the nearest
+// cache over all rows. While it computes, the next 16 columns are fetched,
+// and after the last ones those at next, if any.
+func (t *deltaTask) steps(w *deltaScratch, s *kernel.Span, at, n, p, low, high int, next *float32) {
+	d := t.s.Dim
 	state := t.matrix(s.State, p)
-	for col := 0; col < d; col += kvTile {
+	for col := low; col < high; col += kvTile {
 		columns := state[col*d : (col+kvTile)*d]
-		for i := range s.Len {
-			r := s.Row + i
-			mixed := t.mixed[r*channels : (r+1)*channels]
-			q, k := mixed[kHead*d:], mixed[(t.s.KHeads+kHead)*d:]
-			v := mixed[2*t.s.KHeads*d+p*d+col:]
-			out := t.out[r*heads*d+p*d+col:]
-			g := t.gates[2*(r*heads+p):]
-			t.columns(columns, k[:d], q[:d], v[:min(kvTile, d-col)], g[0], g[1], out)
-			if i < len(s.Saves) {
-				copy(t.matrix(s.Saves[i], p)[col*d:], columns)
+		ahead := next
+		if col+kvTile < high {
+			ahead = &state[(col+kvTile)*d]
+		} else if ahead == nil {
+			ahead = &columns[0]
+		}
+		for i := range n {
+			t.b.ops.delta(&columns[0], &w.k[i*d], &w.q[i*d], d, &w.v[i*w.wide+col], w.decay[i], w.beta[i], &w.o[i*w.wide+col], ahead)
+			if at+i < len(s.Saves) {
+				copy(t.matrix(s.Saves[at+i], p)[col*d:], columns)
 			}
 		}
 	}
-	for i := range s.Len {
-		at := (s.Row+i)*heads*d + p*d
-		t.gatedNorm(t.dst[at:at+d], t.out[at:at+d], t.z[at:at+d])
+}
+
+// finish norms n rows of a V head and writes them, or writes columns that are
+// to be normed when all are there.
+func (t *deltaTask) finish(w *deltaScratch, row, n, p, low, high int) {
+	for i := range n {
+		o := w.o[i*w.wide:][:t.s.Dim]
+		if high-low < t.s.Dim {
+			copy(t.output(row+i, p)[low:high], o[low:high])
+		} else {
+			t.gatedNorm(o, row+i, p, i+deltaAhead < n)
+		}
 	}
 }
 
-// columns advances up to 16 columns by one token.
-func (t *deltaTask) columns(state, k, q, v []float32, gate, beta float32, out []float32) {
-	if len(v) == kvTile {
-		t.b.ops.delta(&state[0], &k[0], &q[0], len(k), &v[0], gate, beta, &out[0])
+// gatedNorm writes norm(o)·w·silu(z) of V head p of a row; o may be where it writes
+// to. more says that the head's next rows are wanted too.
+func (t *deltaTask) gatedNorm(o []float32, row, p int, more bool) {
+	dst, z, d := t.output(row, p), t.gate(row, p), t.s.Dim
+	if d%16 != 0 {
+		t.b.normRow(o, o, t.w.norm, t.s.Eps)
+		t.b.siluMulRow(dst, z, o)
 		return
 	}
-	var in, o [kvTile]float32
-	copy(in[:], v)
-	t.b.ops.delta(&state[0], &k[0], &q[0], len(k), &in[0], gate, beta, &o[0])
-	copy(out[:len(v)], o[:])
-}
-
-// gatedNorm writes norm(o)·w·silu(z); o is used up.
-func (t *deltaTask) gatedNorm(dst, o, z []float32) {
-	t.b.normRow(o, o, t.w.norm, t.s.Eps)
-	t.b.siluMulRow(dst, z, o)
-}
-
-// decay is exp(A·softplus(alpha+bias)), A = -exp(A_log).
-func decay(alpha, a, bias float32) float32 {
-	x := float64(alpha) + float64(bias)
-	softplus := x
-	if x <= 20 { // beyond it the two are equal in float32
-		softplus = math.Log1p(math.Exp(x))
+	ahead := 0
+	if more && row+deltaAhead < t.step.Rows {
+		ahead = 4 * t.s.VHeads * d * deltaAhead
 	}
-	return float32(math.Exp(float64(a) * softplus))
+	t.b.ops.gatedNorm(&dst[0], &o[0], &z[0], &t.w.norm[0], t.s.Eps, ahead, d)
 }

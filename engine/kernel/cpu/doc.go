@@ -59,6 +59,19 @@
 // oldest first, and the matrices [layer][V head][Dim/16][dk][16]. A span that
 // saves states copies each piece of them while it is in the nearest cache.
 //
+// A span is cut at absolute positions that are multiples of 64. A piece of at
+// least 16 rows is computed as one chunk: within it the changes of the state solve a
+// triangular system, and the rest is products of small float32 matrices. A
+// shorter piece is computed row by row, and so is every row of a span that
+// saves states or of heads whose dimension is no multiple of 32. Position and
+// length of the span alone decide; the two forms differ by rounding (about 1e-6
+// of the largest output). So a prefill that is cut at multiples of 64 gives
+// the bits of one that is not cut, and a chunk's rows are the same wherever it
+// ends.
+//
+// Decays within a chunk are e to differences of running sums of logarithms, never
+// quotients. Numbers below the normal ones count as zero in these kernels.
+//
 // # Threads
 //
 // A Backend owns Threads-1 locked OS threads that claim pieces of each

@@ -53,3 +53,21 @@ func TestNarrowLevelStaysNarrow(t *testing.T) {
 		t.Fatalf("kernels_avx2_amd64.s uses %s", m)
 	}
 }
+
+// TestNoLegacySSE looks for instructions of the old encoding that write vector
+// registers: after a wide register was written, each takes some 200 ns.
+func TestNoLegacySSE(t *testing.T) {
+	old := regexp.MustCompile(`(?m)^\s+(MOV(SS|SD|D|UPS|APS|O[AU])|(ADD|SUB|MUL|DIV|SQRT|MAX|MIN|XOR|AND|UNPCK[LH])[PS]S|CVT\w+|PXOR)\s.*`)
+	for _, name := range []string{"kernels_avx2_amd64.s", "kernels_avx512_amd64.s"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := old.Find(text); m != nil {
+			t.Errorf("%s uses %s", name, m)
+		}
+	}
+	if !old.MatchString("\tMOVSS x+0(FP), X0\n") {
+		t.Error("the pattern does not find what it is for")
+	}
+}

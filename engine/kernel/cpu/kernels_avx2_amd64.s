@@ -172,6 +172,76 @@ DATA exp7_avx2<>+24(SB)/4, $0x39500d01
 DATA exp7_avx2<>+28(SB)/4, $0x39500d01
 GLOBL exp7_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA two_avx2<>+0(SB)/4, $0x40000000
+DATA two_avx2<>+4(SB)/4, $0x40000000
+DATA two_avx2<>+8(SB)/4, $0x40000000
+DATA two_avx2<>+12(SB)/4, $0x40000000
+DATA two_avx2<>+16(SB)/4, $0x40000000
+DATA two_avx2<>+20(SB)/4, $0x40000000
+DATA two_avx2<>+24(SB)/4, $0x40000000
+DATA two_avx2<>+28(SB)/4, $0x40000000
+GLOBL two_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA third_avx2<>+0(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+4(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+8(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+12(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+16(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+20(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+24(SB)/4, $0x3eaaaaab
+DATA third_avx2<>+28(SB)/4, $0x3eaaaaab
+GLOBL third_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA fifth_avx2<>+0(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+4(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+8(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+12(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+16(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+20(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+24(SB)/4, $0x3e4ccccd
+DATA fifth_avx2<>+28(SB)/4, $0x3e4ccccd
+GLOBL fifth_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA seventh_avx2<>+0(SB)/4, $0x3e124925
+DATA seventh_avx2<>+4(SB)/4, $0x3e124925
+DATA seventh_avx2<>+8(SB)/4, $0x3e124925
+DATA seventh_avx2<>+12(SB)/4, $0x3e124925
+DATA seventh_avx2<>+16(SB)/4, $0x3e124925
+DATA seventh_avx2<>+20(SB)/4, $0x3e124925
+DATA seventh_avx2<>+24(SB)/4, $0x3e124925
+DATA seventh_avx2<>+28(SB)/4, $0x3e124925
+GLOBL seventh_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA ninth_avx2<>+0(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+4(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+8(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+12(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+16(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+20(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+24(SB)/4, $0x3de38e39
+DATA ninth_avx2<>+28(SB)/4, $0x3de38e39
+GLOBL ninth_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA eleventh_avx2<>+0(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+4(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+8(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+12(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+16(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+20(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+24(SB)/4, $0x3dba2e8c
+DATA eleventh_avx2<>+28(SB)/4, $0x3dba2e8c
+GLOBL eleventh_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA thirteenth_avx2<>+0(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+4(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+8(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+12(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+16(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+20(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+24(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx2<>+28(SB)/4, $0x3d9d89d9
+GLOBL thirteenth_avx2<>(SB), RODATA|NOPTR, $32
+
 DATA bias_avx2<>+0(SB)/4, $0x0000007f
 DATA bias_avx2<>+4(SB)/4, $0x0000007f
 DATA bias_avx2<>+8(SB)/4, $0x0000007f
@@ -11900,93 +11970,105 @@ end1:
 	VZEROUPPER
 	RET
 
-// func deltaAVX2(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·deltaAVX2(SB), NOSPLIT, $0-56
-	MOVSS        decay+40(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        beta+44(FP), X1
-	VBROADCASTSS X1, Y1
+// func deltaAVX2(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32, next *float32)
+// Requires: AVX, FMA3, MMX+, SSE
+TEXT ·deltaAVX2(SB), NOSPLIT, $8-64
+	MOVQ         next+56(FP), AX
+	STMXCSR      (SP)
+	MOVL         (SP), CX
+	ORL          $0x00008040, CX
+	MOVL         CX, 4(SP)
+	LDMXCSR      4(SP)
+	VBROADCASTSS decay+40(FP), Y0
+	VBROADCASTSS beta+44(FP), Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	MOVQ         state+0(FP), AX
-	MOVQ         k+8(FP), CX
-	MOVQ         q+16(FP), DX
-	MOVQ         dk+24(FP), BX
-	SHRQ         $0x02, BX
-	TESTQ        BX, BX
+	MOVQ         state+0(FP), CX
+	MOVQ         k+8(FP), DX
+	MOVQ         q+16(FP), BX
+	MOVQ         dk+24(FP), SI
+	SHRQ         $0x02, SI
+	TESTQ        SI, SI
 	JLE          end1
 
 loop1:
-	VMOVUPS      (AX), Y6
-	VBROADCASTSS (CX), Y7
+	PREFETCHT0   (AX)
+	ADDQ         $+64, AX
+	VMOVUPS      (CX), Y6
+	VBROADCASTSS (DX), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VMOVUPS      64(AX), Y6
-	VBROADCASTSS 4(CX), Y7
+	VMOVUPS      64(CX), Y6
+	VBROADCASTSS 4(DX), Y7
 	VFMADD231PS  Y7, Y6, Y3
-	VMOVUPS      128(AX), Y6
-	VBROADCASTSS 8(CX), Y7
+	PREFETCHT0   (AX)
+	ADDQ         $+64, AX
+	VMOVUPS      128(CX), Y6
+	VBROADCASTSS 8(DX), Y7
 	VFMADD231PS  Y7, Y6, Y4
-	VMOVUPS      192(AX), Y6
-	VBROADCASTSS 12(CX), Y7
+	VMOVUPS      192(CX), Y6
+	VBROADCASTSS 12(DX), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         $+256, AX
-	ADDQ         $+16, CX
+	ADDQ         $+256, CX
 	ADDQ         $+16, DX
-	DECQ         BX
+	ADDQ         $+16, BX
+	DECQ         SI
 	JNZ          loop1
 
 end1:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y4, Y2, Y2
-	MOVQ         v+32(FP), AX
-	VMOVUPS      (AX), Y3
+	MOVQ         v+32(FP), CX
+	VMOVUPS      (CX), Y3
 	VFNMADD231PS Y2, Y0, Y3
 	VMULPS       Y1, Y3, Y3
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	MOVQ         state+0(FP), AX
-	MOVQ         k+8(FP), CX
-	MOVQ         q+16(FP), DX
-	MOVQ         dk+24(FP), BX
-	SHRQ         $0x02, BX
-	TESTQ        BX, BX
+	MOVQ         state+0(FP), CX
+	MOVQ         k+8(FP), DX
+	MOVQ         q+16(FP), BX
+	MOVQ         dk+24(FP), SI
+	SHRQ         $0x02, SI
+	TESTQ        SI, SI
 	JLE          end2
 
 loop2:
-	VMULPS       (AX), Y0, Y6
-	VBROADCASTSS (CX), Y7
-	VFMADD231PS  Y7, Y3, Y6
-	VMOVUPS      Y6, (AX)
+	PREFETCHT0   (AX)
+	ADDQ         $+64, AX
+	VMULPS       (CX), Y0, Y6
 	VBROADCASTSS (DX), Y7
+	VFMADD231PS  Y7, Y3, Y6
+	VMOVUPS      Y6, (CX)
+	VBROADCASTSS (BX), Y7
 	VFMADD231PS  Y7, Y6, Y1
-	VMULPS       64(AX), Y0, Y6
-	VBROADCASTSS 4(CX), Y7
-	VFMADD231PS  Y7, Y3, Y6
-	VMOVUPS      Y6, 64(AX)
+	VMULPS       64(CX), Y0, Y6
 	VBROADCASTSS 4(DX), Y7
+	VFMADD231PS  Y7, Y3, Y6
+	VMOVUPS      Y6, 64(CX)
+	VBROADCASTSS 4(BX), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VMULPS       128(AX), Y0, Y6
-	VBROADCASTSS 8(CX), Y7
-	VFMADD231PS  Y7, Y3, Y6
-	VMOVUPS      Y6, 128(AX)
+	PREFETCHT0   (AX)
+	ADDQ         $+64, AX
+	VMULPS       128(CX), Y0, Y6
 	VBROADCASTSS 8(DX), Y7
-	VFMADD231PS  Y7, Y6, Y4
-	VMULPS       192(AX), Y0, Y6
-	VBROADCASTSS 12(CX), Y7
 	VFMADD231PS  Y7, Y3, Y6
-	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y6, 128(CX)
+	VBROADCASTSS 8(BX), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VMULPS       192(CX), Y0, Y6
 	VBROADCASTSS 12(DX), Y7
+	VFMADD231PS  Y7, Y3, Y6
+	VMOVUPS      Y6, 192(CX)
+	VBROADCASTSS 12(BX), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         $+256, AX
-	ADDQ         $+16, CX
+	ADDQ         $+256, CX
 	ADDQ         $+16, DX
-	DECQ         BX
+	ADDQ         $+16, BX
+	DECQ         SI
 	JNZ          loop2
 
 end2:
@@ -11995,10 +12077,8 @@ end2:
 	VADDPS       Y4, Y1, Y1
 	MOVQ         out+48(FP), AX
 	VMOVUPS      Y1, (AX)
-	MOVSS        decay+40(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        beta+44(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS decay+40(FP), Y0
+	VBROADCASTSS beta+44(FP), Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -12087,6 +12167,1131 @@ end4:
 	VADDPS  Y4, Y1, Y1
 	MOVQ    out+48(FP), AX
 	VMOVUPS Y1, 32(AX)
+	LDMXCSR (SP)
+	VZEROUPPER
+	RET
+
+// func convolveAVX2(dst *float32, in **float32, w *float32, wRow int, ahead int, n int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·convolveAVX2(SB), NOSPLIT, $0-48
+	MOVQ  in+8(FP), AX
+	MOVQ  w+16(FP), CX
+	MOVQ  wRow+24(FP), DX
+	MOVQ  ahead+32(FP), BX
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	MOVQ  16(AX), R8
+	MOVQ  24(AX), AX
+	LEAQ  (DX)(DX*2), R9
+	MOVQ  dst+0(FP), R10
+	MOVQ  n+40(FP), R11
+	SHRQ  $0x03, R11
+	TESTQ R11, R11
+	JLE   end1
+
+loop1:
+	PREFETCHT0   (AX)(BX*1)
+	VMOVUPS      (SI), Y0
+	VMULPS       (CX), Y0, Y0
+	VMOVUPS      (DI), Y1
+	VFMADD231PS  (CX)(DX*1), Y1, Y0
+	VMOVUPS      (R8), Y1
+	VFMADD231PS  (CX)(DX*2), Y1, Y0
+	VMOVUPS      (AX), Y1
+	VFMADD231PS  (CX)(R9*1), Y1, Y0
+	VMOVUPS      Y0, Y1
+	VPXOR        sign_avx2<>+0(SB), Y1, Y1
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y1, Y4
+	VMINPS       expmax_avx2<>+0(SB), Y1, Y1
+	VMAXPS       expmin_avx2<>+0(SB), Y1, Y1
+	VMULPS       log2e_avx2<>+0(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y2, Y1
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y2, Y1
+	VMOVUPS      exp7_avx2<>+0(SB), Y3
+	VFMADD213PS  exp6_avx2<>+0(SB), Y1, Y3
+	VFMADD213PS  exp5_avx2<>+0(SB), Y1, Y3
+	VFMADD213PS  exp4_avx2<>+0(SB), Y1, Y3
+	VFMADD213PS  exp3_avx2<>+0(SB), Y1, Y3
+	VFMADD213PS  exp2_avx2<>+0(SB), Y1, Y3
+	VFMADD213PS  one_avx2<>+0(SB), Y1, Y3
+	VFMADD213PS  one_avx2<>+0(SB), Y1, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPADDD       bias_avx2<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y1
+	VANDPS       Y4, Y1, Y1
+	VADDPS       one_avx2<>+0(SB), Y1, Y1
+	VMOVUPS      one_avx2<>+0(SB), Y2
+	VDIVPS       Y1, Y2, Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	ADDQ         $+32, SI
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	ADDQ         $+32, R10
+	DECQ         R11
+	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func gatesAVX2(log *float32, decay *float32, beta *float32, a float32, bias float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·gatesAVX2(SB), NOSPLIT, $0-40
+	VBROADCASTSS a+24(FP), Y0
+	VBROADCASTSS bias+28(FP), Y1
+	MOVQ         log+0(FP), AX
+	MOVQ         decay+8(FP), CX
+	MOVQ         beta+16(FP), DX
+	MOVQ         n+32(FP), BX
+	SHRQ         $0x03, BX
+	TESTQ        BX, BX
+	JLE          end1
+
+loop1:
+	VMOVUPS      (AX), Y2
+	VADDPS       Y1, Y2, Y2
+	VMOVUPS      Y2, Y3
+	VPAND        abs_avx2<>+0(SB), Y3, Y3
+	VPXOR        sign_avx2<>+0(SB), Y3, Y3
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y3, Y6
+	VMINPS       expmax_avx2<>+0(SB), Y3, Y3
+	VMAXPS       expmin_avx2<>+0(SB), Y3, Y3
+	VMULPS       log2e_avx2<>+0(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y4, Y3
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y4, Y3
+	VMOVUPS      exp7_avx2<>+0(SB), Y5
+	VFMADD213PS  exp6_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp5_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp4_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp3_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp2_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  one_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  one_avx2<>+0(SB), Y3, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPADDD       bias_avx2<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y3
+	VANDPS       Y6, Y3, Y3
+	VADDPS       two_avx2<>+0(SB), Y3, Y4
+	VDIVPS       Y4, Y3, Y4
+	VMULPS       Y4, Y4, Y3
+	VMOVUPS      thirteenth_avx2<>+0(SB), Y5
+	VFMADD213PS  eleventh_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  ninth_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  seventh_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  fifth_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  third_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  one_avx2<>+0(SB), Y3, Y5
+	VMULPS       Y4, Y5, Y5
+	VADDPS       Y5, Y5, Y5
+	VPXOR        Y3, Y3, Y3
+	VMAXPS       Y3, Y2, Y2
+	VADDPS       Y5, Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y2, Y5
+	VMINPS       expmax_avx2<>+0(SB), Y2, Y2
+	VMAXPS       expmin_avx2<>+0(SB), Y2, Y2
+	VMULPS       log2e_avx2<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y2
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y2
+	VMOVUPS      exp7_avx2<>+0(SB), Y4
+	VFMADD213PS  exp6_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp5_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp4_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp3_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp2_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       bias_avx2<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y2
+	VANDPS       Y5, Y2, Y2
+	VMOVUPS      Y2, (CX)
+	VMOVUPS      (DX), Y2
+	VPXOR        sign_avx2<>+0(SB), Y2, Y2
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y2, Y5
+	VMINPS       expmax_avx2<>+0(SB), Y2, Y2
+	VMAXPS       expmin_avx2<>+0(SB), Y2, Y2
+	VMULPS       log2e_avx2<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y2
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y2
+	VMOVUPS      exp7_avx2<>+0(SB), Y4
+	VFMADD213PS  exp6_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp5_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp4_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp3_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp2_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       bias_avx2<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y2
+	VANDPS       Y5, Y2, Y2
+	VADDPS       one_avx2<>+0(SB), Y2, Y2
+	VMOVUPS      one_avx2<>+0(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMOVUPS      Y2, (DX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	ADDQ         $+32, DX
+	DECQ         BX
+	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func decayRowAVX2(read *float32, change *float32, qk *float32, kk *float32, high *float32, low *float32, topHigh float32, topLow float32, factor float32, n int)
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·decayRowAVX2(SB), NOSPLIT, $8-72
+	STMXCSR      (SP)
+	MOVL         (SP), AX
+	ORL          $0x00008040, AX
+	MOVL         AX, 4(SP)
+	LDMXCSR      4(SP)
+	VBROADCASTSS topHigh+48(FP), Y0
+	VBROADCASTSS topLow+52(FP), Y1
+	VBROADCASTSS factor+56(FP), Y2
+	MOVQ         read+0(FP), AX
+	MOVQ         change+8(FP), CX
+	MOVQ         qk+16(FP), DX
+	MOVQ         kk+24(FP), BX
+	MOVQ         high+32(FP), SI
+	MOVQ         low+40(FP), DI
+	MOVQ         n+64(FP), R8
+	SHRQ         $0x03, R8
+	TESTQ        R8, R8
+	JLE          end1
+
+loop1:
+	VSUBPS       (SI), Y0, Y3
+	VSUBPS       (DI), Y1, Y4
+	VADDPS       Y4, Y3, Y3
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y3, Y6
+	VMINPS       expmax_avx2<>+0(SB), Y3, Y3
+	VMAXPS       expmin_avx2<>+0(SB), Y3, Y3
+	VMULPS       log2e_avx2<>+0(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y4, Y3
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y4, Y3
+	VMOVUPS      exp7_avx2<>+0(SB), Y5
+	VFMADD213PS  exp6_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp5_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp4_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp3_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  exp2_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  one_avx2<>+0(SB), Y3, Y5
+	VFMADD213PS  one_avx2<>+0(SB), Y3, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPADDD       bias_avx2<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y3
+	VANDPS       Y6, Y3, Y3
+	VMULPS       (DX), Y3, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       (BX), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VMOVUPS      Y3, (CX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	ADDQ         $+32, DX
+	ADDQ         $+32, BX
+	ADDQ         $+32, SI
+	ADDQ         $+32, DI
+	DECQ         R8
+	JNZ          loop1
+
+end1:
+	LDMXCSR (SP)
+	VZEROUPPER
+	RET
+
+// func expAVX2(x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expAVX2(SB), NOSPLIT, $0-16
+	MOVQ  x+0(FP), AX
+	MOVQ  n+8(FP), CX
+	SHRQ  $0x03, CX
+	TESTQ CX, CX
+	JLE   end1
+
+loop1:
+	VMOVUPS      (AX), Y0
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y0, Y3
+	VMINPS       expmax_avx2<>+0(SB), Y0, Y0
+	VMAXPS       expmin_avx2<>+0(SB), Y0, Y0
+	VMULPS       log2e_avx2<>+0(SB), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y1, Y0
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y1, Y0
+	VMOVUPS      exp7_avx2<>+0(SB), Y2
+	VFMADD213PS  exp6_avx2<>+0(SB), Y0, Y2
+	VFMADD213PS  exp5_avx2<>+0(SB), Y0, Y2
+	VFMADD213PS  exp4_avx2<>+0(SB), Y0, Y2
+	VFMADD213PS  exp3_avx2<>+0(SB), Y0, Y2
+	VFMADD213PS  exp2_avx2<>+0(SB), Y0, Y2
+	VFMADD213PS  one_avx2<>+0(SB), Y0, Y2
+	VFMADD213PS  one_avx2<>+0(SB), Y0, Y2
+	VCVTPS2DQ    Y1, Y1
+	VPADDD       bias_avx2<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y0
+	VANDPS       Y3, Y0, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         $+32, AX
+	DECQ         CX
+	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(dst *float32, x *float32, scale float32, n int)
+// Requires: AVX
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
+	VBROADCASTSS scale+16(FP), Y0
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+24(FP), DX
+	SHRQ         $0x03, DX
+	TESTQ        DX, DX
+	JLE          end1
+
+loop1:
+	VMULPS  (CX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	DECQ    DX
+	JNZ     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func gatedNormAVX2(dst *float32, o *float32, z *float32, w *float32, eps float32, ahead int, n int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·gatedNormAVX2(SB), NOSPLIT, $0-56
+	VPXOR Y0, Y0, Y0
+	MOVQ  o+8(FP), AX
+	MOVQ  n+48(FP), CX
+	SHRQ  $0x03, CX
+	TESTQ CX, CX
+	JLE   end1
+
+loop1:
+	VMOVUPS     (AX), Y1
+	VFMADD231PS Y1, Y1, Y0
+	ADDQ        $+32, AX
+	DECQ        CX
+	JNZ         loop1
+
+end1:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPSHUFD      $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPSHUFD      $0x01, X0, X1
+	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	MOVQ         n+48(FP), AX
+	VCVTSI2SSQ   AX, X1, X1
+	VDIVSS       X1, X0, X0
+	VADDSS       eps+32(FP), X0, X0
+	VSQRTSS      X0, X0, X0
+	VMOVSS       one_avx2<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Y0
+	MOVQ         ahead+40(FP), AX
+	MOVQ         dst+0(FP), CX
+	MOVQ         o+8(FP), DX
+	MOVQ         z+16(FP), BX
+	MOVQ         w+24(FP), SI
+	MOVQ         n+48(FP), DI
+	SHRQ         $0x03, DI
+	TESTQ        DI, DI
+	JLE          end2
+
+loop2:
+	PREFETCHT0   (BX)(AX*1)
+	VMOVUPS      (BX), Y1
+	VMULPS       (DX), Y0, Y2
+	VMULPS       (SI), Y2, Y2
+	VPXOR        sign_avx2<>+0(SB), Y1, Y1
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y1, Y5
+	VMINPS       expmax_avx2<>+0(SB), Y1, Y1
+	VMAXPS       expmin_avx2<>+0(SB), Y1, Y1
+	VMULPS       log2e_avx2<>+0(SB), Y1, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y1
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y1
+	VMOVUPS      exp7_avx2<>+0(SB), Y4
+	VFMADD213PS  exp6_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp5_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp4_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp3_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp2_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y1, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       bias_avx2<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y1
+	VANDPS       Y5, Y1, Y1
+	VADDPS       one_avx2<>+0(SB), Y1, Y1
+	VMOVUPS      one_avx2<>+0(SB), Y3
+	VDIVPS       Y1, Y3, Y1
+	VMULPS       (BX), Y1, Y1
+	VMULPS       Y2, Y1, Y1
+	VMOVUPS      Y1, (CX)
+	ADDQ         $+32, CX
+	ADDQ         $+32, DX
+	ADDQ         $+32, BX
+	ADDQ         $+32, SI
+	DECQ         DI
+	JNZ          loop2
+
+end2:
+	VZEROUPPER
+	RET
+
+// func productAVX2(p *byte)
+// Requires: AVX, FMA3, SSE
+TEXT ·productAVX2(SB), NOSPLIT, $48-8
+	MOVQ    p+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    CX, (SP)
+	MOVQ    24(AX), CX
+	MOVQ    CX, 8(SP)
+	MOVQ    48(AX), CX
+	MOVQ    CX, 16(SP)
+	MOVQ    64(AX), CX
+	MOVQ    CX, 24(SP)
+	MOVQ    104(AX), CX
+	MOVQ    CX, 32(SP)
+	MOVQ    120(AX), CX
+	STMXCSR 40(SP)
+	MOVL    40(SP), DX
+	ORL     $0x00008040, DX
+	MOVL    DX, 44(SP)
+	LDMXCSR 44(SP)
+	TESTQ   CX, CX
+	JLE     end1
+
+loop1:
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	LEAQ         (DX)(DX*2), SI
+	MOVQ         56(AX), R8
+	MOVQ         16(SP), DI
+	VBROADCASTSS (DI), Y1
+	VMULPS       (BX), Y1, Y0
+	VMULPS       32(BX), Y1, Y1
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y3
+	VMULPS       (BX)(DX*1), Y3, Y2
+	VMULPS       32(BX)(DX*1), Y3, Y3
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y5
+	VMULPS       (BX)(DX*2), Y5, Y4
+	VMULPS       32(BX)(DX*2), Y5, Y5
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y7
+	VMULPS       (BX)(SI*1), Y7, Y6
+	VMULPS       32(BX)(SI*1), Y7, Y7
+	ADDQ         R8, DI
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	TESTQ        DI, DI
+	JLE          end2
+
+loop2:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop2
+
+end2:
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	LEAQ         (DX)(DX*2), SI
+	VMOVUPS      Y0, (BX)
+	VMOVUPS      Y1, 32(BX)
+	VMOVUPS      Y2, (BX)(DX*1)
+	VMOVUPS      Y3, 32(BX)(DX*1)
+	VMOVUPS      Y4, (BX)(DX*2)
+	VMOVUPS      Y5, 32(BX)(DX*2)
+	VMOVUPS      Y6, (BX)(SI*1)
+	VMOVUPS      Y7, 32(BX)(SI*1)
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	LEAQ         (BX)(DX*4), BX
+	LEAQ         (DX)(DX*2), SI
+	MOVQ         56(AX), R8
+	MOVQ         16(SP), DI
+	LEAQ         (DI)(R8*4), DI
+	VBROADCASTSS (DI), Y1
+	VMULPS       (BX), Y1, Y0
+	VMULPS       32(BX), Y1, Y1
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y3
+	VMULPS       (BX)(DX*1), Y3, Y2
+	VMULPS       32(BX)(DX*1), Y3, Y3
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y5
+	VMULPS       (BX)(DX*2), Y5, Y4
+	VMULPS       32(BX)(DX*2), Y5, Y5
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y7
+	VMULPS       (BX)(SI*1), Y7, Y6
+	VMULPS       32(BX)(SI*1), Y7, Y7
+	ADDQ         R8, DI
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (R8)(DX*4), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	TESTQ        DI, DI
+	JLE          end3
+
+loop3:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop3
+
+end3:
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	LEAQ         (BX)(DX*4), BX
+	LEAQ         (DX)(DX*2), SI
+	VMOVUPS      Y0, (BX)
+	VMOVUPS      Y1, 32(BX)
+	VMOVUPS      Y2, (BX)(DX*1)
+	VMOVUPS      Y3, 32(BX)(DX*1)
+	VMOVUPS      Y4, (BX)(DX*2)
+	VMOVUPS      Y5, 32(BX)(DX*2)
+	VMOVUPS      Y6, (BX)(SI*1)
+	VMOVUPS      Y7, 32(BX)(SI*1)
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	MOVQ         40(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         56(AX), R8
+	MOVQ         16(SP), DI
+	VBROADCASTSS (DI), Y1
+	VMULPS       (SI), Y1, Y0
+	VMULPS       32(SI), Y1, Y1
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y3
+	VMULPS       (SI)(DX*1), Y3, Y2
+	VMULPS       32(SI)(DX*1), Y3, Y3
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y5
+	VMULPS       (SI)(DX*2), Y5, Y4
+	VMULPS       32(SI)(DX*2), Y5, Y5
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y7
+	VMULPS       (SI)(BX*1), Y7, Y6
+	VMULPS       32(SI)(BX*1), Y7, Y7
+	ADDQ         R8, DI
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	MOVQ         96(AX), R10
+	ADDQ         R10, SI
+	TESTQ        DI, DI
+	JLE          end4
+
+loop4:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop4
+
+end4:
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	MOVQ         16(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 32(SI)
+	VMOVUPS      Y2, (SI)(DX*1)
+	VMOVUPS      Y3, 32(SI)(DX*1)
+	VMOVUPS      Y4, (SI)(DX*2)
+	VMOVUPS      Y5, 32(SI)(DX*2)
+	VMOVUPS      Y6, (SI)(BX*1)
+	VMOVUPS      Y7, 32(SI)(BX*1)
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	LEAQ         (BX)(DX*4), BX
+	MOVQ         40(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         56(AX), R8
+	MOVQ         16(SP), DI
+	LEAQ         (DI)(R8*4), DI
+	VBROADCASTSS (DI), Y1
+	VMULPS       (SI), Y1, Y0
+	VMULPS       32(SI), Y1, Y1
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y3
+	VMULPS       (SI)(DX*1), Y3, Y2
+	VMULPS       32(SI)(DX*1), Y3, Y3
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y5
+	VMULPS       (SI)(DX*2), Y5, Y4
+	VMULPS       32(SI)(DX*2), Y5, Y5
+	ADDQ         R8, DI
+	VBROADCASTSS (DI), Y7
+	VMULPS       (SI)(BX*1), Y7, Y6
+	VMULPS       32(SI)(BX*1), Y7, Y7
+	ADDQ         R8, DI
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (R8)(DX*4), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	MOVQ         96(AX), R10
+	ADDQ         R10, SI
+	TESTQ        DI, DI
+	JLE          end5
+
+loop5:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop5
+
+end5:
+	MOVQ    8(AX), DX
+	MOVQ    (SP), BX
+	LEAQ    (BX)(DX*4), BX
+	MOVQ    16(AX), SI
+	ADDQ    BX, SI
+	LEAQ    (DX)(DX*2), BX
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS Y2, (SI)(DX*1)
+	VMOVUPS Y3, 32(SI)(DX*1)
+	VMOVUPS Y4, (SI)(DX*2)
+	VMOVUPS Y5, 32(SI)(DX*2)
+	VMOVUPS Y6, (SI)(BX*1)
+	VMOVUPS Y7, 32(SI)(BX*1)
+	MOVQ    8(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, (SP)
+	MOVQ    32(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, 8(SP)
+	MOVQ    56(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, 16(SP)
+	MOVQ    72(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, 24(SP)
+	MOVQ    112(AX), DX
+	ADDQ    DX, 32(SP)
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+	LDMXCSR 40(SP)
+	VZEROUPPER
+	RET
+
+// func solveAVX2(p *byte)
+// Requires: AVX, FMA3, SSE
+TEXT ·solveAVX2(SB), NOSPLIT, $48-8
+	MOVQ    p+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    CX, (SP)
+	MOVQ    24(AX), CX
+	MOVQ    CX, 8(SP)
+	MOVQ    48(AX), CX
+	MOVQ    CX, 16(SP)
+	MOVQ    64(AX), CX
+	MOVQ    CX, 24(SP)
+	MOVQ    104(AX), CX
+	MOVQ    CX, 32(SP)
+	MOVQ    120(AX), CX
+	STMXCSR 40(SP)
+	MOVL    40(SP), DX
+	ORL     $0x00008040, DX
+	MOVL    DX, 44(SP)
+	LDMXCSR 44(SP)
+	TESTQ   CX, CX
+	JLE     end1
+
+loop1:
+	MOVQ    32(AX), DX
+	MOVQ    8(SP), BX
+	LEAQ    (DX)(DX*2), SI
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX)(DX*1), Y2
+	VMOVUPS 32(BX)(DX*1), Y3
+	VMOVUPS (BX)(DX*2), Y4
+	VMOVUPS 32(BX)(DX*2), Y5
+	VMOVUPS (BX)(SI*1), Y6
+	VMOVUPS 32(BX)(SI*1), Y7
+	MOVQ    72(AX), DX
+	MOVQ    24(SP), R8
+	LEAQ    (DX)(DX*2), R9
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	MOVQ    32(SP), DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop2
+
+end2:
+	VBROADCASTSS (R8)(DX*1), Y8
+	VFMADD231PS  Y8, Y0, Y2
+	VFMADD231PS  Y8, Y1, Y3
+	VBROADCASTSS (R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y0, Y4
+	VFMADD231PS  Y8, Y1, Y5
+	VBROADCASTSS (R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y0, Y6
+	VFMADD231PS  Y8, Y1, Y7
+	VBROADCASTSS 4(R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y2, Y4
+	VFMADD231PS  Y8, Y3, Y5
+	VBROADCASTSS 4(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y2, Y6
+	VFMADD231PS  Y8, Y3, Y7
+	VBROADCASTSS 8(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y4, Y6
+	VFMADD231PS  Y8, Y5, Y7
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	LEAQ         (DX)(DX*2), SI
+	VMOVUPS      Y0, (BX)
+	VMOVUPS      Y1, 32(BX)
+	VMOVUPS      Y2, (BX)(DX*1)
+	VMOVUPS      Y3, 32(BX)(DX*1)
+	VMOVUPS      Y4, (BX)(DX*2)
+	VMOVUPS      Y5, 32(BX)(DX*2)
+	VMOVUPS      Y6, (BX)(SI*1)
+	VMOVUPS      Y7, 32(BX)(SI*1)
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	LEAQ         (BX)(DX*4), BX
+	LEAQ         (DX)(DX*2), SI
+	VMOVUPS      (BX), Y0
+	VMOVUPS      32(BX), Y1
+	VMOVUPS      (BX)(DX*1), Y2
+	VMOVUPS      32(BX)(DX*1), Y3
+	VMOVUPS      (BX)(DX*2), Y4
+	VMOVUPS      32(BX)(DX*2), Y5
+	VMOVUPS      (BX)(SI*1), Y6
+	VMOVUPS      32(BX)(SI*1), Y7
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (R8)(DX*4), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	ADDQ         $+4, DI
+	TESTQ        DI, DI
+	JLE          end3
+
+loop3:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop3
+
+end3:
+	VBROADCASTSS (R8)(DX*1), Y8
+	VFMADD231PS  Y8, Y0, Y2
+	VFMADD231PS  Y8, Y1, Y3
+	VBROADCASTSS (R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y0, Y4
+	VFMADD231PS  Y8, Y1, Y5
+	VBROADCASTSS (R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y0, Y6
+	VFMADD231PS  Y8, Y1, Y7
+	VBROADCASTSS 4(R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y2, Y4
+	VFMADD231PS  Y8, Y3, Y5
+	VBROADCASTSS 4(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y2, Y6
+	VFMADD231PS  Y8, Y3, Y7
+	VBROADCASTSS 8(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y4, Y6
+	VFMADD231PS  Y8, Y5, Y7
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	LEAQ         (BX)(DX*4), BX
+	LEAQ         (DX)(DX*2), SI
+	VMOVUPS      Y0, (BX)
+	VMOVUPS      Y1, 32(BX)
+	VMOVUPS      Y2, (BX)(DX*1)
+	VMOVUPS      Y3, 32(BX)(DX*1)
+	VMOVUPS      Y4, (BX)(DX*2)
+	VMOVUPS      Y5, 32(BX)(DX*2)
+	VMOVUPS      Y6, (BX)(SI*1)
+	VMOVUPS      Y7, 32(BX)(SI*1)
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	MOVQ         40(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VMOVUPS      (SI)(DX*1), Y2
+	VMOVUPS      32(SI)(DX*1), Y3
+	VMOVUPS      (SI)(DX*2), Y4
+	VMOVUPS      32(SI)(DX*2), Y5
+	VMOVUPS      (SI)(BX*1), Y6
+	VMOVUPS      32(SI)(BX*1), Y7
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	MOVQ         96(AX), R10
+	ADDQ         R10, SI
+	TESTQ        DI, DI
+	JLE          end4
+
+loop4:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop4
+
+end4:
+	VBROADCASTSS (R8)(DX*1), Y8
+	VFMADD231PS  Y8, Y0, Y2
+	VFMADD231PS  Y8, Y1, Y3
+	VBROADCASTSS (R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y0, Y4
+	VFMADD231PS  Y8, Y1, Y5
+	VBROADCASTSS (R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y0, Y6
+	VFMADD231PS  Y8, Y1, Y7
+	VBROADCASTSS 4(R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y2, Y4
+	VFMADD231PS  Y8, Y3, Y5
+	VBROADCASTSS 4(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y2, Y6
+	VFMADD231PS  Y8, Y3, Y7
+	VBROADCASTSS 8(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y4, Y6
+	VFMADD231PS  Y8, Y5, Y7
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	MOVQ         16(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 32(SI)
+	VMOVUPS      Y2, (SI)(DX*1)
+	VMOVUPS      Y3, 32(SI)(DX*1)
+	VMOVUPS      Y4, (SI)(DX*2)
+	VMOVUPS      Y5, 32(SI)(DX*2)
+	VMOVUPS      Y6, (SI)(BX*1)
+	VMOVUPS      Y7, 32(SI)(BX*1)
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	LEAQ         (BX)(DX*4), BX
+	MOVQ         40(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VMOVUPS      (SI)(DX*1), Y2
+	VMOVUPS      32(SI)(DX*1), Y3
+	VMOVUPS      (SI)(DX*2), Y4
+	VMOVUPS      32(SI)(DX*2), Y5
+	VMOVUPS      (SI)(BX*1), Y6
+	VMOVUPS      32(SI)(BX*1), Y7
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (R8)(DX*4), R8
+	LEAQ         (DX)(DX*2), R9
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	ADDQ         $+4, DI
+	MOVQ         96(AX), R10
+	ADDQ         R10, SI
+	TESTQ        DI, DI
+	JLE          end5
+
+loop5:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(DX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop5
+
+end5:
+	VBROADCASTSS (R8)(DX*1), Y8
+	VFMADD231PS  Y8, Y0, Y2
+	VFMADD231PS  Y8, Y1, Y3
+	VBROADCASTSS (R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y0, Y4
+	VFMADD231PS  Y8, Y1, Y5
+	VBROADCASTSS (R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y0, Y6
+	VFMADD231PS  Y8, Y1, Y7
+	VBROADCASTSS 4(R8)(DX*2), Y8
+	VFMADD231PS  Y8, Y2, Y4
+	VFMADD231PS  Y8, Y3, Y5
+	VBROADCASTSS 4(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y2, Y6
+	VFMADD231PS  Y8, Y3, Y7
+	VBROADCASTSS 8(R8)(R9*1), Y8
+	VFMADD231PS  Y8, Y4, Y6
+	VFMADD231PS  Y8, Y5, Y7
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	LEAQ         (BX)(DX*4), BX
+	MOVQ         16(AX), SI
+	ADDQ         BX, SI
+	LEAQ         (DX)(DX*2), BX
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 32(SI)
+	VMOVUPS      Y2, (SI)(DX*1)
+	VMOVUPS      Y3, 32(SI)(DX*1)
+	VMOVUPS      Y4, (SI)(DX*2)
+	VMOVUPS      Y5, 32(SI)(DX*2)
+	VMOVUPS      Y6, (SI)(BX*1)
+	VMOVUPS      Y7, 32(SI)(BX*1)
+	MOVQ         8(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, (SP)
+	MOVQ         32(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, 8(SP)
+	MOVQ         56(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, 16(SP)
+	MOVQ         72(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, 24(SP)
+	MOVQ         112(AX), DX
+	ADDQ         DX, 32(SP)
+	DECQ         CX
+	JNZ          loop1
+
+end1:
+	LDMXCSR 40(SP)
+	VZEROUPPER
+	RET
+
+// func transposeAVX2(dst *float32, x *float32, row int, n int)
+// Requires: AVX
+TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  row+16(FP), DX
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	LEAQ  (DX)(DX*2), SI
+	LEAQ  (CX)(DX*4), DI
+	LEAQ  (CX)(DX*8), R8
+	LEAQ  (DX)(DX*2), R9
+	LEAQ  (R8)(DX*4), R10
+	TESTQ BX, BX
+	JLE   end1
+
+loop1:
+	VMOVUPS     (CX), X0
+	VINSERTF128 $0x01, (DI), Y0, Y0
+	VMOVUPS     (CX)(DX*1), X1
+	VINSERTF128 $0x01, (DI)(DX*1), Y1, Y1
+	VMOVUPS     (CX)(DX*2), X2
+	VINSERTF128 $0x01, (DI)(DX*2), Y2, Y2
+	VMOVUPS     (CX)(SI*1), X3
+	VINSERTF128 $0x01, (DI)(SI*1), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y5
+	VUNPCKLPS   Y3, Y2, Y6
+	VUNPCKHPS   Y3, Y2, Y7
+	VSHUFPS     $0x44, Y6, Y4, Y8
+	VMOVUPS     Y8, (AX)
+	VSHUFPS     $0xee, Y6, Y4, Y4
+	VMOVUPS     Y4, 64(AX)
+	VSHUFPS     $0x44, Y7, Y5, Y4
+	VMOVUPS     Y4, 128(AX)
+	VSHUFPS     $0xee, Y7, Y5, Y4
+	VMOVUPS     Y4, 192(AX)
+	VMOVUPS     (R8), X9
+	VINSERTF128 $0x01, (R10), Y9, Y9
+	VMOVUPS     (R8)(DX*1), X10
+	VINSERTF128 $0x01, (R10)(DX*1), Y10, Y10
+	VMOVUPS     (R8)(DX*2), X11
+	VINSERTF128 $0x01, (R10)(DX*2), Y11, Y11
+	VMOVUPS     (R8)(R9*1), X12
+	VINSERTF128 $0x01, (R10)(R9*1), Y12, Y12
+	VUNPCKLPS   Y10, Y9, Y4
+	VUNPCKHPS   Y10, Y9, Y5
+	VUNPCKLPS   Y12, Y11, Y6
+	VUNPCKHPS   Y12, Y11, Y7
+	VSHUFPS     $0x44, Y6, Y4, Y8
+	VMOVUPS     Y8, 32(AX)
+	VSHUFPS     $0xee, Y6, Y4, Y4
+	VMOVUPS     Y4, 96(AX)
+	VSHUFPS     $0x44, Y7, Y5, Y4
+	VMOVUPS     Y4, 160(AX)
+	VSHUFPS     $0xee, Y7, Y5, Y4
+	VMOVUPS     Y4, 224(AX)
+	ADDQ        $+16, CX
+	ADDQ        $+16, DI
+	ADDQ        $+16, R8
+	ADDQ        $+16, R10
+	ADDQ        $+256, AX
+	DECQ        BX
+	JNZ         loop1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -12164,7 +13369,7 @@ end2:
 	RET
 
 // func sumSquaresAVX2(x *float32, n int) float32
-// Requires: AVX, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-20
 	VPXOR Y0, Y0, Y0
 	MOVQ  x+0(FP), AX
@@ -12187,7 +13392,7 @@ end1:
 	VADDPS       X1, X0, X0
 	VPSHUFD      $0x01, X0, X1
 	VADDPS       X1, X0, X0
-	MOVSS        X0, ret+16(FP)
+	VMOVSS       X0, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -12355,10 +13560,9 @@ end1:
 	RET
 
 // func scaleMulAVX2(dst *float32, x *float32, w *float32, scale float32, n int)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·scaleMulAVX2(SB), NOSPLIT, $0-40
-	MOVSS        scale+24(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS scale+24(FP), Y0
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -12405,10 +13609,9 @@ end1:
 	RET
 
 // func addScaledAVX2(x *float32, y *float32, scale float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·addScaledAVX2(SB), NOSPLIT, $0-32
-	MOVSS        scale+16(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS scale+16(FP), Y0
 	MOVQ         x+0(FP), AX
 	MOVQ         y+8(FP), CX
 	MOVQ         n+24(FP), DX

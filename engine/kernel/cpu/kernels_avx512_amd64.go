@@ -292,10 +292,55 @@ func scoresFloatQueries8AVX512(dst *float32, q *float32, tiles **byte, count int
 //go:noescape
 func valuesFloatQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
 
-// deltaAVX512 advances 16 columns of a state by one token.
+// deltaAVX512 advances 16 columns of a state by one token and fetches the columns at next.
 //
 //go:noescape
-func deltaAVX512(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32)
+func deltaAVX512(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32, next *float32)
+
+// convolveAVX512 writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies ahead bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.
+//
+//go:noescape
+func convolveAVX512(dst *float32, in **float32, w *float32, wRow int, ahead int, n int)
+
+// gatesAVX512 turns log = alpha into a·softplus(alpha+bias), decay is its e^; beta becomes sigmoid(beta).
+//
+//go:noescape
+func gatesAVX512(log *float32, decay *float32, beta *float32, a float32, bias float32, n int)
+
+// decayRowAVX512 writes read = qk·e and change = factor·kk·e, e = e^(top - sum), the sums in two parts.
+//
+//go:noescape
+func decayRowAVX512(read *float32, change *float32, qk *float32, kk *float32, high *float32, low *float32, topHigh float32, topLow float32, factor float32, n int)
+
+// expAVX512 replaces x by e^x.
+//
+//go:noescape
+func expAVX512(x *float32, n int)
+
+// scaleAVX512 writes x·scale.
+//
+//go:noescape
+func scaleAVX512(dst *float32, x *float32, scale float32, n int)
+
+// gatedNormAVX512 writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies ahead bytes after z; dst may be o.
+//
+//go:noescape
+func gatedNormAVX512(dst *float32, o *float32, z *float32, w *float32, eps float32, ahead int, n int)
+
+// productAVX512 writes dst = scale·init + a·x for tiles of 8 rows by 32 columns; p is a *product.
+//
+//go:noescape
+func productAVX512(p *byte)
+
+// solveAVX512 finds dst of dst = init + a·dst, a strictly lower triangular; p is a *product.
+//
+//go:noescape
+func solveAVX512(p *byte)
+
+// transposeAVX512 writes n columns of 16 rows, which lie row bytes apart, as dst[n][16].
+//
+//go:noescape
+func transposeAVX512(dst *float32, x *float32, row int, n int)
 
 // softmaxAVX512 turns p into exp(p - max p); stat is the maximum and the sum.
 //

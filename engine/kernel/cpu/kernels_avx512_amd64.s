@@ -308,6 +308,132 @@ DATA exp7_avx512<>+56(SB)/4, $0x39500d01
 DATA exp7_avx512<>+60(SB)/4, $0x39500d01
 GLOBL exp7_avx512<>(SB), RODATA|NOPTR, $64
 
+DATA two_avx512<>+0(SB)/4, $0x40000000
+DATA two_avx512<>+4(SB)/4, $0x40000000
+DATA two_avx512<>+8(SB)/4, $0x40000000
+DATA two_avx512<>+12(SB)/4, $0x40000000
+DATA two_avx512<>+16(SB)/4, $0x40000000
+DATA two_avx512<>+20(SB)/4, $0x40000000
+DATA two_avx512<>+24(SB)/4, $0x40000000
+DATA two_avx512<>+28(SB)/4, $0x40000000
+DATA two_avx512<>+32(SB)/4, $0x40000000
+DATA two_avx512<>+36(SB)/4, $0x40000000
+DATA two_avx512<>+40(SB)/4, $0x40000000
+DATA two_avx512<>+44(SB)/4, $0x40000000
+DATA two_avx512<>+48(SB)/4, $0x40000000
+DATA two_avx512<>+52(SB)/4, $0x40000000
+DATA two_avx512<>+56(SB)/4, $0x40000000
+DATA two_avx512<>+60(SB)/4, $0x40000000
+GLOBL two_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA third_avx512<>+0(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+4(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+8(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+12(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+16(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+20(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+24(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+28(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+32(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+36(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+40(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+44(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+48(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+52(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+56(SB)/4, $0x3eaaaaab
+DATA third_avx512<>+60(SB)/4, $0x3eaaaaab
+GLOBL third_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA fifth_avx512<>+0(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+4(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+8(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+12(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+16(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+20(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+24(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+28(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+32(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+36(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+40(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+44(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+48(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+52(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+56(SB)/4, $0x3e4ccccd
+DATA fifth_avx512<>+60(SB)/4, $0x3e4ccccd
+GLOBL fifth_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA seventh_avx512<>+0(SB)/4, $0x3e124925
+DATA seventh_avx512<>+4(SB)/4, $0x3e124925
+DATA seventh_avx512<>+8(SB)/4, $0x3e124925
+DATA seventh_avx512<>+12(SB)/4, $0x3e124925
+DATA seventh_avx512<>+16(SB)/4, $0x3e124925
+DATA seventh_avx512<>+20(SB)/4, $0x3e124925
+DATA seventh_avx512<>+24(SB)/4, $0x3e124925
+DATA seventh_avx512<>+28(SB)/4, $0x3e124925
+DATA seventh_avx512<>+32(SB)/4, $0x3e124925
+DATA seventh_avx512<>+36(SB)/4, $0x3e124925
+DATA seventh_avx512<>+40(SB)/4, $0x3e124925
+DATA seventh_avx512<>+44(SB)/4, $0x3e124925
+DATA seventh_avx512<>+48(SB)/4, $0x3e124925
+DATA seventh_avx512<>+52(SB)/4, $0x3e124925
+DATA seventh_avx512<>+56(SB)/4, $0x3e124925
+DATA seventh_avx512<>+60(SB)/4, $0x3e124925
+GLOBL seventh_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA ninth_avx512<>+0(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+4(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+8(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+12(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+16(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+20(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+24(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+28(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+32(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+36(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+40(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+44(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+48(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+52(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+56(SB)/4, $0x3de38e39
+DATA ninth_avx512<>+60(SB)/4, $0x3de38e39
+GLOBL ninth_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA eleventh_avx512<>+0(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+4(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+8(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+12(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+16(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+20(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+24(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+28(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+32(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+36(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+40(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+44(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+48(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+52(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+56(SB)/4, $0x3dba2e8c
+DATA eleventh_avx512<>+60(SB)/4, $0x3dba2e8c
+GLOBL eleventh_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA thirteenth_avx512<>+0(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+4(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+8(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+12(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+16(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+20(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+24(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+28(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+32(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+36(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+40(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+44(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+48(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+52(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+56(SB)/4, $0x3d9d89d9
+DATA thirteenth_avx512<>+60(SB)/4, $0x3d9d89d9
+GLOBL thirteenth_avx512<>(SB), RODATA|NOPTR, $64
+
 DATA bias_avx512<>+0(SB)/4, $0x0000007f
 DATA bias_avx512<>+4(SB)/4, $0x0000007f
 DATA bias_avx512<>+8(SB)/4, $0x0000007f
@@ -13672,81 +13798,93 @@ end1:
 	VZEROUPPER
 	RET
 
-// func deltaAVX512(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32)
-// Requires: AVX, AVX512F, SSE
-TEXT ·deltaAVX512(SB), NOSPLIT, $0-56
-	MOVSS        decay+40(FP), X0
-	VBROADCASTSS X0, Z0
-	MOVSS        beta+44(FP), X1
-	VBROADCASTSS X1, Z1
+// func deltaAVX512(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32, next *float32)
+// Requires: AVX, AVX512F, MMX+, SSE
+TEXT ·deltaAVX512(SB), NOSPLIT, $8-64
+	MOVQ         next+56(FP), AX
+	STMXCSR      (SP)
+	MOVL         (SP), CX
+	ORL          $0x00008040, CX
+	MOVL         CX, 4(SP)
+	LDMXCSR      4(SP)
+	VBROADCASTSS decay+40(FP), Z0
+	VBROADCASTSS beta+44(FP), Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
-	MOVQ         state+0(FP), AX
-	MOVQ         k+8(FP), CX
-	MOVQ         q+16(FP), DX
-	MOVQ         dk+24(FP), BX
-	SHRQ         $0x02, BX
-	TESTQ        BX, BX
+	MOVQ         state+0(FP), CX
+	MOVQ         k+8(FP), DX
+	MOVQ         q+16(FP), BX
+	MOVQ         dk+24(FP), SI
+	SHRQ         $0x02, SI
+	TESTQ        SI, SI
 	JLE          end1
 
 loop1:
-	VMOVUPS          (AX), Z6
-	VFMADD231PS.BCST (CX), Z6, Z2
-	VMOVUPS          64(AX), Z6
-	VFMADD231PS.BCST 4(CX), Z6, Z3
-	VMOVUPS          128(AX), Z6
-	VFMADD231PS.BCST 8(CX), Z6, Z4
-	VMOVUPS          192(AX), Z6
-	VFMADD231PS.BCST 12(CX), Z6, Z5
-	ADDQ             $+256, AX
-	ADDQ             $+16, CX
+	PREFETCHT0       (AX)
+	ADDQ             $+64, AX
+	VMOVUPS          (CX), Z6
+	VFMADD231PS.BCST (DX), Z6, Z2
+	VMOVUPS          64(CX), Z6
+	VFMADD231PS.BCST 4(DX), Z6, Z3
+	PREFETCHT0       (AX)
+	ADDQ             $+64, AX
+	VMOVUPS          128(CX), Z6
+	VFMADD231PS.BCST 8(DX), Z6, Z4
+	VMOVUPS          192(CX), Z6
+	VFMADD231PS.BCST 12(DX), Z6, Z5
+	ADDQ             $+256, CX
 	ADDQ             $+16, DX
-	DECQ             BX
+	ADDQ             $+16, BX
+	DECQ             SI
 	JNZ              loop1
 
 end1:
 	VADDPS       Z3, Z2, Z2
 	VADDPS       Z5, Z4, Z4
 	VADDPS       Z4, Z2, Z2
-	MOVQ         v+32(FP), AX
-	VMOVUPS      (AX), Z3
+	MOVQ         v+32(FP), CX
+	VMOVUPS      (CX), Z3
 	VFNMADD231PS Z2, Z0, Z3
 	VMULPS       Z1, Z3, Z3
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
-	MOVQ         state+0(FP), AX
-	MOVQ         k+8(FP), CX
-	MOVQ         q+16(FP), DX
-	MOVQ         dk+24(FP), BX
-	SHRQ         $0x02, BX
-	TESTQ        BX, BX
+	MOVQ         state+0(FP), CX
+	MOVQ         k+8(FP), DX
+	MOVQ         q+16(FP), BX
+	MOVQ         dk+24(FP), SI
+	SHRQ         $0x02, SI
+	TESTQ        SI, SI
 	JLE          end2
 
 loop2:
-	VMULPS           (AX), Z0, Z6
-	VFMADD231PS.BCST (CX), Z3, Z6
-	VMOVUPS          Z6, (AX)
-	VFMADD231PS.BCST (DX), Z6, Z1
-	VMULPS           64(AX), Z0, Z6
-	VFMADD231PS.BCST 4(CX), Z3, Z6
-	VMOVUPS          Z6, 64(AX)
-	VFMADD231PS.BCST 4(DX), Z6, Z2
-	VMULPS           128(AX), Z0, Z6
-	VFMADD231PS.BCST 8(CX), Z3, Z6
-	VMOVUPS          Z6, 128(AX)
-	VFMADD231PS.BCST 8(DX), Z6, Z4
-	VMULPS           192(AX), Z0, Z6
-	VFMADD231PS.BCST 12(CX), Z3, Z6
-	VMOVUPS          Z6, 192(AX)
-	VFMADD231PS.BCST 12(DX), Z6, Z5
-	ADDQ             $+256, AX
-	ADDQ             $+16, CX
+	PREFETCHT0       (AX)
+	ADDQ             $+64, AX
+	VMULPS           (CX), Z0, Z6
+	VFMADD231PS.BCST (DX), Z3, Z6
+	VMOVUPS          Z6, (CX)
+	VFMADD231PS.BCST (BX), Z6, Z1
+	VMULPS           64(CX), Z0, Z6
+	VFMADD231PS.BCST 4(DX), Z3, Z6
+	VMOVUPS          Z6, 64(CX)
+	VFMADD231PS.BCST 4(BX), Z6, Z2
+	PREFETCHT0       (AX)
+	ADDQ             $+64, AX
+	VMULPS           128(CX), Z0, Z6
+	VFMADD231PS.BCST 8(DX), Z3, Z6
+	VMOVUPS          Z6, 128(CX)
+	VFMADD231PS.BCST 8(BX), Z6, Z4
+	VMULPS           192(CX), Z0, Z6
+	VFMADD231PS.BCST 12(DX), Z3, Z6
+	VMOVUPS          Z6, 192(CX)
+	VFMADD231PS.BCST 12(BX), Z6, Z5
+	ADDQ             $+256, CX
 	ADDQ             $+16, DX
-	DECQ             BX
+	ADDQ             $+16, BX
+	DECQ             SI
 	JNZ              loop2
 
 end2:
@@ -13755,6 +13893,852 @@ end2:
 	VADDPS  Z4, Z1, Z1
 	MOVQ    out+48(FP), AX
 	VMOVUPS Z1, (AX)
+	LDMXCSR (SP)
+	VZEROUPPER
+	RET
+
+// func convolveAVX512(dst *float32, in **float32, w *float32, wRow int, ahead int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·convolveAVX512(SB), NOSPLIT, $0-48
+	MOVQ  in+8(FP), AX
+	MOVQ  w+16(FP), CX
+	MOVQ  wRow+24(FP), DX
+	MOVQ  ahead+32(FP), BX
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	MOVQ  16(AX), R8
+	MOVQ  24(AX), AX
+	LEAQ  (DX)(DX*2), R9
+	MOVQ  dst+0(FP), R10
+	MOVQ  n+40(FP), R11
+	SHRQ  $0x04, R11
+	TESTQ R11, R11
+	JLE   end1
+
+loop1:
+	PREFETCHT0   (AX)(BX*1)
+	VMOVUPS      (SI), Z0
+	VMULPS       (CX), Z0, Z0
+	VMOVUPS      (DI), Z1
+	VFMADD231PS  (CX)(DX*1), Z1, Z0
+	VMOVUPS      (R8), Z1
+	VFMADD231PS  (CX)(DX*2), Z1, Z0
+	VMOVUPS      (AX), Z1
+	VFMADD231PS  (CX)(R9*1), Z1, Z0
+	VMOVUPS      Z0, Z1
+	VPXORD       sign_avx512<>+0(SB), Z1, Z1
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z1, K1
+	VMINPS       expmax_avx512<>+0(SB), Z1, Z1
+	VMAXPS       expmin_avx512<>+0(SB), Z1, Z1
+	VMULPS       log2e_avx512<>+0(SB), Z1, Z2
+	VRNDSCALEPS  $0x08, Z2, Z2
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z2, Z1
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z2, Z1
+	VMOVUPS      exp7_avx512<>+0(SB), Z3
+	VFMADD213PS  exp6_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS  exp5_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS  exp4_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS  exp3_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS  exp2_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS  one_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS  one_avx512<>+0(SB), Z1, Z3
+	VCVTPS2DQ    Z2, Z2
+	VPADDD       bias_avx512<>+0(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS.Z     Z2, Z3, K1, Z1
+	VADDPS       one_avx512<>+0(SB), Z1, Z1
+	VMOVUPS      one_avx512<>+0(SB), Z2
+	VRCP14PS     Z1, Z3
+	VFNMADD213PS Z2, Z3, Z1
+	VFMADD213PS  Z3, Z3, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	ADDQ         $+64, SI
+	ADDQ         $+64, DI
+	ADDQ         $+64, R8
+	ADDQ         $+64, AX
+	ADDQ         $+64, CX
+	ADDQ         $+64, R10
+	DECQ         R11
+	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func gatesAVX512(log *float32, decay *float32, beta *float32, a float32, bias float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·gatesAVX512(SB), NOSPLIT, $0-40
+	VBROADCASTSS a+24(FP), Z0
+	VBROADCASTSS bias+28(FP), Z1
+	MOVQ         log+0(FP), AX
+	MOVQ         decay+8(FP), CX
+	MOVQ         beta+16(FP), DX
+	MOVQ         n+32(FP), BX
+	SHRQ         $0x04, BX
+	TESTQ        BX, BX
+	JLE          end1
+
+loop1:
+	VMOVUPS      (AX), Z2
+	VADDPS       Z1, Z2, Z2
+	VMOVUPS      Z2, Z3
+	VPANDD       abs_avx512<>+0(SB), Z3, Z3
+	VPXORD       sign_avx512<>+0(SB), Z3, Z3
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z3, K1
+	VMINPS       expmax_avx512<>+0(SB), Z3, Z3
+	VMAXPS       expmin_avx512<>+0(SB), Z3, Z3
+	VMULPS       log2e_avx512<>+0(SB), Z3, Z4
+	VRNDSCALEPS  $0x08, Z4, Z4
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z4, Z3
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z4, Z3
+	VMOVUPS      exp7_avx512<>+0(SB), Z5
+	VFMADD213PS  exp6_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp5_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp4_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp3_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp2_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  one_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  one_avx512<>+0(SB), Z3, Z5
+	VCVTPS2DQ    Z4, Z4
+	VPADDD       bias_avx512<>+0(SB), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS.Z     Z4, Z5, K1, Z3
+	VADDPS       two_avx512<>+0(SB), Z3, Z4
+	VDIVPS       Z4, Z3, Z4
+	VMULPS       Z4, Z4, Z3
+	VMOVUPS      thirteenth_avx512<>+0(SB), Z5
+	VFMADD213PS  eleventh_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  ninth_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  seventh_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  fifth_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  third_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  one_avx512<>+0(SB), Z3, Z5
+	VMULPS       Z4, Z5, Z5
+	VADDPS       Z5, Z5, Z5
+	VPXORD       Z3, Z3, Z3
+	VMAXPS       Z3, Z2, Z2
+	VADDPS       Z5, Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (AX)
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z2, K1
+	VMINPS       expmax_avx512<>+0(SB), Z2, Z2
+	VMAXPS       expmin_avx512<>+0(SB), Z2, Z2
+	VMULPS       log2e_avx512<>+0(SB), Z2, Z3
+	VRNDSCALEPS  $0x08, Z3, Z3
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z2
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z2
+	VMOVUPS      exp7_avx512<>+0(SB), Z4
+	VFMADD213PS  exp6_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp5_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp4_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp3_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp2_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
+	VCVTPS2DQ    Z3, Z3
+	VPADDD       bias_avx512<>+0(SB), Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS.Z     Z3, Z4, K1, Z2
+	VMOVUPS      Z2, (CX)
+	VMOVUPS      (DX), Z2
+	VPXORD       sign_avx512<>+0(SB), Z2, Z2
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z2, K1
+	VMINPS       expmax_avx512<>+0(SB), Z2, Z2
+	VMAXPS       expmin_avx512<>+0(SB), Z2, Z2
+	VMULPS       log2e_avx512<>+0(SB), Z2, Z3
+	VRNDSCALEPS  $0x08, Z3, Z3
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z2
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z2
+	VMOVUPS      exp7_avx512<>+0(SB), Z4
+	VFMADD213PS  exp6_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp5_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp4_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp3_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp2_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
+	VCVTPS2DQ    Z3, Z3
+	VPADDD       bias_avx512<>+0(SB), Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS.Z     Z3, Z4, K1, Z2
+	VADDPS       one_avx512<>+0(SB), Z2, Z2
+	VMOVUPS      one_avx512<>+0(SB), Z3
+	VRCP14PS     Z2, Z4
+	VFNMADD213PS Z3, Z4, Z2
+	VFMADD213PS  Z4, Z4, Z2
+	VMOVUPS      Z2, (DX)
+	ADDQ         $+64, AX
+	ADDQ         $+64, CX
+	ADDQ         $+64, DX
+	DECQ         BX
+	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func decayRowAVX512(read *float32, change *float32, qk *float32, kk *float32, high *float32, low *float32, topHigh float32, topLow float32, factor float32, n int)
+// Requires: AVX, AVX512F, SSE
+TEXT ·decayRowAVX512(SB), NOSPLIT, $8-72
+	STMXCSR      (SP)
+	MOVL         (SP), AX
+	ORL          $0x00008040, AX
+	MOVL         AX, 4(SP)
+	LDMXCSR      4(SP)
+	VBROADCASTSS topHigh+48(FP), Z0
+	VBROADCASTSS topLow+52(FP), Z1
+	VBROADCASTSS factor+56(FP), Z2
+	MOVQ         read+0(FP), AX
+	MOVQ         change+8(FP), CX
+	MOVQ         qk+16(FP), DX
+	MOVQ         kk+24(FP), BX
+	MOVQ         high+32(FP), SI
+	MOVQ         low+40(FP), DI
+	MOVQ         n+64(FP), R8
+	SHRQ         $0x04, R8
+	TESTQ        R8, R8
+	JLE          end1
+
+loop1:
+	VSUBPS       (SI), Z0, Z3
+	VSUBPS       (DI), Z1, Z4
+	VADDPS       Z4, Z3, Z3
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z3, K1
+	VMINPS       expmax_avx512<>+0(SB), Z3, Z3
+	VMAXPS       expmin_avx512<>+0(SB), Z3, Z3
+	VMULPS       log2e_avx512<>+0(SB), Z3, Z4
+	VRNDSCALEPS  $0x08, Z4, Z4
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z4, Z3
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z4, Z3
+	VMOVUPS      exp7_avx512<>+0(SB), Z5
+	VFMADD213PS  exp6_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp5_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp4_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp3_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  exp2_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  one_avx512<>+0(SB), Z3, Z5
+	VFMADD213PS  one_avx512<>+0(SB), Z3, Z5
+	VCVTPS2DQ    Z4, Z4
+	VPADDD       bias_avx512<>+0(SB), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS.Z     Z4, Z5, K1, Z3
+	VMULPS       (DX), Z3, Z4
+	VMOVUPS      Z4, (AX)
+	VMULPS       (BX), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VMOVUPS      Z3, (CX)
+	ADDQ         $+64, AX
+	ADDQ         $+64, CX
+	ADDQ         $+64, DX
+	ADDQ         $+64, BX
+	ADDQ         $+64, SI
+	ADDQ         $+64, DI
+	DECQ         R8
+	JNZ          loop1
+
+end1:
+	LDMXCSR (SP)
+	VZEROUPPER
+	RET
+
+// func expAVX512(x *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·expAVX512(SB), NOSPLIT, $0-16
+	MOVQ  x+0(FP), AX
+	MOVQ  n+8(FP), CX
+	SHRQ  $0x04, CX
+	TESTQ CX, CX
+	JLE   end1
+
+loop1:
+	VMOVUPS      (AX), Z0
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z0, K1
+	VMINPS       expmax_avx512<>+0(SB), Z0, Z0
+	VMAXPS       expmin_avx512<>+0(SB), Z0, Z0
+	VMULPS       log2e_avx512<>+0(SB), Z0, Z1
+	VRNDSCALEPS  $0x08, Z1, Z1
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z1, Z0
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z1, Z0
+	VMOVUPS      exp7_avx512<>+0(SB), Z2
+	VFMADD213PS  exp6_avx512<>+0(SB), Z0, Z2
+	VFMADD213PS  exp5_avx512<>+0(SB), Z0, Z2
+	VFMADD213PS  exp4_avx512<>+0(SB), Z0, Z2
+	VFMADD213PS  exp3_avx512<>+0(SB), Z0, Z2
+	VFMADD213PS  exp2_avx512<>+0(SB), Z0, Z2
+	VFMADD213PS  one_avx512<>+0(SB), Z0, Z2
+	VFMADD213PS  one_avx512<>+0(SB), Z0, Z2
+	VCVTPS2DQ    Z1, Z1
+	VPADDD       bias_avx512<>+0(SB), Z1, Z1
+	VPSLLD       $0x17, Z1, Z1
+	VMULPS.Z     Z1, Z2, K1, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         $+64, AX
+	DECQ         CX
+	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(dst *float32, x *float32, scale float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-32
+	VBROADCASTSS scale+16(FP), Z0
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+24(FP), DX
+	SHRQ         $0x04, DX
+	TESTQ        DX, DX
+	JLE          end1
+
+loop1:
+	VMULPS  (CX), Z0, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $+64, AX
+	ADDQ    $+64, CX
+	DECQ    DX
+	JNZ     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func gatedNormAVX512(dst *float32, o *float32, z *float32, w *float32, eps float32, ahead int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·gatedNormAVX512(SB), NOSPLIT, $0-56
+	VPXORD Z0, Z0, Z0
+	MOVQ   o+8(FP), AX
+	MOVQ   n+48(FP), CX
+	SHRQ   $0x04, CX
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS     (AX), Z1
+	VFMADD231PS Z1, Z1, Z0
+	ADDQ        $+64, AX
+	DECQ        CX
+	JNZ         loop1
+
+end1:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VPSHUFD       $0x0e, X0, X1
+	VADDPS        X1, X0, X0
+	VPSHUFD       $0x01, X0, X1
+	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	MOVQ          n+48(FP), AX
+	VCVTSI2SSQ    AX, X1, X1
+	VDIVSS        X1, X0, X0
+	VADDSS        eps+32(FP), X0, X0
+	VSQRTSS       X0, X0, X0
+	VMOVSS        one_avx512<>+0(SB), X1
+	VDIVSS        X0, X1, X1
+	VBROADCASTSS  X1, Z0
+	MOVQ          ahead+40(FP), AX
+	MOVQ          dst+0(FP), CX
+	MOVQ          o+8(FP), DX
+	MOVQ          z+16(FP), BX
+	MOVQ          w+24(FP), SI
+	MOVQ          n+48(FP), DI
+	SHRQ          $0x04, DI
+	TESTQ         DI, DI
+	JLE           end2
+
+loop2:
+	PREFETCHT0   (BX)(AX*1)
+	VMOVUPS      (BX), Z1
+	VMULPS       (DX), Z0, Z2
+	VMULPS       (SI), Z2, Z2
+	VPXORD       sign_avx512<>+0(SB), Z1, Z1
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z1, K1
+	VMINPS       expmax_avx512<>+0(SB), Z1, Z1
+	VMAXPS       expmin_avx512<>+0(SB), Z1, Z1
+	VMULPS       log2e_avx512<>+0(SB), Z1, Z3
+	VRNDSCALEPS  $0x08, Z3, Z3
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z1
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z1
+	VMOVUPS      exp7_avx512<>+0(SB), Z4
+	VFMADD213PS  exp6_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp5_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp4_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp3_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp2_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z1, Z4
+	VCVTPS2DQ    Z3, Z3
+	VPADDD       bias_avx512<>+0(SB), Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS.Z     Z3, Z4, K1, Z1
+	VADDPS       one_avx512<>+0(SB), Z1, Z1
+	VMOVUPS      one_avx512<>+0(SB), Z3
+	VRCP14PS     Z1, Z4
+	VFNMADD213PS Z3, Z4, Z1
+	VFMADD213PS  Z4, Z4, Z1
+	VMULPS       (BX), Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, (CX)
+	ADDQ         $+64, CX
+	ADDQ         $+64, DX
+	ADDQ         $+64, BX
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop2
+
+end2:
+	VZEROUPPER
+	RET
+
+// func productAVX512(p *byte)
+// Requires: AVX, AVX512F, SSE
+TEXT ·productAVX512(SB), NOSPLIT, $48-8
+	MOVQ    p+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    CX, (SP)
+	MOVQ    24(AX), CX
+	MOVQ    CX, 8(SP)
+	MOVQ    48(AX), CX
+	MOVQ    CX, 16(SP)
+	MOVQ    64(AX), CX
+	MOVQ    CX, 24(SP)
+	MOVQ    104(AX), CX
+	MOVQ    CX, 32(SP)
+	MOVQ    120(AX), CX
+	STMXCSR 40(SP)
+	MOVL    40(SP), DX
+	ORL     $0x00008040, DX
+	MOVL    DX, 44(SP)
+	LDMXCSR 44(SP)
+	TESTQ   CX, CX
+	JLE     end1
+
+loop1:
+	MOVQ         32(AX), DX
+	MOVQ         8(SP), BX
+	LEAQ         (DX)(DX*2), SI
+	LEAQ         (BX)(DX*4), DI
+	MOVQ         40(AX), R8
+	ADDQ         BX, R8
+	LEAQ         (DX)(DX*2), R9
+	LEAQ         (R8)(DX*4), R10
+	MOVQ         56(AX), R12
+	MOVQ         16(SP), R11
+	VBROADCASTSS (R11), Z1
+	VMULPS       (BX), Z1, Z0
+	VMULPS       (R8), Z1, Z1
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z3
+	VMULPS       (BX)(DX*1), Z3, Z2
+	VMULPS       (R8)(DX*1), Z3, Z3
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z5
+	VMULPS       (BX)(DX*2), Z5, Z4
+	VMULPS       (R8)(DX*2), Z5, Z5
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z7
+	VMULPS       (BX)(SI*1), Z7, Z6
+	VMULPS       (R8)(R9*1), Z7, Z7
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z9
+	VMULPS       (DI), Z9, Z8
+	VMULPS       (R10), Z9, Z9
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z11
+	VMULPS       (DI)(DX*1), Z11, Z10
+	VMULPS       (R10)(DX*1), Z11, Z11
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z13
+	VMULPS       (DI)(DX*2), Z13, Z12
+	VMULPS       (R10)(DX*2), Z13, Z13
+	ADDQ         R12, R11
+	VBROADCASTSS (R11), Z15
+	VMULPS       (DI)(SI*1), Z15, Z14
+	VMULPS       (R10)(R9*1), Z15, Z15
+	ADDQ         R12, R11
+	MOVQ         72(AX), DX
+	MOVQ         24(SP), R8
+	LEAQ         (DX)(DX*2), R9
+	LEAQ         (R8)(DX*4), R10
+	MOVQ         80(AX), BX
+	MOVQ         88(AX), SI
+	MOVQ         32(SP), DI
+	MOVQ         96(AX), R11
+	TESTQ        DI, DI
+	JLE          end2
+
+loop2:
+	VMOVUPS      (SI), Z16
+	VMOVUPS      (SI)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(DX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(DX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R10), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R10)(DX*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R10)(DX*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R10)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop2
+
+end2:
+	MOVQ    8(AX), DX
+	MOVQ    (SP), BX
+	LEAQ    (DX)(DX*2), SI
+	LEAQ    (BX)(DX*4), DI
+	MOVQ    16(AX), R8
+	ADDQ    BX, R8
+	LEAQ    (DX)(DX*2), R9
+	LEAQ    (R8)(DX*4), R10
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, (R8)
+	VMOVUPS Z2, (BX)(DX*1)
+	VMOVUPS Z3, (R8)(DX*1)
+	VMOVUPS Z4, (BX)(DX*2)
+	VMOVUPS Z5, (R8)(DX*2)
+	VMOVUPS Z6, (BX)(SI*1)
+	VMOVUPS Z7, (R8)(R9*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, (R10)
+	VMOVUPS Z10, (DI)(DX*1)
+	VMOVUPS Z11, (R10)(DX*1)
+	VMOVUPS Z12, (DI)(DX*2)
+	VMOVUPS Z13, (R10)(DX*2)
+	VMOVUPS Z14, (DI)(SI*1)
+	VMOVUPS Z15, (R10)(R9*1)
+	MOVQ    8(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, (SP)
+	MOVQ    32(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, 8(SP)
+	MOVQ    56(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, 16(SP)
+	MOVQ    72(AX), DX
+	SHLQ    $0x03, DX
+	ADDQ    DX, 24(SP)
+	MOVQ    112(AX), DX
+	ADDQ    DX, 32(SP)
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+	LDMXCSR 40(SP)
+	VZEROUPPER
+	RET
+
+// func solveAVX512(p *byte)
+// Requires: AVX, AVX512F, SSE
+TEXT ·solveAVX512(SB), NOSPLIT, $48-8
+	MOVQ    p+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    CX, (SP)
+	MOVQ    24(AX), CX
+	MOVQ    CX, 8(SP)
+	MOVQ    48(AX), CX
+	MOVQ    CX, 16(SP)
+	MOVQ    64(AX), CX
+	MOVQ    CX, 24(SP)
+	MOVQ    104(AX), CX
+	MOVQ    CX, 32(SP)
+	MOVQ    120(AX), CX
+	STMXCSR 40(SP)
+	MOVL    40(SP), DX
+	ORL     $0x00008040, DX
+	MOVL    DX, 44(SP)
+	LDMXCSR 44(SP)
+	TESTQ   CX, CX
+	JLE     end1
+
+loop1:
+	MOVQ    32(AX), DX
+	MOVQ    8(SP), BX
+	LEAQ    (DX)(DX*2), SI
+	LEAQ    (BX)(DX*4), DI
+	MOVQ    40(AX), R8
+	ADDQ    BX, R8
+	LEAQ    (DX)(DX*2), R9
+	LEAQ    (R8)(DX*4), R10
+	VMOVUPS (BX), Z0
+	VMOVUPS (R8), Z1
+	VMOVUPS (BX)(DX*1), Z2
+	VMOVUPS (R8)(DX*1), Z3
+	VMOVUPS (BX)(DX*2), Z4
+	VMOVUPS (R8)(DX*2), Z5
+	VMOVUPS (BX)(SI*1), Z6
+	VMOVUPS (R8)(R9*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (R10), Z9
+	VMOVUPS (DI)(DX*1), Z10
+	VMOVUPS (R10)(DX*1), Z11
+	VMOVUPS (DI)(DX*2), Z12
+	VMOVUPS (R10)(DX*2), Z13
+	VMOVUPS (DI)(SI*1), Z14
+	VMOVUPS (R10)(R9*1), Z15
+	MOVQ    72(AX), DX
+	MOVQ    24(SP), R8
+	LEAQ    (DX)(DX*2), R9
+	LEAQ    (R8)(DX*4), R10
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	MOVQ    32(SP), DI
+	MOVQ    96(AX), R11
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	VMOVUPS      (SI), Z16
+	VMOVUPS      (SI)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(DX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(DX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R10), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R10)(DX*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R10)(DX*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R10)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         $+64, SI
+	DECQ         DI
+	JNZ          loop2
+
+end2:
+	VBROADCASTSS (R8)(DX*1), Z16
+	VFMADD231PS  Z16, Z0, Z2
+	VFMADD231PS  Z16, Z1, Z3
+	VBROADCASTSS (R8)(DX*2), Z16
+	VFMADD231PS  Z16, Z0, Z4
+	VFMADD231PS  Z16, Z1, Z5
+	VBROADCASTSS (R8)(R9*1), Z16
+	VFMADD231PS  Z16, Z0, Z6
+	VFMADD231PS  Z16, Z1, Z7
+	VBROADCASTSS (R10), Z16
+	VFMADD231PS  Z16, Z0, Z8
+	VFMADD231PS  Z16, Z1, Z9
+	VBROADCASTSS (R10)(DX*1), Z16
+	VFMADD231PS  Z16, Z0, Z10
+	VFMADD231PS  Z16, Z1, Z11
+	VBROADCASTSS (R10)(DX*2), Z16
+	VFMADD231PS  Z16, Z0, Z12
+	VFMADD231PS  Z16, Z1, Z13
+	VBROADCASTSS (R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z0, Z14
+	VFMADD231PS  Z16, Z1, Z15
+	VBROADCASTSS 4(R8)(DX*2), Z16
+	VFMADD231PS  Z16, Z2, Z4
+	VFMADD231PS  Z16, Z3, Z5
+	VBROADCASTSS 4(R8)(R9*1), Z16
+	VFMADD231PS  Z16, Z2, Z6
+	VFMADD231PS  Z16, Z3, Z7
+	VBROADCASTSS 4(R10), Z16
+	VFMADD231PS  Z16, Z2, Z8
+	VFMADD231PS  Z16, Z3, Z9
+	VBROADCASTSS 4(R10)(DX*1), Z16
+	VFMADD231PS  Z16, Z2, Z10
+	VFMADD231PS  Z16, Z3, Z11
+	VBROADCASTSS 4(R10)(DX*2), Z16
+	VFMADD231PS  Z16, Z2, Z12
+	VFMADD231PS  Z16, Z3, Z13
+	VBROADCASTSS 4(R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z2, Z14
+	VFMADD231PS  Z16, Z3, Z15
+	VBROADCASTSS 8(R8)(R9*1), Z16
+	VFMADD231PS  Z16, Z4, Z6
+	VFMADD231PS  Z16, Z5, Z7
+	VBROADCASTSS 8(R10), Z16
+	VFMADD231PS  Z16, Z4, Z8
+	VFMADD231PS  Z16, Z5, Z9
+	VBROADCASTSS 8(R10)(DX*1), Z16
+	VFMADD231PS  Z16, Z4, Z10
+	VFMADD231PS  Z16, Z5, Z11
+	VBROADCASTSS 8(R10)(DX*2), Z16
+	VFMADD231PS  Z16, Z4, Z12
+	VFMADD231PS  Z16, Z5, Z13
+	VBROADCASTSS 8(R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z4, Z14
+	VFMADD231PS  Z16, Z5, Z15
+	VBROADCASTSS 12(R10), Z16
+	VFMADD231PS  Z16, Z6, Z8
+	VFMADD231PS  Z16, Z7, Z9
+	VBROADCASTSS 12(R10)(DX*1), Z16
+	VFMADD231PS  Z16, Z6, Z10
+	VFMADD231PS  Z16, Z7, Z11
+	VBROADCASTSS 12(R10)(DX*2), Z16
+	VFMADD231PS  Z16, Z6, Z12
+	VFMADD231PS  Z16, Z7, Z13
+	VBROADCASTSS 12(R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z6, Z14
+	VFMADD231PS  Z16, Z7, Z15
+	VBROADCASTSS 16(R10)(DX*1), Z16
+	VFMADD231PS  Z16, Z8, Z10
+	VFMADD231PS  Z16, Z9, Z11
+	VBROADCASTSS 16(R10)(DX*2), Z16
+	VFMADD231PS  Z16, Z8, Z12
+	VFMADD231PS  Z16, Z9, Z13
+	VBROADCASTSS 16(R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z8, Z14
+	VFMADD231PS  Z16, Z9, Z15
+	VBROADCASTSS 20(R10)(DX*2), Z16
+	VFMADD231PS  Z16, Z10, Z12
+	VFMADD231PS  Z16, Z11, Z13
+	VBROADCASTSS 20(R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z10, Z14
+	VFMADD231PS  Z16, Z11, Z15
+	VBROADCASTSS 24(R10)(R9*1), Z16
+	VFMADD231PS  Z16, Z12, Z14
+	VFMADD231PS  Z16, Z13, Z15
+	MOVQ         8(AX), DX
+	MOVQ         (SP), BX
+	LEAQ         (DX)(DX*2), SI
+	LEAQ         (BX)(DX*4), DI
+	MOVQ         16(AX), R8
+	ADDQ         BX, R8
+	LEAQ         (DX)(DX*2), R9
+	LEAQ         (R8)(DX*4), R10
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (R8)
+	VMOVUPS      Z2, (BX)(DX*1)
+	VMOVUPS      Z3, (R8)(DX*1)
+	VMOVUPS      Z4, (BX)(DX*2)
+	VMOVUPS      Z5, (R8)(DX*2)
+	VMOVUPS      Z6, (BX)(SI*1)
+	VMOVUPS      Z7, (R8)(R9*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (R10)
+	VMOVUPS      Z10, (DI)(DX*1)
+	VMOVUPS      Z11, (R10)(DX*1)
+	VMOVUPS      Z12, (DI)(DX*2)
+	VMOVUPS      Z13, (R10)(DX*2)
+	VMOVUPS      Z14, (DI)(SI*1)
+	VMOVUPS      Z15, (R10)(R9*1)
+	MOVQ         8(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, (SP)
+	MOVQ         32(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, 8(SP)
+	MOVQ         56(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, 16(SP)
+	MOVQ         72(AX), DX
+	SHLQ         $0x03, DX
+	ADDQ         DX, 24(SP)
+	MOVQ         112(AX), DX
+	ADDQ         DX, 32(SP)
+	DECQ         CX
+	JNZ          loop1
+
+end1:
+	LDMXCSR 40(SP)
+	VZEROUPPER
+	RET
+
+// func transposeAVX512(dst *float32, x *float32, row int, n int)
+// Requires: AVX
+TEXT ·transposeAVX512(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  row+16(FP), DX
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	LEAQ  (DX)(DX*2), SI
+	LEAQ  (CX)(DX*4), DI
+	LEAQ  (CX)(DX*8), R8
+	LEAQ  (DX)(DX*2), R9
+	LEAQ  (R8)(DX*4), R10
+	TESTQ BX, BX
+	JLE   end1
+
+loop1:
+	VMOVUPS     (CX), X0
+	VINSERTF128 $0x01, (DI), Y0, Y0
+	VMOVUPS     (CX)(DX*1), X1
+	VINSERTF128 $0x01, (DI)(DX*1), Y1, Y1
+	VMOVUPS     (CX)(DX*2), X2
+	VINSERTF128 $0x01, (DI)(DX*2), Y2, Y2
+	VMOVUPS     (CX)(SI*1), X3
+	VINSERTF128 $0x01, (DI)(SI*1), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y5
+	VUNPCKLPS   Y3, Y2, Y6
+	VUNPCKHPS   Y3, Y2, Y7
+	VSHUFPS     $0x44, Y6, Y4, Y8
+	VMOVUPS     Y8, (AX)
+	VSHUFPS     $0xee, Y6, Y4, Y4
+	VMOVUPS     Y4, 64(AX)
+	VSHUFPS     $0x44, Y7, Y5, Y4
+	VMOVUPS     Y4, 128(AX)
+	VSHUFPS     $0xee, Y7, Y5, Y4
+	VMOVUPS     Y4, 192(AX)
+	VMOVUPS     (R8), X9
+	VINSERTF128 $0x01, (R10), Y9, Y9
+	VMOVUPS     (R8)(DX*1), X10
+	VINSERTF128 $0x01, (R10)(DX*1), Y10, Y10
+	VMOVUPS     (R8)(DX*2), X11
+	VINSERTF128 $0x01, (R10)(DX*2), Y11, Y11
+	VMOVUPS     (R8)(R9*1), X12
+	VINSERTF128 $0x01, (R10)(R9*1), Y12, Y12
+	VUNPCKLPS   Y10, Y9, Y4
+	VUNPCKHPS   Y10, Y9, Y5
+	VUNPCKLPS   Y12, Y11, Y6
+	VUNPCKHPS   Y12, Y11, Y7
+	VSHUFPS     $0x44, Y6, Y4, Y8
+	VMOVUPS     Y8, 32(AX)
+	VSHUFPS     $0xee, Y6, Y4, Y4
+	VMOVUPS     Y4, 96(AX)
+	VSHUFPS     $0x44, Y7, Y5, Y4
+	VMOVUPS     Y4, 160(AX)
+	VSHUFPS     $0xee, Y7, Y5, Y4
+	VMOVUPS     Y4, 224(AX)
+	ADDQ        $+16, CX
+	ADDQ        $+16, DI
+	ADDQ        $+16, R8
+	ADDQ        $+16, R10
+	ADDQ        $+256, AX
+	DECQ        BX
+	JNZ         loop1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -13835,7 +14819,7 @@ end2:
 	RET
 
 // func sumSquaresAVX512(x *float32, n int) float32
-// Requires: AVX, AVX512F, SSE
+// Requires: AVX, AVX512F
 TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-20
 	VPXORD Z0, Z0, Z0
 	MOVQ   x+0(FP), AX
@@ -13860,7 +14844,7 @@ end1:
 	VADDPS        X1, X0, X0
 	VPSHUFD       $0x01, X0, X1
 	VADDPS        X1, X0, X0
-	MOVSS         X0, ret+16(FP)
+	VMOVSS        X0, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -14028,10 +15012,9 @@ end1:
 	RET
 
 // func scaleMulAVX512(dst *float32, x *float32, w *float32, scale float32, n int)
-// Requires: AVX, AVX512F, SSE
+// Requires: AVX, AVX512F
 TEXT ·scaleMulAVX512(SB), NOSPLIT, $0-40
-	MOVSS        scale+24(FP), X0
-	VBROADCASTSS X0, Z0
+	VBROADCASTSS scale+24(FP), Z0
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -14078,10 +15061,9 @@ end1:
 	RET
 
 // func addScaledAVX512(x *float32, y *float32, scale float32, n int)
-// Requires: AVX, AVX512F, SSE
+// Requires: AVX, AVX512F
 TEXT ·addScaledAVX512(SB), NOSPLIT, $0-32
-	MOVSS        scale+16(FP), X0
-	VBROADCASTSS X0, Z0
+	VBROADCASTSS scale+16(FP), Z0
 	MOVQ         x+0(FP), AX
 	MOVQ         y+8(FP), CX
 	MOVQ         n+24(FP), DX
@@ -14161,7 +15143,9 @@ loop1:
 	VMULPS.Z     Z1, Z2, K1, Z0
 	VADDPS       one_avx512<>+0(SB), Z0, Z0
 	VMOVUPS      one_avx512<>+0(SB), Z1
-	VDIVPS       Z0, Z1, Z0
+	VRCP14PS     Z0, Z2
+	VFNMADD213PS Z1, Z2, Z0
+	VFMADD213PS  Z2, Z2, Z0
 	VMULPS       (AX), Z0, Z0
 	VMOVUPS      Z0, (AX)
 	ADDQ         $+64, AX
@@ -14207,7 +15191,9 @@ loop1:
 	VMULPS.Z     Z1, Z2, K1, Z0
 	VADDPS       one_avx512<>+0(SB), Z0, Z0
 	VMOVUPS      one_avx512<>+0(SB), Z1
-	VDIVPS       Z0, Z1, Z0
+	VRCP14PS     Z0, Z2
+	VFNMADD213PS Z1, Z2, Z0
+	VFMADD213PS  Z2, Z2, Z0
 	VMULPS       (CX), Z0, Z0
 	VMULPS       (DX), Z0, Z0
 	VMOVUPS      Z0, (AX)
@@ -14255,7 +15241,9 @@ loop1:
 	VMULPS.Z     Z1, Z2, K1, Z0
 	VADDPS       one_avx512<>+0(SB), Z0, Z0
 	VMOVUPS      one_avx512<>+0(SB), Z1
-	VDIVPS       Z0, Z1, Z0
+	VRCP14PS     Z0, Z2
+	VFNMADD213PS Z1, Z2, Z0
+	VFMADD213PS  Z2, Z2, Z0
 	VMULPS       (AX), Z0, Z0
 	VMOVUPS      Z0, (AX)
 	ADDQ         $+64, AX

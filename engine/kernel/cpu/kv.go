@@ -110,11 +110,33 @@ func (c *cache) state(id int32) *slot {
 	return s
 }
 
-// ResetState implements kernel.Cache.
-func (c *cache) ResetState(id int32) { clear(c.state(id).mem.b) }
+// statePiece is how much of a state a thread copies at once: from this size on,
+// copies go past the caches and need not read what they overwrite.
+const statePiece = 4 << 20
 
-// CopyState implements kernel.Cache.
-func (c *cache) CopyState(dst, src int32) { copy(c.state(dst).mem.b, c.state(src).mem.b) }
+// ResetState implements kernel.Cache. One thread clears as fast as memory takes
+// it, in one piece.
+func (c *cache) ResetState(id int32) {
+	if c.slots[id].mem.b != nil {
+		clear(c.slots[id].mem.b)
+		return
+	}
+	c.state(id) // zero already
+}
+
+// CopyState implements kernel.Cache, on all threads when it pays.
+func (c *cache) CopyState(dst, src int32) {
+	to, from := c.state(dst).mem.b, c.state(src).mem.b
+	n := len(to)
+	pieces := n / statePiece
+	if pieces < 2 {
+		copy(to, from)
+		return
+	}
+	c.of.pool.run(pieces, taskFunc(func(_, i int) {
+		copy(to[i*n/pieces:(i+1)*n/pieces], from[i*n/pieces:])
+	}))
+}
 
 // ReleaseState implements kernel.Cache.
 func (c *cache) ReleaseState(id int32) {

@@ -68,6 +68,15 @@ func avx512Ops() *ops {
 		quantize:   quantizeAVX512,
 		softmax:    softmaxAVX512,
 		delta:      deltaAVX512OrGo,
+		product:    productAVX512,
+		solve:      solveAVX512,
+		transpose:  transposeAVX512,
+		convolve:   convolveAVX512,
+		gates:      gatesAVX512,
+		decayRow:   decayRowAVX512,
+		gatedNorm:  gatedNormAVX512,
+		exp:        expAVX512,
+		scale:      scaleAVX512,
 		sumSquares: sumSquaresAVX512,
 		scaleMul:   scaleMulAVX512,
 		add:        addAVX512,
@@ -82,12 +91,12 @@ func avx512Ops() *ops {
 }
 
 // deltaAVX512OrGo takes the portable kernel for the odd sizes that the other one cannot do.
-func deltaAVX512OrGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32) {
+func deltaAVX512OrGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out, next *float32) {
 	if dk%4 != 0 {
-		deltaGo(state, k, q, dk, v, decay, beta, out)
+		deltaGo(state, k, q, dk, v, decay, beta, out, next)
 		return
 	}
-	deltaAVX512(state, k, q, dk, v, decay, beta, out)
+	deltaAVX512(state, k, q, dk, v, decay, beta, out, next)
 }
 
 // avx2Ops are the kernels of level "avx2".
@@ -117,6 +126,15 @@ func avx2Ops() *ops {
 		quantize:   quantizeAVX2,
 		softmax:    softmaxAVX2,
 		delta:      deltaAVX2OrGo,
+		product:    productAVX2,
+		solve:      solveAVX2,
+		transpose:  transposeAVX2,
+		convolve:   convolveAVX2,
+		gates:      gatesAVX2,
+		decayRow:   decayRowAVX2,
+		gatedNorm:  gatedNormAVX2,
+		exp:        expAVX2,
+		scale:      scaleAVX2,
 		sumSquares: sumSquaresAVX2,
 		scaleMul:   scaleMulAVX2,
 		add:        addAVX2,
@@ -131,10 +149,10 @@ func avx2Ops() *ops {
 }
 
 // deltaAVX2OrGo takes the portable kernel for the odd sizes that the other one cannot do.
-func deltaAVX2OrGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32) {
+func deltaAVX2OrGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out, next *float32) {
 	if dk%4 != 0 {
-		deltaGo(state, k, q, dk, v, decay, beta, out)
+		deltaGo(state, k, q, dk, v, decay, beta, out, next)
 		return
 	}
-	deltaAVX2(state, k, q, dk, v, decay, beta, out)
+	deltaAVX2(state, k, q, dk, v, decay, beta, out, next)
 }

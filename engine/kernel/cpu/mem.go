@@ -6,6 +6,9 @@ import "unsafe"
 // it the rounding to whole operating system pages would dominate.
 const mapMin = 64 << 10
 
+// hugeMin is the size of a huge page, below which asking for one makes no sense.
+const hugeMin = 2 << 20
+
 // block is 64-byte aligned memory that is given back when freed, not when
 // collected. The zero block is empty.
 type block struct {
@@ -63,9 +66,13 @@ func (a *arena) release() {
 // floats is the block as float32 values.
 func (b *block) floats() []float32 { return asFloats(b.b) }
 
-// heapBytes is n zero bytes in the Go heap, aligned to 64.
+// heapBytes is n zero bytes in the Go heap, aligned to 64. Where they fill huge
+// pages, those are asked for: rows of activations are walked in columns.
 func heapBytes(n int) []byte {
 	b := make([]byte, n+64)
+	if first := -int(uintptr(unsafe.Pointer(&b[0]))) & (hugeMin - 1); n >= first+hugeMin {
+		adviseHuge(b[first : first+(n-first)&^(hugeMin-1)])
+	}
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
 	return b[skip : skip+n : skip+n]
 }

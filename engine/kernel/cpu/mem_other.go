@@ -13,3 +13,6 @@ func hugePages() bool { return false }
 
 // releasePages does nothing: no file is mapped.
 func releasePages([]byte) {}
+
+// adviseHuge does nothing: these systems choose page sizes themselves.
+func adviseHuge([]byte) {}

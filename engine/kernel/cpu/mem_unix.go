@@ -21,9 +21,6 @@ func mapBytes(n int) []byte {
 	return b
 }
 
-// hugeMin is the size of a huge page, below which asking for one makes no sense.
-const hugeMin = 2 << 20
-
 // unmapBytes gives back what mapBytes returned.
 func unmapBytes(b []byte) {
 	if err := unix.Munmap(b); err != nil {

@@ -65,9 +65,26 @@ type ops struct {
 	// softmax turns p into exp(p - max p) in place and writes the maximum and the sum to stat.
 	softmax func(p *float32, n int, stat *[2]float32)
 
-	// delta advances 16 columns of a state [dk][16] by one token and writes their output.
-	delta func(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32)
+	// delta advances 16 columns of a state [dk][16] by one token, writes their output and
+	// fetches the 16 columns at next.
+	delta func(state, k, q *float32, dk int, v *float32, decay, beta float32, out, next *float32)
 
+	// product and solve run a *product; the chunked form of the delta rule is made of them.
+	product, solve func(p *byte)
+	// transpose writes n columns (a multiple of 4) of 16 rows, row bytes apart, as dst[n][16].
+	transpose func(dst, x *float32, row, n int)
+	// convolve writes silu(Σ in[tap]·w[tap]); in is 4 pointers, taps of w are wRow bytes
+	// apart. What lies ahead bytes after in[3] is fetched.
+	convolve func(dst *float32, in **float32, w *float32, wRow, ahead, n int)
+	// gatedNorm writes o·rsqrt(mean(o²)+eps)·w·silu(z). What lies ahead bytes after z is fetched.
+	gatedNorm func(dst, o, z, w *float32, eps float32, ahead, n int)
+	// gates turns log = alpha into a·softplus(alpha+bias), decay into its e^, beta into sigmoid(beta).
+	gates func(log, decay, beta *float32, a, bias float32, n int)
+	// decayRow writes read = qk·e and change = factor·kk·e, e = e^(top - sum); sums are high + low.
+	decayRow func(read, change, qk, kk, high, low *float32, topHigh, topLow, factor float32, n int)
+
+	exp        func(x *float32, n int)                     // x = e^x
+	scale      func(dst, x *float32, scale float32, n int) // dst = x·scale
 	sumSquares func(x *float32, n int) float32
 	scaleMul   func(dst, x, w *float32, scale float32, n int) // dst = x·scale·w
 	add        func(x, y *float32, n int)                     // x += y

@@ -16,6 +16,15 @@ func portable() *ops {
 		quantize:    quantizeGo,
 		softmax:     softmaxGo,
 		delta:       deltaGo,
+		product:     productGo,
+		solve:       solveGo,
+		transpose:   transposeGo,
+		convolve:    convolveGo,
+		gates:       gatesGo,
+		decayRow:    decayRowGo,
+		gatedNorm:   gatedNormGo,
+		exp:         expGo,
+		scale:       scaleGo,
 		sumSquares:  sumSquaresGo,
 		scaleMul:    scaleMulGo,
 		add:         addGo,
@@ -266,7 +275,7 @@ func addLanes(s *[16]float32) float32 {
 	return s[0]
 }
 
-func deltaGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out *float32) {
+func deltaGo(state, k, q *float32, dk int, v *float32, decay, beta float32, out, _ *float32) {
 	s, ks, qs := unsafe.Slice(state, dk*16), unsafe.Slice(k, dk), unsafe.Slice(q, dk)
 	vs, o := unsafe.Slice(v, 16), unsafe.Slice(out, 16)
 	for j := range 16 {

@@ -118,6 +118,13 @@ func (g *gen) sigmoid(x reg.VecVirtual) {
 	g.exp(x)
 	g.VADDPS(g.c("one"), x, x)
 	one := g.load(g.c("one"))
+	if g.wide { // a division of 16 lanes takes as long as all of the above
+		y := g.vec()
+		g.VRCP14PS(x, y)
+		g.VFNMADD213PS(one, y, x) // what x·y lacks to 1
+		g.VFMADD213PS(y, y, x)
+		return
+	}
 	g.VDIVPS(x, one, x)
 }
 
@@ -173,7 +180,7 @@ func (g *gen) sumSquares() {
 		x := g.load(mem(p[0], 0))
 		g.VFMADD231PS(x, x, sum)
 	})
-	g.Store(g.fold(sum, g.addPS), g.ReturnIndex(0))
+	g.VMOVSS(g.fold(sum, g.addPS), g.address(g.ReturnIndex(0)))
 	g.finish()
 }
 
