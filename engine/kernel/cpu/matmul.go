@@ -102,16 +102,23 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 	t.run()
 }
 
+// unitWork bounds the multiplications of a unit of more than one panel: some
+// tenths of a millisecond, so that a thread that loses its processor holds up
+// the others for little.
+const unitWork = 256 << 20
+
 // run computes all jobs.
 func (t *matMulTask) run() {
-	total := 0
+	total, work := 0, 1
 	for i := range t.jobs {
-		t.jobs[i].first = total
-		total += t.jobs[i].w.panels
+		j := &t.jobs[i]
+		j.first = total
+		total += j.w.panels
+		work = max(work, j.n*j.w.src.Cols*panelRows)
 	}
 	t.ends = t.ends[:0]
 	for at := 0; at < total; {
-		at += max((total-at)/(2*t.b.Threads()), 1)
+		at += max(min((total-at)/(2*t.b.Threads()), unitWork/work), 1)
 		t.ends = append(t.ends, int32(at))
 	}
 	t.b.pool.run(len(t.ends), t)
