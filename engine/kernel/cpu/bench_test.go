@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"corenode/engine/kernel"
 )
@@ -131,6 +132,55 @@ func BenchmarkPrefill(b *testing.B) {
 			b.ReportMetric(2*n*3072*1024*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOPS")
 		})
 	}
+}
+
+// BenchmarkRows is the product of one matrix with n rows on one thread, in
+// billions of multiplications a second (the fastest call), and as a share of
+// what the kernel of the level gives when all it reads is in the nearest cache.
+func BenchmarkRows(b *testing.B) {
+	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K} {
+		for _, n := range []int{8, 16, 64, 512} {
+			b.Run(fmt.Sprintf("type=%d/rows=%d", typ, n), func(b *testing.B) {
+				be := open(b, Options{Threads: 1})
+				r := newRand(2)
+				w := []kernel.Weight{load(b, be, randomSource(r, typ, 1, 3072, 1024))}
+				x, out := upload(be, normals(r, n*1024, 1)), []kernel.Buffer{be.NewBuffer(n * 3072)}
+				var got, near float64
+				for b.Loop() {
+					start := time.Now()
+					be.MatMul(out, x, n, w)
+					got = max(got, float64(n*3072*1024)/time.Since(start).Seconds())
+					near = max(near, nearRate(be, w[0].(*weight)))
+				}
+				b.ReportMetric(got/1e9, "GMAC/s")
+				b.ReportMetric(near/1e9, "near-GMAC/s")
+				b.ReportMetric(got/near, "share")
+			})
+		}
+	}
+}
+
+// nearRate is the multiplications per second of one panel's first steps, again
+// and again, with the most rows that fit in the nearest cache with them.
+func nearRate(be *Backend, w *weight) float64 {
+	const steps, repeats = 8, 20
+	act := heapBytes(bandRows * steps * recordSize)
+	panel, l, full := unsafe.SliceData(w.data), w.layout, be.ops.tileFull(true)
+	tile := new([tileMax * panelRows]float32)
+	start := time.Now()
+	if be.ops.bands == nil {
+		for range repeats {
+			be.ops.matMul[l][len(tileRows)-1](&tile[0], &act[0], full*recordSize, panel, steps)
+		}
+	} else {
+		s := &be.mm.bands[0]
+		s.configure(shapes[l].group)
+		base, sums := unsafe.SliceData(s.mem), asFloats(s.mem[bandSumsAt:])
+		be.ops.bands.unpack[l](skip(base, bandCodesAt), panel, steps)
+		start = time.Now()
+		be.ops.bands.multiply[l](&sums[0], 4*panelRows, &sums[0], 0, &act[0], repeats, 0, skip(base, bandCodesAt), steps, 0, repeats*steps+1, base)
+	}
+	return float64(repeats*full*panelRows*steps*stepCols) / time.Since(start).Seconds()
 }
 
 // BenchmarkAttend is one layer of attention, 16 query heads and 8 KV heads of 128.

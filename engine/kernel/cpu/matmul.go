@@ -104,6 +104,11 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kerne
 	t.run()
 }
 
+// unitWork bounds the multiplications of a unit of more than one panel: some
+// tenths of a millisecond, so that a thread that loses its processor holds up
+// the others for little.
+const unitWork = 256 << 20
+
 // run computes all jobs.
 func (t *matMulTask) run() {
 	t.ends = cutUnits(t.ends[:0], t.jobs, t.b.Threads())
@@ -128,12 +133,13 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 		if len(ends) < threads {
 			want = total * 3 / (5 * threads)
 		}
-		for took := 0; job < len(jobs) && (took == 0 || took < want); {
+		for took, work := 0, 0; job < len(jobs) && (took == 0 || took < want && work < unitWork); {
 			j := &jobs[job]
 			size := j.w.layout.panelBytes(j.w.src.Cols)
 			rounds := max((want-took+size*vecStreams/2)/(size*vecStreams), 1)
-			n := min(rounds*vecStreams, j.first+j.w.panels-at)
-			at, took, left = at+n, took+n*size, left-n*size
+			each := j.n * j.w.src.Cols * panelRows
+			n := min(rounds*vecStreams, j.first+j.w.panels-at, max((unitWork-work)/each, 1))
+			at, took, left, work = at+n, took+n*size, left-n*size, work+n*each
 			if at == j.first+j.w.panels {
 				job++
 			}
