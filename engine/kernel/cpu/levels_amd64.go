@@ -1,6 +1,10 @@
 package cpu
 
-import "golang.org/x/sys/cpu"
+import (
+	"golang.org/x/sys/cpu"
+
+	"corenode/engine/kernel"
+)
 
 // archLevels are the assembly levels that this processor and system can run.
 // F16C is not among the features that are reported; no processor has AVX2
@@ -32,19 +36,24 @@ func avx512Ops() *ops {
 			float16s:  {matMulFloat16Rows1AVX512, matMulFloat16Rows2AVX512, matMulFloat16Rows4AVX512, matMulFloat16Rows6AVX512},
 			bfloat16s: {matMulBFloat16Rows1AVX512, matMulBFloat16Rows2AVX512, matMulBFloat16Rows4AVX512, matMulBFloat16Rows6AVX512},
 		},
-		scores: [2][len(queryRows)]scoresFunc{
-			{scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512},
-			{scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512},
+		scores: [kvTypes][len(queryRows)]scoresFunc{
+			kernel.KVF16: {scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512, scoresHalfQueries12AVX512},
+			kernel.KVF32: {scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512, scoresFloatQueries12AVX512},
+			kernel.KVQ8:  {scoresCodeQueries1AVX512, scoresCodeQueries2AVX512, scoresCodeQueries4AVX512, scoresCodeQueries8AVX512, scoresCodeQueries12AVX512},
 		},
-		values: [2][len(queryRows)]valuesFunc{
-			{valuesHalfQueries1AVX512, valuesHalfQueries2AVX512, valuesHalfQueries4AVX512, valuesHalfQueries8AVX512},
-			{valuesFloatQueries1AVX512, valuesFloatQueries2AVX512, valuesFloatQueries4AVX512, valuesFloatQueries8AVX512},
+		values: [kvTypes][len(queryRows)]valuesFunc{
+			kernel.KVF16: {valuesHalfQueries1AVX512, valuesHalfQueries2AVX512, valuesHalfQueries4AVX512, valuesHalfQueries8AVX512, valuesHalfQueries12AVX512},
+			kernel.KVF32: {valuesFloatQueries1AVX512, valuesFloatQueries2AVX512, valuesFloatQueries4AVX512, valuesFloatQueries8AVX512, valuesFloatQueries12AVX512},
+			kernel.KVQ8:  {valuesCodeQueries1AVX512, valuesCodeQueries2AVX512, valuesCodeQueries4AVX512, valuesCodeQueries8AVX512, valuesCodeQueries12AVX512},
 		},
 		quantize:   quantizeAVX512,
 		softmax:    softmaxAVX512,
+		fold:       foldAVX512,
+		encodeKV:   encodeKVAVX512,
 		delta:      deltaAVX512OrGo,
 		sumSquares: sumSquaresAVX512,
 		scaleMul:   scaleMulAVX512,
+		scale:      scaleAVX512,
 		add:        addAVX512,
 		addScaled:  addScaledAVX512,
 		addProduct: addProductAVX512,
@@ -53,6 +62,8 @@ func avx512Ops() *ops {
 		sigmoidMul: sigmoidMulAVX512,
 		rotate:     rotateAVX512,
 		toHalf:     toHalfAVX512,
+		multiply:   multiplyAVX512,
+		multiplies: 12 * 16,
 	}
 }
 
@@ -79,19 +90,24 @@ func avx2Ops() *ops {
 			float16s:  {matMulFloat16Rows1AVX2, matMulFloat16Rows2AVX2, matMulFloat16Rows4AVX2, matMulFloat16Rows6AVX2},
 			bfloat16s: {matMulBFloat16Rows1AVX2, matMulBFloat16Rows2AVX2, matMulBFloat16Rows4AVX2, matMulBFloat16Rows6AVX2},
 		},
-		scores: [2][len(queryRows)]scoresFunc{
-			{scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2},
-			{scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2},
+		scores: [kvTypes][len(queryRows)]scoresFunc{
+			kernel.KVF16: {scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2, scoresHalfQueries12AVX2},
+			kernel.KVF32: {scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2, scoresFloatQueries12AVX2},
+			kernel.KVQ8:  {scoresCodeQueries1AVX2, scoresCodeQueries2AVX2, scoresCodeQueries4AVX2, scoresCodeQueries8AVX2, scoresCodeQueries12AVX2},
 		},
-		values: [2][len(queryRows)]valuesFunc{
-			{valuesHalfQueries1AVX2, valuesHalfQueries2AVX2, valuesHalfQueries4AVX2, valuesHalfQueries8AVX2},
-			{valuesFloatQueries1AVX2, valuesFloatQueries2AVX2, valuesFloatQueries4AVX2, valuesFloatQueries8AVX2},
+		values: [kvTypes][len(queryRows)]valuesFunc{
+			kernel.KVF16: {valuesHalfQueries1AVX2, valuesHalfQueries2AVX2, valuesHalfQueries4AVX2, valuesHalfQueries8AVX2, valuesHalfQueries12AVX2},
+			kernel.KVF32: {valuesFloatQueries1AVX2, valuesFloatQueries2AVX2, valuesFloatQueries4AVX2, valuesFloatQueries8AVX2, valuesFloatQueries12AVX2},
+			kernel.KVQ8:  {valuesCodeQueries1AVX2, valuesCodeQueries2AVX2, valuesCodeQueries4AVX2, valuesCodeQueries8AVX2, valuesCodeQueries12AVX2},
 		},
 		quantize:   quantizeAVX2,
 		softmax:    softmaxAVX2,
+		fold:       foldAVX2,
+		encodeKV:   encodeKVAVX2,
 		delta:      deltaAVX2OrGo,
 		sumSquares: sumSquaresAVX2,
 		scaleMul:   scaleMulAVX2,
+		scale:      scaleAVX2,
 		add:        addAVX2,
 		addScaled:  addScaledAVX2,
 		addProduct: addProductAVX2,
@@ -100,6 +116,8 @@ func avx2Ops() *ops {
 		sigmoidMul: sigmoidMulAVX2,
 		rotate:     rotateAVX2,
 		toHalf:     toHalfAVX2,
+		multiply:   multiplyAVX2,
+		multiplies: 12 * 8,
 	}
 }
 

@@ -12,6 +12,7 @@ func (g *gen) vectors() {
 	g.quantize()
 	g.toHalf()
 	g.scaleMul()
+	g.scale()
 	g.add()
 	g.addScaled()
 	g.addProduct()
@@ -19,6 +20,7 @@ func (g *gen) vectors() {
 	g.siluMul()
 	g.sigmoidMul()
 	g.rotate()
+	g.multiply()
 }
 
 // rounds is n as a number of registers.
@@ -184,6 +186,17 @@ func (g *gen) scaleMul() {
 		v := g.vec()
 		g.VMULPS(mem(p[1], 0), scale, v)
 		g.VMULPS(mem(p[2], 0), v, v)
+		g.VMOVUPS(v, mem(p[0], 0))
+	})
+	g.finish()
+}
+
+func (g *gen) scale() {
+	g.function("scale", "func(dst, x *float32, scale float32, n int)", "writes x·scale.")
+	scale := g.scalar("scale")
+	g.elements([]string{"dst", "x"}, func(p []reg.Register) {
+		v := g.vec()
+		g.VMULPS(mem(p[1], 0), scale, v)
 		g.VMOVUPS(v, mem(p[0], 0))
 	})
 	g.finish()
@@ -376,4 +389,19 @@ func (g *gen) blockSums(dst reg.Register, block int, v []reg.VecVirtual, d reg.V
 	g.VMOVD(t, mem(dst, atC8+4*block))
 	g.VPSLLD(operand.U8(7), all, t)
 	g.VMOVD(t, mem(dst, atC128+4*block))
+}
+
+// multiply emits a loop of multiply-adds that depend on nothing but their own
+// last round: twelve hide the latency of each.
+func (g *gen) multiply() {
+	g.function("multiply", "func(rounds int)", "does twelve multiply-adds of registers a round, as a measure.")
+	x, sums := g.vec(), g.vecs(12)
+	g.zero(x)
+	g.zero(sums...)
+	g.loop(g.arg("rounds"), func() {
+		for _, s := range sums {
+			g.VFMADD231PS(x, x, s)
+		}
+	})
+	g.finish()
 }
