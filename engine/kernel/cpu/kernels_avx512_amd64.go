@@ -312,6 +312,26 @@ func scoresCodeQueries12AVX512(dst *float32, q *float32, tiles **byte, count int
 //go:noescape
 func valuesCodeQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
+// scoresWideQueries12AVX512 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresWideQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesWideQueries12AVX512 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesWideQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// widenHalfAVX512 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenHalfAVX512(dst *float32, src *byte, n int)
+
+// widenCodeAVX512 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenCodeAVX512(dst *float32, src *byte, n int)
+
 // foldAVX512 adds the next range's values to those of the ranges before; stat is a maximum and a sum.
 //
 //go:noescape

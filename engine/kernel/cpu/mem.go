@@ -47,6 +47,9 @@ func asFloats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4)
 }
 
+// asBytes is the memory of x.
+func asBytes(x []float32) []byte { return unsafe.Slice(bytePtr(x), 4*len(x)) }
+
 // asHalves reinterprets bytes that are aligned to 2.
 func asHalves(b []byte) []uint16 {
 	if len(b) == 0 {

@@ -58,6 +58,12 @@ type ops struct {
 	// scores and values by KV type and index in queryRows; d is a multiple of kernel.KVBlock.
 	scores [kvTypes][len(queryRows)]scoresFunc
 	values [kvTypes][len(queryRows)]valuesFunc
+	// widen converts elements of K or V to float32, a multiple of 16; nil where
+	// nothing is won. wideScores and wideValues read codes of KVQ8 so converted,
+	// with queryMax queries, and their scales after them.
+	widen      [kvTypes]func(dst *float32, src *byte, n int)
+	wideScores scoresFunc
+	wideValues valuesFunc
 	// softmax turns p into exp(p - max p) in place and writes the maximum and the sum to stat.
 	softmax func(p *float32, n int, stat *[2]float32)
 	// fold adds the values of a further range, with its stat, to sum and stat.

@@ -22,20 +22,25 @@ const (
 
 // kvType is a type that K and V are stored in.
 type kvType struct {
-	name string
-	size int // bytes of an element; 1 is a code, scaled per block
+	name  string
+	size  int  // bytes of an element
+	coded bool // elements are codes: the scale of their block comes after
 }
 
-func (t kvType) coded() bool { return t.size == 1 }
-
-// attention emits scores and values for all KV types and query tiles.
+// attention emits scores and values for all KV types and query tiles. Wide is
+// codes as float32: what many queries read is converted once.
 func (g *gen) attention() {
+	half, float, code, wide := kvType{"Half", 2, false}, kvType{"Float", 4, false}, kvType{"Code", 1, true}, kvType{"Wide", 4, true}
 	for _, queries := range []int{1, 2, 4, 8, 12} {
-		for _, t := range []kvType{{"Half", 2}, {"Float", 4}, {"Code", 1}} {
+		for _, t := range []kvType{half, float, code} {
 			g.scores(queries, t)
 			g.values(queries, t)
 		}
 	}
+	g.scores(12, wide)
+	g.values(12, wide)
+	g.widen(half)
+	g.widen(code)
 	g.foldRange()
 	g.encodeKV()
 }
@@ -43,7 +48,7 @@ func (g *gen) attention() {
 // loadKV loads lanes() elements as float32, codes without their scale.
 func (g *gen) loadKV(t kvType, m operand.Mem, v reg.VecVirtual) {
 	switch {
-	case t.coded():
+	case t.size == 1:
 		g.VPMOVSXBD(m, v)
 		g.VCVTDQ2PS(v, v)
 	case t.size == 2:
@@ -142,7 +147,7 @@ func (g *gen) scores(queries int, kv kvType) {
 			for range queries {
 				s.sums = append(s.sums, g.vecs(n*parts))
 			}
-			if kv.coded() {
+			if kv.coded {
 				g.scoreCodes(s, dst)
 			} else {
 				g.scoreFloats(s, dst)
@@ -200,13 +205,13 @@ func (g *gen) scoreCodes(s scoreTiles, dst operand.Mem) {
 	}
 	blocks, scales := g.arg("d"), g.arg("d")
 	g.SHRQ(operand.U8(5), blocks)
-	g.SHLQ(operand.U8(4), scales)
-	g.SUBQ(operand.I32(16*codeBlock), scales) // as seen from the end of the first block
+	g.SHLQ(operand.U8(uint8(4+s.kv.size/2)), scales)
+	g.SUBQ(operand.I32(int32(16*codeBlock*s.kv.size)), scales) // as seen from the end of the first block
 	g.loop(blocks, func() {
 		for _, sums := range s.sums {
 			g.zero(sums...)
 		}
-		lines := g.moved(operand.U32(codeBlock / 4))
+		lines := g.moved(operand.U32(uint32(codeBlock / 4 * s.kv.size)))
 		g.loop(lines, func() { g.scoreLine(s) })
 		for _, p := range s.ask {
 			g.PREFETCHT1(operand.Mem{Base: p, Index: scales, Scale: 1})
@@ -220,7 +225,7 @@ func (g *gen) scoreCodes(s scoreTiles, dst operand.Mem) {
 				g.VMOVUPS(sums[i], mem(out, m*scoreBytes+at))
 			}
 		})
-		g.SUBQ(operand.I32(16*codeBlock-2*16), scales)
+		g.SUBQ(operand.I32(int32(16*codeBlock*s.kv.size-2*16)), scales)
 	})
 }
 
@@ -289,8 +294,17 @@ func (g *gen) values(queries int, kv kvType) {
 		at := g.moved(list)
 		v.at, v.ask, v.dst = g.moved(mem(at, 0)), g.moved(mem(at, 8*ahead)), g.arg("dst")
 		blocks := g.arg("d")
+		if kv.coded {
+			v.block = g.moved(v.row)
+			g.SHLQ(operand.U8(4), v.block)
+		}
 		g.SHRQ(operand.U8(5), blocks)
-		g.loop(blocks, func() { g.valueBlock(v) })
+		g.loop(blocks, func() {
+			g.valueBlock(v)
+			if kv.coded && kv.size > 1 {
+				g.SUBQ(operand.I32(int32(32*kv.size-2*16)), v.block)
+			}
+		})
 		g.SUBQ(operand.I8(16), left)
 		g.ADDQ(operand.I8(8), list)
 		g.ADDQ(operand.I8(64), v.p)
@@ -305,16 +319,17 @@ type valueTile struct {
 	p, count       operand.Mem // probabilities at the tile; positions of it that count
 	stride, row    reg.GPVirtual
 	at, ask, dst   reg.GPVirtual // at the block's columns
+	block          reg.GPVirtual // from them to their scales
 }
 
 // valueBlock adds 32 columns.
 func (g *gen) valueBlock(v valueTile) {
-	if v.kv.coded() {
+	if v.kv.coded {
 		g.scaleProbabilities(v)
 	}
 	for part := 0; part < 32; part += v.width * g.lanes() {
 		at, ask, left, p := g.moved(v.at), g.moved(v.ask), g.moved(v.count), g.GP64()
-		if v.kv.coded() {
+		if v.kv.coded {
 			g.Load(g.Param("p"), p)
 			g.ADDQ(operand.I32(rangeBytes), p)
 		} else {
@@ -365,8 +380,7 @@ func (g *gen) valueBlock(v valueTile) {
 // scaleProbabilities multiplies the probabilities of a tile with the block's
 // scales, which follow the codes of V as [block][16], into the scratch of each row.
 func (g *gen) scaleProbabilities(v valueTile) {
-	scales, p, out := g.moved(v.row), g.moved(v.p), g.arg("p")
-	g.SHLQ(operand.U8(4), scales)
+	scales, p, out := g.moved(v.block), g.moved(v.p), g.arg("p")
 	g.PREFETCHT1(operand.Mem{Base: v.ask, Index: scales, Scale: 1})
 	for part := 0; part < 16; part += g.lanes() {
 		scale := g.vec()
@@ -377,6 +391,20 @@ func (g *gen) scaleProbabilities(v valueTile) {
 			g.VMOVUPS(x, mem(out, m*scoreBytes+rangeBytes+4*part))
 		}
 	}
+}
+
+// widen emits the conversion of K or V to float32; codes stay without their scale.
+func (g *gen) widen(kv kvType) {
+	g.function("widen"+kv.name, "func(dst *float32, src *byte, n int)", "converts n elements of K or V to float32.")
+	dst, src := g.arg("dst"), g.arg("src")
+	g.loop(g.rounds(), func() {
+		v := g.vec()
+		g.loadKV(kv, mem(src, 0), v)
+		g.VMOVUPS(v, mem(dst, 0))
+		g.ADDQ(operand.I8(int8(kv.size*g.lanes())), src)
+		g.ADDQ(operand.I8(int8(4*g.lanes())), dst)
+	})
+	g.finish()
 }
 
 // foldRange emits the sum of two ranges of one query.
