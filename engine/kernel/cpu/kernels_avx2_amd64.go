@@ -317,15 +317,25 @@ func valuesCodeQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, 
 //go:noescape
 func scoresWideQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesWideQueries12AVX2 adds V, weighted by the probabilities of 12 queries.
+// productAVX2 adds rows of V, weighted by the probabilities of 12 queries.
 //
 //go:noescape
-func valuesWideQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+func productAVX2(dst *float32, p *float32, v *float32, count int, columns int, stride int)
+
+// weighAVX2 multiplies the probabilities of 12 queries by the scales of n positions.
+//
+//go:noescape
+func weighAVX2(dst *float32, p *float32, scales *float32, n int)
 
 // widenHalfAVX2 converts n elements of K or V to float32.
 //
 //go:noescape
 func widenHalfAVX2(dst *float32, src *byte, n int)
+
+// widenFloatAVX2 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenFloatAVX2(dst *float32, src *byte, n int)
 
 // widenCodeAVX2 converts n elements of K or V to float32.
 //

@@ -317,15 +317,25 @@ func valuesCodeQueries12AVX512(dst *float32, p *float32, tiles **byte, count int
 //go:noescape
 func scoresWideQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesWideQueries12AVX512 adds V, weighted by the probabilities of 12 queries.
+// productAVX512 adds rows of V, weighted by the probabilities of 12 queries.
 //
 //go:noescape
-func valuesWideQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+func productAVX512(dst *float32, p *float32, v *float32, count int, columns int, stride int)
+
+// weighAVX512 multiplies the probabilities of 12 queries by the scales of n positions.
+//
+//go:noescape
+func weighAVX512(dst *float32, p *float32, scales *float32, n int)
 
 // widenHalfAVX512 converts n elements of K or V to float32.
 //
 //go:noescape
 func widenHalfAVX512(dst *float32, src *byte, n int)
+
+// widenFloatAVX512 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenFloatAVX512(dst *float32, src *byte, n int)
 
 // widenCodeAVX512 converts n elements of K or V to float32.
 //

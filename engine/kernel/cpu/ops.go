@@ -59,11 +59,14 @@ type ops struct {
 	scores [kvTypes][len(queryRows)]scoresFunc
 	values [kvTypes][len(queryRows)]valuesFunc
 	// widen converts elements of K or V to float32, a multiple of 16; nil where
-	// nothing is won. wideScores and wideValues read codes of KVQ8 so converted,
-	// with queryMax queries, and their scales after them.
+	// nothing is won. The next three are for what was converted, and queryMax
+	// queries: wideScores reads codes of KVQ8 with their scales after them, product
+	// adds Σ p·V to columns of dst, both stride wide, and weigh multiplies rows of
+	// probabilities by the scales of their positions.
 	widen      [kvTypes]func(dst *float32, src *byte, n int)
 	wideScores scoresFunc
-	wideValues valuesFunc
+	product    func(dst, p, v *float32, count, columns, stride int)
+	weigh      func(dst, p, scales *float32, n int)
 	// softmax turns p into exp(p - max p) in place and writes the maximum and the sum to stat.
 	softmax func(p *float32, n int, stat *[2]float32)
 	// fold adds the values of a further range, with its stat, to sum and stat.

@@ -38,9 +38,11 @@ func (g *gen) attention() {
 		}
 	}
 	g.scores(12, wide)
-	g.values(12, wide)
-	g.widen(half)
-	g.widen(code)
+	g.product(12)
+	g.weigh(12)
+	for _, t := range []kvType{half, float, code} {
+		g.widen(t)
+	}
 	g.foldRange()
 	g.encodeKV()
 }
@@ -299,17 +301,99 @@ func (g *gen) values(queries int, kv kvType) {
 			g.SHLQ(operand.U8(4), v.block)
 		}
 		g.SHRQ(operand.U8(5), blocks)
-		g.loop(blocks, func() {
-			g.valueBlock(v)
-			if kv.coded && kv.size > 1 {
-				g.SUBQ(operand.I32(int32(32*kv.size-2*16)), v.block)
-			}
-		})
+		g.loop(blocks, func() { g.valueBlock(v) })
 		g.SUBQ(operand.I8(16), left)
 		g.ADDQ(operand.I8(8), list)
 		g.ADDQ(operand.I8(64), v.p)
 	})
 	g.finish()
+}
+
+// product emits values for V that was converted: a matrix [count][stride] of
+// float32, of which it takes columns.
+func (g *gen) product(queries int) {
+	g.function("product", "func(dst, p, v *float32, count, columns, stride int)",
+		fmt.Sprintf("adds rows of V, weighted by the probabilities of %d queries.", queries))
+	v := valueTile{kv: kvType{size: 4}, queries: queries, width: g.valueWidth(queries)}
+	v.stride, v.at, v.dst = g.arg("stride"), g.arg("v"), g.arg("dst")
+	g.SHLQ(operand.U8(2), v.stride)
+	v.row = v.stride
+	blocks := g.arg("columns")
+	g.SHRQ(operand.U8(5), blocks)
+	g.loop(blocks, func() {
+		for part := 0; part < 32; part += v.width * g.lanes() {
+			at, p := g.moved(v.at), g.arg("p")
+			sums := g.loadSums(v, part)
+			g.loop(g.arg("count"), func() { g.valuePosition(v, part, at, p, sums) })
+			g.storeSums(v, part, sums)
+		}
+		g.ADDQ(operand.I32(4*32), v.at)
+		g.ADDQ(operand.I32(4*32), v.dst)
+	})
+	g.finish()
+}
+
+// weigh emits the product of probabilities and the scales of positions.
+func (g *gen) weigh(queries int) {
+	g.function("weigh", "func(dst, p, scales *float32, n int)",
+		fmt.Sprintf("multiplies the probabilities of %d queries by the scales of n positions.", queries))
+	g.elements([]string{"dst", "p", "scales"}, func(p []reg.Register) {
+		scale := g.load(mem(p[2], 0))
+		for m := range queries {
+			x := g.vec()
+			g.VMULPS(mem(p[1], m*scoreBytes), scale, x)
+			g.VMOVUPS(x, mem(p[0], m*scoreBytes))
+		}
+	})
+	g.finish()
+}
+
+// weights points at the probabilities of a tile, or at them times their scales.
+func (g *gen) weights(v valueTile) reg.GPVirtual {
+	if !v.kv.coded {
+		return g.moved(v.p)
+	}
+	p := g.arg("p")
+	g.ADDQ(operand.I32(rangeBytes), p)
+	return p
+}
+
+// loadSums loads the sums of a part of a block.
+func (g *gen) loadSums(v valueTile, part int) (sums [][]reg.VecVirtual) {
+	out := g.rowsOf(g.moved(v.dst), v.stride, v.queries)
+	for m := range v.queries {
+		sums = append(sums, g.vecs(v.width))
+		for c, s := range sums[m] {
+			g.VMOVUPS(out.mem(m, 4*(part+c*g.lanes())), s)
+		}
+	}
+	return sums
+}
+
+func (g *gen) storeSums(v valueTile, part int, sums [][]reg.VecVirtual) {
+	out := g.rowsOf(g.moved(v.dst), v.stride, v.queries)
+	for m, s := range sums {
+		for c := range s {
+			g.VMOVUPS(s[c], out.mem(m, 4*(part+c*g.lanes())))
+		}
+	}
+}
+
+// valuePosition adds one position and moves on.
+func (g *gen) valuePosition(v valueTile, part int, at, p reg.GPVirtual, sums [][]reg.VecVirtual) {
+	x := g.vecs(v.width)
+	for c := range x {
+		g.loadKV(v.kv, mem(at, (part+c*g.lanes())*v.kv.size), x[c])
+	}
+	for m, s := range sums {
+		weight := g.vec()
+		g.VBROADCASTSS(mem(p, m*scoreBytes), weight)
+		for c := range x {
+			g.VFMADD231PS(x[c], weight, s[c])
+		}
+	}
+	g.ADDQ(v.row, at)
+	g.ADDQ(operand.I8(4), p)
 }
 
 // valueTile is the state of one tile in values.
@@ -328,21 +412,8 @@ func (g *gen) valueBlock(v valueTile) {
 		g.scaleProbabilities(v)
 	}
 	for part := 0; part < 32; part += v.width * g.lanes() {
-		at, ask, left, p := g.moved(v.at), g.moved(v.ask), g.moved(v.count), g.GP64()
-		if v.kv.coded {
-			g.Load(g.Param("p"), p)
-			g.ADDQ(operand.I32(rangeBytes), p)
-		} else {
-			g.MOVQ(v.p, p)
-		}
-		var sums [][]reg.VecVirtual
-		out := g.rowsOf(g.moved(v.dst), v.stride, v.queries)
-		for m := range v.queries {
-			sums = append(sums, g.vecs(v.width))
-			for c, s := range sums[m] {
-				g.VMOVUPS(out.mem(m, 4*(part+c*g.lanes())), s)
-			}
-		}
+		at, ask, left, p := g.moved(v.at), g.moved(v.ask), g.moved(v.count), g.weights(v)
+		sums := g.loadSums(v, part)
 		g.loop(left, func() {
 			if part == 0 {
 				for line := 0; line < 32*v.kv.size; line += 64 {
@@ -350,26 +421,9 @@ func (g *gen) valueBlock(v valueTile) {
 				}
 				g.ADDQ(v.row, ask)
 			}
-			x := g.vecs(v.width)
-			for c := range x {
-				g.loadKV(v.kv, mem(at, (part+c*g.lanes())*v.kv.size), x[c])
-			}
-			for m, s := range sums {
-				weight := g.vec()
-				g.VBROADCASTSS(mem(p, m*scoreBytes), weight)
-				for c := range x {
-					g.VFMADD231PS(x[c], weight, s[c])
-				}
-			}
-			g.ADDQ(v.row, at)
-			g.ADDQ(operand.I8(4), p)
+			g.valuePosition(v, part, at, p, sums)
 		})
-		out = g.rowsOf(g.moved(v.dst), v.stride, v.queries)
-		for m, s := range sums {
-			for c := range s {
-				g.VMOVUPS(s[c], out.mem(m, 4*(part+c*g.lanes())))
-			}
-		}
+		g.storeSums(v, part, sums)
 	}
 	for _, p := range []reg.GPVirtual{v.at, v.ask} {
 		g.ADDQ(operand.I32(int32(32*v.kv.size)), p)
