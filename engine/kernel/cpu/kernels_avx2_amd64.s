@@ -172,6 +172,26 @@ DATA exp7_avx2<>+24(SB)/4, $0x39500d01
 DATA exp7_avx2<>+28(SB)/4, $0x39500d01
 GLOBL exp7_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA softmin_avx2<>+0(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+4(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+8(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+12(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+16(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+20(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+24(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+28(SB)/4, $0xc2ad3333
+GLOBL softmin_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA round_avx2<>+0(SB)/4, $0x4b400000
+DATA round_avx2<>+4(SB)/4, $0x4b400000
+DATA round_avx2<>+8(SB)/4, $0x4b400000
+DATA round_avx2<>+12(SB)/4, $0x4b400000
+DATA round_avx2<>+16(SB)/4, $0x4b400000
+DATA round_avx2<>+20(SB)/4, $0x4b400000
+DATA round_avx2<>+24(SB)/4, $0x4b400000
+DATA round_avx2<>+28(SB)/4, $0x4b400000
+GLOBL round_avx2<>(SB), RODATA|NOPTR, $32
+
 DATA bias_avx2<>+0(SB)/4, $0x0000007f
 DATA bias_avx2<>+4(SB)/4, $0x0000007f
 DATA bias_avx2<>+8(SB)/4, $0x0000007f
@@ -16694,19 +16714,41 @@ end4:
 // Requires: AVX, AVX2, FMA3
 TEXT ·softmaxAVX2(SB), NOSPLIT, $0-24
 	VMOVUPS neginf_avx2<>+0(SB), Y0
+	VMOVUPS neginf_avx2<>+0(SB), Y1
+	VMOVUPS neginf_avx2<>+0(SB), Y2
+	VMOVUPS neginf_avx2<>+0(SB), Y3
 	MOVQ    p+0(FP), AX
 	MOVQ    n+8(FP), CX
 	SHRQ    $0x03, CX
-	TESTQ   CX, CX
+	MOVQ    CX, DX
+	SHRQ    $0x02, DX
+	ANDQ    $+3, CX
+	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
 	VMAXPS (AX), Y0, Y0
-	ADDQ   $+32, AX
-	DECQ   CX
+	VMAXPS 32(AX), Y1, Y1
+	VMAXPS 64(AX), Y2, Y2
+	VMAXPS 96(AX), Y3, Y3
+	ADDQ   $+128, AX
+	DECQ   DX
 	JNZ    loop1
 
 end1:
+	TESTQ CX, CX
+	JLE   end2
+
+loop2:
+	VMAXPS (AX), Y0, Y0
+	ADDQ   $+32, AX
+	DECQ   CX
+	JNZ    loop2
+
+end2:
+	VMAXPS       Y1, Y0, Y0
+	VMAXPS       Y3, Y2, Y2
+	VMAXPS       Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X1, X0, X0
 	VPSHUFD      $0x0e, X0, X1
@@ -16721,18 +16763,18 @@ end1:
 	MOVQ         n+8(FP), DX
 	SHRQ         $0x03, DX
 	TESTQ        DX, DX
-	JLE          end2
+	JLE          end3
 
-loop2:
+loop3:
 	VMOVUPS      (CX), Y2
 	VSUBPS       Y0, Y2, Y2
-	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y2, Y5
-	VMINPS       expmax_avx2<>+0(SB), Y2, Y2
-	VMAXPS       expmin_avx2<>+0(SB), Y2, Y2
-	VMULPS       log2e_avx2<>+0(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y2
-	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y2
+	VCMPPS       $0x0d, softmin_avx2<>+0(SB), Y2, Y5
+	VMAXPS       softmin_avx2<>+0(SB), Y2, Y2
+	VMOVUPS      round_avx2<>+0(SB), Y3
+	VFMADD231PS  log2e_avx2<>+0(SB), Y2, Y3
+	VSUBPS       round_avx2<>+0(SB), Y3, Y4
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y4, Y2
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y4, Y2
 	VMOVUPS      exp7_avx2<>+0(SB), Y4
 	VFMADD213PS  exp6_avx2<>+0(SB), Y2, Y4
 	VFMADD213PS  exp5_avx2<>+0(SB), Y2, Y4
@@ -16741,18 +16783,16 @@ loop2:
 	VFMADD213PS  exp2_avx2<>+0(SB), Y2, Y4
 	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
 	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPADDD       bias_avx2<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y2
-	VANDPS       Y5, Y2, Y2
-	VMOVUPS      Y2, (CX)
-	VADDPS       Y2, Y1, Y1
+	VPADDD       Y3, Y4, Y4
+	VANDPS       Y5, Y4, Y4
+	VMOVUPS      Y4, (CX)
+	VADDPS       Y4, Y1, Y1
 	ADDQ         $+32, CX
 	DECQ         DX
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X0, X1, X0
 	VPSHUFD      $0x0e, X0, X1

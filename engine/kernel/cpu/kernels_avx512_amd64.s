@@ -308,6 +308,42 @@ DATA exp7_avx512<>+56(SB)/4, $0x39500d01
 DATA exp7_avx512<>+60(SB)/4, $0x39500d01
 GLOBL exp7_avx512<>(SB), RODATA|NOPTR, $64
 
+DATA softmin_avx512<>+0(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+4(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+8(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+12(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+16(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+20(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+24(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+28(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+32(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+36(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+40(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+44(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+48(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+52(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+56(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+60(SB)/4, $0xc2ad3333
+GLOBL softmin_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA round_avx512<>+0(SB)/4, $0x4b400000
+DATA round_avx512<>+4(SB)/4, $0x4b400000
+DATA round_avx512<>+8(SB)/4, $0x4b400000
+DATA round_avx512<>+12(SB)/4, $0x4b400000
+DATA round_avx512<>+16(SB)/4, $0x4b400000
+DATA round_avx512<>+20(SB)/4, $0x4b400000
+DATA round_avx512<>+24(SB)/4, $0x4b400000
+DATA round_avx512<>+28(SB)/4, $0x4b400000
+DATA round_avx512<>+32(SB)/4, $0x4b400000
+DATA round_avx512<>+36(SB)/4, $0x4b400000
+DATA round_avx512<>+40(SB)/4, $0x4b400000
+DATA round_avx512<>+44(SB)/4, $0x4b400000
+DATA round_avx512<>+48(SB)/4, $0x4b400000
+DATA round_avx512<>+52(SB)/4, $0x4b400000
+DATA round_avx512<>+56(SB)/4, $0x4b400000
+DATA round_avx512<>+60(SB)/4, $0x4b400000
+GLOBL round_avx512<>(SB), RODATA|NOPTR, $64
+
 DATA bias_avx512<>+0(SB)/4, $0x0000007f
 DATA bias_avx512<>+4(SB)/4, $0x0000007f
 DATA bias_avx512<>+8(SB)/4, $0x0000007f
@@ -12815,19 +12851,41 @@ end2:
 // Requires: AVX, AVX512F
 TEXT ·softmaxAVX512(SB), NOSPLIT, $0-24
 	VMOVUPS neginf_avx512<>+0(SB), Z0
+	VMOVUPS neginf_avx512<>+0(SB), Z1
+	VMOVUPS neginf_avx512<>+0(SB), Z2
+	VMOVUPS neginf_avx512<>+0(SB), Z3
 	MOVQ    p+0(FP), AX
 	MOVQ    n+8(FP), CX
 	SHRQ    $0x04, CX
-	TESTQ   CX, CX
+	MOVQ    CX, DX
+	SHRQ    $0x02, DX
+	ANDQ    $+3, CX
+	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
 	VMAXPS (AX), Z0, Z0
-	ADDQ   $+64, AX
-	DECQ   CX
+	VMAXPS 64(AX), Z1, Z1
+	VMAXPS 128(AX), Z2, Z2
+	VMAXPS 192(AX), Z3, Z3
+	ADDQ   $+256, AX
+	DECQ   DX
 	JNZ    loop1
 
 end1:
+	TESTQ CX, CX
+	JLE   end2
+
+loop2:
+	VMAXPS (AX), Z0, Z0
+	ADDQ   $+64, AX
+	DECQ   CX
+	JNZ    loop2
+
+end2:
+	VMAXPS        Z1, Z0, Z0
+	VMAXPS        Z3, Z2, Z2
+	VMAXPS        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -12840,41 +12898,51 @@ end1:
 	VMOVSS        X0, (AX)
 	VBROADCASTSS  X0, Z0
 	VPXORD        Z1, Z1, Z1
+	VMOVUPS       softmin_avx512<>+0(SB), Z2
+	VMOVUPS       log2e_avx512<>+0(SB), Z3
+	VMOVUPS       round_avx512<>+0(SB), Z4
+	VMOVUPS       ln2hi_avx512<>+0(SB), Z5
+	VMOVUPS       ln2lo_avx512<>+0(SB), Z6
+	VMOVUPS       exp7_avx512<>+0(SB), Z7
+	VMOVUPS       exp6_avx512<>+0(SB), Z8
+	VMOVUPS       exp5_avx512<>+0(SB), Z9
+	VMOVUPS       exp4_avx512<>+0(SB), Z10
+	VMOVUPS       exp3_avx512<>+0(SB), Z11
+	VMOVUPS       exp2_avx512<>+0(SB), Z12
+	VMOVUPS       one_avx512<>+0(SB), Z13
 	MOVQ          p+0(FP), CX
 	MOVQ          n+8(FP), DX
 	SHRQ          $0x04, DX
 	TESTQ         DX, DX
-	JLE           end2
+	JLE           end3
 
-loop2:
-	VMOVUPS      (CX), Z2
-	VSUBPS       Z0, Z2, Z2
-	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z2, K1
-	VMINPS       expmax_avx512<>+0(SB), Z2, Z2
-	VMAXPS       expmin_avx512<>+0(SB), Z2, Z2
-	VMULPS       log2e_avx512<>+0(SB), Z2, Z3
-	VRNDSCALEPS  $0x08, Z3, Z3
-	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z2
-	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z2
-	VMOVUPS      exp7_avx512<>+0(SB), Z4
-	VFMADD213PS  exp6_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp5_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp4_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp3_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp2_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
-	VCVTPS2DQ    Z3, Z3
-	VPADDD       bias_avx512<>+0(SB), Z3, Z3
-	VPSLLD       $0x17, Z3, Z3
-	VMULPS.Z     Z3, Z4, K1, Z2
-	VMOVUPS      Z2, (CX)
-	VADDPS       Z2, Z1, Z1
+loop3:
+	VMOVUPS      (CX), Z14
+	VSUBPS       Z0, Z14, Z14
+	VCMPPS       $0x0d, Z2, Z14, K1
+	VMAXPS       Z2, Z14, Z14
+	VMOVUPS      Z4, Z15
+	VFMADD231PS  Z3, Z14, Z15
+	VSUBPS       Z4, Z15, Z16
+	VFNMADD231PS Z5, Z16, Z14
+	VFNMADD231PS Z6, Z16, Z14
+	VMOVUPS      Z7, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VFMADD213PS  Z10, Z14, Z16
+	VFMADD213PS  Z11, Z14, Z16
+	VFMADD213PS  Z12, Z14, Z16
+	VFMADD213PS  Z13, Z14, Z16
+	VFMADD213PS  Z13, Z14, Z16
+	VPSLLD       $0x17, Z15, Z15
+	VPADDD.Z     Z15, Z16, K1, Z16
+	VMOVUPS      Z16, (CX)
+	VADDPS       Z16, Z1, Z1
 	ADDQ         $+64, CX
 	DECQ         DX
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0

@@ -166,6 +166,7 @@ func (g *gen) constants() {
 		{"expmin", 0xc2aeac50}, {"expmax", 0x42b0c0a5}, // -87.33655, 88.37626
 		{"log2e", 0x3fb8aa3b}, {"ln2hi", 0x3f317200}, {"ln2lo", 0x35bfbe8e},
 		{"exp2", 0x3f000000}, {"exp3", 0x3e2aaaab}, {"exp4", 0x3d2aaaab}, {"exp5", 0x3c088889}, {"exp6", 0x3ab60b61}, {"exp7", 0x39500d01}, // 1/n!
+		{"softmin", 0xc2ad3333}, {"round", 0x4b400000}, // -86.6, 1.5·2^23
 		{"bias", 127}, {"halfmax", 0x477fe000}, // 65504
 		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"ones16", 0x00010001},
 	} {
