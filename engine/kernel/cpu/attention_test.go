@@ -97,6 +97,40 @@ func TestAttendBits(t *testing.T) {
 	})
 }
 
+// TestEightBitStorage: attention that sees one position gives back what is
+// stored, on every level exactly what the reference says 8 bits keep.
+func TestEightBitStorage(t *testing.T) {
+	const heads, d = 6, 128
+	v := normals(newRand(3), heads*d, 1)
+	block := func(head, b int) []float32 { return v[head*d+b*kernel.KVBlock:][:kernel.KVBlock] }
+	clear(block(0, 1)) // zeros have no scale
+	for i := range kernel.KVBlock {
+		block(1, 0)[i] *= 1e-7 // the scale is a subnormal float16
+		block(1, 1)[i] *= 1e-12
+		block(2, 0)[i] *= 1e7 // beyond the largest scale
+		block(3, 0)[i] = float32(i) - 15.5
+	}
+	block(4, 0)[7] = 1e4 // one value that makes its block coarse, and no other
+	run := func(b kernel.Backend) []float32 {
+		cache, err := b.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: heads, HeadDim: d, PageTokens: 16, Pages: 1, KV: kernel.KVQ8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pages: []int32{0}}}}
+		b.StoreKV(cache, 0, upload(b, v), upload(b, v), step)
+		out := b.NewBuffer(heads * d)
+		b.Attend(cache, 0, out, upload(b, make([]float32, heads*d)), step, heads, 1)
+		return download(b, out, heads*d)
+	}
+	want := run(reference)
+	if worst := want[5*d] - v[5*d]; worst == 0 || math.Abs(float64(worst)) > 4.0/254 {
+		t.Fatalf("the reference keeps %g as %g: want it rounded, a little", v[5*d], want[5*d])
+	}
+	forLevels(t, func(t *testing.T, level string) {
+		same(t, "stored", run(open(t, Options{Level: level})), want)
+	})
+}
+
 // TestAttendRowsAlone computes the rows of a prefill one by one.
 func TestAttendRowsAlone(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {

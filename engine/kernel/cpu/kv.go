@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"os"
 	"slices"
 
 	"corenode/engine/kernel"
@@ -14,7 +13,8 @@ type cache struct {
 	of     *Backend
 	cfg    kernel.CacheConfig
 	shape  tileShape
-	pages  []block
+	slabs  []block  // slabPages pages each, mapped when one of them is first used
+	pages  [][]byte // nil until first used
 	slots  []slot
 	used   int64
 	layout stateLayout
@@ -51,14 +51,20 @@ func newTileShape(c kernel.CacheConfig) tileShape {
 	return s
 }
 
-// pageBytes is the size of a page: whole pages of the operating system when it
-// is mapped.
+// slabBytes is the size of a slab, at most, unless a single page is larger. Only
+// address space is taken at once: memory comes with the first write, in huge
+// pages where the system has them. Reading KV out of small ones costs a walk of
+// the page table per tile, which was as much as a quarter of the speed.
+const slabBytes = 64 << 20
+
+// pageBytes is the size of a page, a multiple of 64.
 func pageBytes(c kernel.CacheConfig) int {
-	n := c.Layers * c.KVHeads * (c.PageTokens / kvTile) * 2 * newTileShape(c).half
-	if n >= mapMin {
-		return roundUp(n, os.Getpagesize())
-	}
-	return n
+	return c.Layers * c.KVHeads * (c.PageTokens / kvTile) * 2 * newTileShape(c).half
+}
+
+// slabPages is how many pages of a pool lie in one slab.
+func slabPages(c kernel.CacheConfig) int {
+	return max(1, min(c.Pages, slabBytes/max(1, pageBytes(c))))
 }
 
 // PageBytes implements kernel.Backend.
@@ -69,7 +75,7 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	if err := checkCache(c); err != nil {
 		return nil, fmt.Errorf("new cache: %w", err)
 	}
-	k := &cache{of: b, cfg: c, shape: newTileShape(c), pages: make([]block, c.Pages), slots: make([]slot, c.StateSlots)}
+	k := &cache{of: b, cfg: c, shape: newTileShape(c), pages: make([][]byte, c.Pages), slots: make([]slot, c.StateSlots)}
 	k.layout.conv = (c.ConvKernel - 1) * c.ConvDim
 	k.layout.s = c.VHeads * c.StateDim * roundUp(c.StateDim, kvTile)
 	b.caches = append(b.caches, k)
@@ -104,23 +110,36 @@ func (c *cache) Close() {
 
 // free gives all memory back.
 func (c *cache) free() {
-	for i := range c.pages {
-		c.pages[i].free()
+	for i := range c.slabs {
+		c.slabs[i].free()
 	}
 	for i := range c.slots {
 		c.slots[i].mem.free()
 	}
-	c.pages, c.slots, c.used = nil, nil, 0
+	c.slabs, c.pages, c.slots, c.used = nil, nil, nil, 0
 }
 
 // page returns the memory of a page, which exists from its first use on.
 func (c *cache) page(id int32) []byte {
-	p := &c.pages[id]
-	if p.b == nil {
-		*p = newBlock(pageBytes(c.cfg))
-		c.used += int64(len(p.b))
+	if p := c.pages[id]; p != nil {
+		return p
 	}
-	return p.b
+	return c.takePage(int(id))
+}
+
+func (c *cache) takePage(id int) []byte {
+	per, n := slabPages(c.cfg), pageBytes(c.cfg)
+	if c.slabs == nil {
+		c.slabs = make([]block, (len(c.pages)+per-1)/per)
+	}
+	slab := &c.slabs[id/per]
+	if slab.b == nil {
+		*slab = newBlock(min(per, len(c.pages)-id/per*per) * n)
+	}
+	at := id % per * n
+	c.pages[id] = slab.b[at : at+n : at+n]
+	c.used += int64(n)
+	return c.pages[id]
 }
 
 // tilesAt is how far into a page the tiles of a layer and KV head begin; they
