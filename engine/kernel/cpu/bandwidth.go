@@ -50,13 +50,30 @@ func ReadBandwidth(threads int, d time.Duration) (float64, error) {
 	defer b.Close()
 	r := newReader(b)
 	defer r.free()
+	return fastest(d, r.pass) / 1e9, nil
+}
+
+// fastest is the best result of pass within d, of one at least.
+func fastest(d time.Duration, pass func() float64) float64 {
 	best := 0.0
 	for end := time.Now().Add(d); ; {
-		best = max(best, r.pass())
+		best = max(best, pass())
 		if !time.Now().Before(end) {
-			return best / 1e9, nil
+			return best
 		}
 	}
+}
+
+// MultiplyRate measures how fast threads (0 is GOMAXPROCS) multiply and add
+// float32 in registers, in GFLOPS, a multiply-add being two: what a kernel of
+// float arithmetic could reach at most.
+func MultiplyRate(threads int, d time.Duration) (float64, error) {
+	b, err := New(Options{Threads: threads})
+	if err != nil {
+		return 0, fmt.Errorf("measure arithmetic: %w", err)
+	}
+	defer b.Close()
+	return fastest(d, b.multiplyPass) / 1e9, nil
 }
 
 // multiplyRounds is how many rounds of multiplications a thread claims at once.
