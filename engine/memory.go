@@ -28,7 +28,7 @@ type memory struct {
 
 // sizeMemory divides the configured bytes into pages and state slots.
 func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
-	s := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.Float32)}
+	s := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)}
 	s.pages = int(min(o.Cache.Bytes/s.pageBytes, int64(contextsMax*context/o.Cache.PageTokens)))
 	if s.pages < 1 {
 		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes", o.Cache.Bytes, s.pageBytes)
@@ -58,5 +58,5 @@ func (e *Engine) newCache(s memory) (kernel.Cache, error) {
 	if !ok {
 		return nil, nil // Instant has no memory
 	}
-	return e.backend.NewCache(m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.Float32))
+	return e.backend.NewCache(m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.KV))
 }

@@ -49,11 +49,11 @@ type Options struct {
 
 // CacheOptions size the memory that outlives a step.
 type CacheOptions struct {
-	PageTokens  int   // positions per page: 16, 32 or 64
-	Bytes       int64 // KV pages, prefix cache included
-	StateBytes  int64 // recurrent states, snapshots included
-	Float32     bool  // K and V in float32 instead of float16
-	PinBytesMax int64 // most bytes an account's sessions pin
+	PageTokens  int           // positions per page: 16, 32 or 64
+	Bytes       int64         // KV pages, prefix cache included
+	StateBytes  int64         // recurrent states, snapshots included
+	KV          kernel.KVType // what K and V are stored as
+	PinBytesMax int64         // most bytes an account's sessions pin
 }
 
 // BatchOptions bound the steps and the queue.

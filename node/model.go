@@ -200,7 +200,7 @@ func traceModel(f *modelfile.File, b kernel.Backend, tokens string, top, greedy 
 		return nil, fmt.Errorf("--top %d and --greedy %d: want at least 1 and 0", top, greedy)
 	}
 	pages := (len(ids) + greedy + tracePage - 1) / tracePage
-	cache, err := b.NewCache(m.CacheConfig(tracePage, pages, 1, true))
+	cache, err := b.NewCache(m.CacheConfig(tracePage, pages, 1, kernel.KVF32))
 	if err != nil {
 		return nil, err
 	}

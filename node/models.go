@@ -11,6 +11,7 @@ import (
 
 	"corenode/engine"
 	"corenode/engine/embedded"
+	"corenode/engine/kernel"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/node/config"
@@ -85,12 +86,16 @@ func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger) 
 // engineOptions turns one model's configuration into what the engine wants.
 func engineOptions(cfg *config.Config, id string, observer engine.Observer) (engine.Options, error) {
 	m := cfg.Models[id]
+	kvType, err := kernel.ParseKVType(m.KV.DType)
+	if err != nil {
+		return engine.Options{}, fmt.Errorf("model %s: %w", id, err)
+	}
 	o := engine.Options{
 		Info: engine.Info{ID: id, DisplayName: m.DisplayName, ContextLength: m.ContextLength,
 			OutputMax: m.OutputMax, Created: time.Now().Unix()},
 		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling),
 		Cache: engine.CacheOptions{
-			PageTokens: m.KV.PageTokens, Float32: m.KV.DType == "f32",
+			PageTokens: m.KV.PageTokens, KV: kvType,
 			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes),
 			PinBytesMax: int64(cfg.Limits.PinnedBytesPerAccount),
 		},

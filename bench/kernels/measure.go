@@ -95,7 +95,7 @@ func (m *run) open(say func(format string, args ...any)) (err error) {
 		batch = max(batch, p.batch)
 		m.pages = max(m.pages, (p.context+p.rows*p.steps+pageTokens-1)/pageTokens)
 	}
-	m.cache, err = b.NewCache(m.model.CacheConfig(pageTokens, batch*m.pages, batch, false))
+	m.cache, err = b.NewCache(m.model.CacheConfig(pageTokens, batch*m.pages, batch, kernel.KVF16))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (m *run) close() error {
 }
 
 // bytesPerPosition is what a token in the cache adds to what a step reads.
-func (m *run) bytesPerPosition() int64 { return m.model.BytesPerPage(pageTokens, false) / pageTokens }
+func (m *run) bytesPerPosition() int64 { return m.model.BytesPerPage(pageTokens, kernel.KVF16) / pageTokens }
 
 // rounds measures every part Rounds times.
 func (m *run) rounds(ctx context.Context, say func(format string, args ...any)) ([][]measured, error) {

@@ -83,9 +83,9 @@ type CacheConfig struct {
 	Layers     int // full-attention layers
 	KVHeads    int
 	HeadDim    int
-	PageTokens int  // positions per page: 16, 32 or 64
-	Pages      int  // size of the page pool; memory is taken when a page is first written
-	KVFloat32  bool // store K and V as float32 instead of float16
+	PageTokens int    // positions per page: 16, 32 or 64
+	Pages      int    // size of the page pool; memory is taken when a page is first written
+	KV         KVType // what K and V are stored as
 
 	LinearLayers int // DeltaNet layers; 0 without
 	StateSlots   int // slots of recurrent state; memory is taken on first use
@@ -142,6 +142,8 @@ type Backend interface {
 	Download(dst []float32, src Buffer, off int)
 	// NewCache takes no page memory yet.
 	NewCache(c CacheConfig) (Cache, error)
+	// PageBytes is the memory that one page of such a cache takes, exactly.
+	PageBytes(c CacheConfig) int64
 
 	// Embed writes row ids[i] of table to row i of dst.
 	Embed(dst Buffer, table Weight, ids []int32)

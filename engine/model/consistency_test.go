@@ -105,7 +105,7 @@ func eachConsistentType(t *testing.T, test func(t *testing.T, typ kernel.Type, l
 func TestBatchIsBitEqual(t *testing.T) {
 	eachConsistent(t, func(t *testing.T, load func(threads int) *Model) {
 		m := load(1)
-		shared := newCache(t, m, 64, sequencePages(64), sequencesMax, false)
+		shared := newCache(t, m, 64, sequencePages(64), sequencesMax, kernel.KVF16)
 		var together []*sequence
 		var prompts [][]int32
 		for i := range sequencesMax {
@@ -119,7 +119,7 @@ func TestBatchIsBitEqual(t *testing.T) {
 		}
 		more := feedAll(t, m, shared, together, [][]int32{last[0:1], last[1:2], last[2:3], last[3:4], last[4:5], last[5:6], last[6:7], last[7:8]})
 		for i, p := range prompts {
-			alone := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 7-i, 16)
+			alone := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 7-i, 16)
 			sameBits(t, fmt.Sprintf("prefill of sequence %d", i), got[i], alone.feed(t, p))
 			sameBits(t, fmt.Sprintf("decode of sequence %d", i), more[i], alone.feed(t, last[i:i+1]))
 		}
@@ -166,7 +166,7 @@ func TestThreadsAreBitEqual(t *testing.T) {
 		var want [][]float32
 		for _, threads := range []int{1, 2} {
 			m := load(threads)
-			s := newSequence(t, m, newCache(t, m, 32, sequencePages(32), sequencesMax, false), 0, 32)
+			s := newSequence(t, m, newCache(t, m, 32, sequencePages(32), sequencesMax, kernel.KVF16), 0, 32)
 			tokens := someTokens(m, 23, 6)
 			got := append(s.feed(t, tokens[:22]), s.feed(t, tokens[22:])...)
 			if threads > 1 {
@@ -177,16 +177,42 @@ func TestThreadsAreBitEqual(t *testing.T) {
 	})
 }
 
+// TestKVTypesAreBitEqual: with each type of K and V, one step, chunks that cut
+// through tiles and pages, two threads and another page size give the same bits.
+func TestKVTypesAreBitEqual(t *testing.T) {
+	for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8} {
+		for _, k := range makers(t)[1:] {
+			if k.name == "portable" && kv != kernel.KVQ8 {
+				continue // slow; the others differ from it in storage only
+			}
+			t.Run(fmt.Sprintf("%s/%s", kv, k.name), func(t *testing.T) {
+				f := openAs(t, "tiny-qwen3", kernel.Q8_0)
+				m, two := loadOn(t, f, k.make(t, 1)), loadOn(t, f, k.make(t, 2))
+				tokens := someTokens(m, 40, 5)
+				want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), 1, kv), 0, 16).feed(t, tokens)
+				for i, cut := range [][]int{{40}, {7, 9, 16, 1, 1, 6}} {
+					page := []int{64, 32}[i]
+					s := newSequence(t, two, newCache(t, two, page, sequencePages(page), 1, kv), 0, page)
+					for _, n := range cut {
+						at := s.pos
+						sameBits(t, fmt.Sprintf("cut %v, position %d", cut, at), s.feed(t, tokens[at:at+n]), want[at:at+n])
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestRowsOfLogits: asking for some rows gives the bits of asking for all, in the order asked;
 // asking for none leaves the same cache behind.
 func TestRowsOfLogits(t *testing.T) {
 	eachConsistent(t, func(t *testing.T, load func(threads int) *Model) {
 		m := load(1)
 		tokens := someTokens(m, 9, 1)
-		all := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16)
+		all := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16)
 		want := all.feed(t, tokens)
 		for _, ask := range [][]int32{{8}, {5, 2, 2}, {}} {
-			s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 1, 16)
+			s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 1, 16)
 			got := rows(m, len(ask))
 			step := &kernel.Step{Rows: 9, Spans: []kernel.Span{s.span(0, 9)}}
 			if err := m.Forward(step, tokens, s.cache, ask, got); err != nil {
@@ -222,9 +248,9 @@ func TestChunks(t *testing.T) {
 	eachConsistentType(t, func(t *testing.T, typ kernel.Type, load func(threads int) *Model) {
 		m := load(1)
 		tokens := someTokens(m, 70, 5)
-		whole := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16).feed(t, tokens)
+		whole := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16).feed(t, tokens)
 		for _, cut := range [][]int{aligned, other} {
-			s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16)
+			s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16)
 			var pieces [][]float32
 			for _, n := range cut {
 				pieces = append(pieces, s.feed(t, tokens[s.pos:s.pos+n])...)
@@ -274,7 +300,7 @@ func TestStateCopy(t *testing.T) {
 			return
 		}
 		tokens := someTokens(m, 20, 8)
-		cache := newCache(t, m, 16, sequencePages(16), sequencesMax, false)
+		cache := newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16)
 		s := newSequence(t, m, cache, 0, 16)
 		s.feed(t, tokens[:12])
 		snapshot := *s
@@ -303,7 +329,7 @@ func TestSaves(t *testing.T) {
 			return
 		}
 		tokens := someTokens(m, 16, 9)
-		cache := newCache(t, m, 16, sequencePages(16), sequencesMax, false)
+		cache := newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16)
 		s := newSequence(t, m, cache, 0, 16)
 		s.feed(t, tokens[:10])
 		one := newSequence(t, m, cache, 1, 16)
@@ -331,11 +357,16 @@ func TestBytes(t *testing.T) {
 		for _, k := range makers(t) {
 			t.Run(name+"/"+k.name, func(t *testing.T) {
 				m := loadOn(t, openParity(t, name+"-f16"), k.make(t, 1))
-				cache := newCache(t, m, 16, sequencePages(16), sequencesMax, true)
-				newSequence(t, m, cache, 0, 16).feed(t, someTokens(m, 40, 1))
-				want := 3*m.BytesPerPage(16, true) + m.BytesPerState()
-				if got := cache.BytesUsed(); got < want || got > want+want/2 {
-					t.Errorf("3 pages and a state take %d bytes, want %d or a little more", got, want)
+				for _, kv := range []kernel.KVType{kernel.KVF32, kernel.KVF16, kernel.KVQ8} {
+					if kv != kernel.KVF32 && (k.name == "ref" || k.name == "portable") {
+						continue // slow, and sizes are the same on all levels
+					}
+					cache := newCache(t, m, 16, sequencePages(16), sequencesMax, kv)
+					newSequence(t, m, cache, 0, 16).feed(t, someTokens(m, 40, 1))
+					pages, state := 3*m.BytesPerPage(16, kv), m.BytesPerState()
+					if got := cache.BytesUsed(); got < pages+state || got > pages+state+state/2 || state == 0 && got != pages {
+						t.Errorf("%s: 3 pages and a state take %d bytes, want exactly %d and %d or a little more", kv, got, pages, state)
+					}
 				}
 			})
 		}

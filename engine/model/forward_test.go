@@ -16,7 +16,7 @@ import (
 // TestForwardRefuses: a step that does not fit is an error before anything runs.
 func TestForwardRefuses(t *testing.T) {
 	m := loadOn(t, openParity(t, "tiny-qwen3-f16"), ref.New())
-	cache := newCache(t, m, 16, 1, 1, true)
+	cache := newCache(t, m, 16, 1, 1, kernel.KVF32)
 	span := func(row, n, pos int) kernel.Span { return kernel.Span{Row: row, Len: n, Pos: pos, Pages: []int32{0}} }
 	cases := []struct {
 		name   string
@@ -70,9 +70,9 @@ func saving(s kernel.Span, slots ...int32) kernel.Span {
 func TestHeadPieces(t *testing.T) {
 	m := loadOn(t, openParity(t, "tiny-qwen35moe-f16"), ref.New())
 	tokens := someTokens(m, headRowsMax+9, 3)
-	want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, true), 0, 16).feed(t, tokens)
+	want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF32), 0, 16).feed(t, tokens)
 	for _, r := range []int32{0, headRowsMax - 1, headRowsMax, headRowsMax + 8} {
-		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, true), 0, 16)
+		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF32), 0, 16)
 		got := rows(m, 1)
 		step := &kernel.Step{Rows: len(tokens), Spans: []kernel.Span{s.span(0, len(tokens))}}
 		if err := m.Forward(step, tokens, s.cache, []int32{r}, got); err != nil {
@@ -100,7 +100,7 @@ func TestDistribute(t *testing.T) {
 // TestTraceJSON: the form is that of the recordings.
 func TestTraceJSON(t *testing.T) {
 	m := loadOn(t, openParity(t, "tiny-qwen3-f16"), ref.New())
-	tr, err := RunTrace(m, newCache(t, m, 32, 2, 1, true), 32, []int32{1, 2}, 2, 1)
+	tr, err := RunTrace(m, newCache(t, m, 32, 2, 1, kernel.KVF32), 32, []int32{1, 2}, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestTraceJSON(t *testing.T) {
 		back.Positions[1].LSE != tr.Positions[1].LSE || back.Greedy[0].Top[1] != tr.Greedy[0].Top[1] {
 		t.Errorf("%s does not read back as %+v", b, tr)
 	}
-	if _, err := RunTrace(m, newCache(t, m, 32, 2, 1, true), 32, nil, 2, 1); err == nil {
+	if _, err := RunTrace(m, newCache(t, m, 32, 2, 1, kernel.KVF32), 32, nil, 2, 1); err == nil {
 		t.Error("a trace of no tokens was made")
 	}
 }
@@ -147,7 +147,7 @@ func BenchmarkForward(b *testing.B) {
 // row of each sequence has logits.
 func benchSteps(b *testing.B, m *Model, n, length, steps int) {
 	const pageTokens, pages = 64, 8
-	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, n*pages, n, false))
+	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, n*pages, n, kernel.KVF16))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -212,7 +212,7 @@ func TestSameModel(t *testing.T) {
 			e := newEdit(t, c.model+"-f16")
 			c.change(e)
 			want := readRecording(t, c.model+"-f32.kv-f32")
-			checkClose(t, trace(t, loadOn(t, e.open(t), ref.New()), want, true), want, 0.01)
+			checkClose(t, trace(t, loadOn(t, e.open(t), ref.New()), want, kernel.KVF32), want, 0.01)
 		})
 	}
 }

@@ -220,10 +220,10 @@ func (m *Model) HasState() bool { return m.cfg.LinearLayers() > 0 }
 
 // CacheConfig is the cache shape for this model: pages of pageTokens positions
 // and, for models with state, stateSlots slots.
-func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kvFloat32 bool) kernel.CacheConfig {
+func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kv kernel.KVType) kernel.CacheConfig {
 	c := kernel.CacheConfig{
 		Layers: m.cfg.FullLayers(), KVHeads: m.cfg.KVHeads, HeadDim: m.cfg.HeadDim,
-		PageTokens: pageTokens, Pages: pages, KVFloat32: kvFloat32,
+		PageTokens: pageTokens, Pages: pages, KV: kv,
 	}
 	if m.HasState() {
 		c.LinearLayers, c.StateSlots = m.cfg.LinearLayers(), stateSlots
@@ -233,13 +233,10 @@ func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kvFloat32 bool) k
 	return c
 }
 
-// BytesPerPage is the memory of one page of K and V, all layers.
-func (m *Model) BytesPerPage(pageTokens int, kvFloat32 bool) int64 {
-	size := int64(2)
-	if kvFloat32 {
-		size = 4
-	}
-	return size * 2 * int64(pageTokens) * int64(m.cfg.FullLayers()) * int64(m.cfg.KVHeads) * int64(m.cfg.HeadDim)
+// BytesPerPage is the memory of one page of K and V, all layers, as the backend
+// takes it.
+func (m *Model) BytesPerPage(pageTokens int, kv kernel.KVType) int64 {
+	return m.b.PageBytes(m.CacheConfig(pageTokens, 1, 0, kv))
 }
 
 // BytesPerState is the memory of one state slot, all layers; 0 without state.

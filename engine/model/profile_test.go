@@ -196,7 +196,7 @@ func BenchmarkDecodeStep(b *testing.B) {
 	p := &profiler{sizes: map[kernel.Weight]int64{}, ops: map[string]*cost{}}
 	m := benchModel(b, func(on kernel.Backend) kernel.Backend { p.Backend = on; return p })
 	const warm, tokens, pageTokens = 4, 64, 64
-	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, 1, 1, false))
+	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, 1, 1, kernel.KVF16))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -214,7 +214,8 @@ type Sampling struct {
 
 // KV bounds the caches of a model. Memory is taken when it is first used.
 type KV struct {
-	// DType is the type of a cached number: f16 or f32. Default f16.
+	// DType is the type of a cached number: f16, f32 (twice the memory) or q8 (about
+	// half: 8-bit codes, 32 of which share a scale). Default f16.
 	DType string `key:"dtype"`
 	// PageTokens is the positions of one page: 16, 32 or 64. Default 32.
 	PageTokens int `key:"page_tokens"`

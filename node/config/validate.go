@@ -165,8 +165,8 @@ func (s Sampling) validate(c *checks, key string) {
 }
 
 func (k KV) validate(c *checks, key string) {
-	if k.DType != "f16" && k.DType != "f32" {
-		c.refuse(key+"dtype", "is %q, want f16 or f32", k.DType)
+	if k.DType != "f16" && k.DType != "f32" && k.DType != "q8" {
+		c.refuse(key+"dtype", "is %q, want f16, f32 or q8", k.DType)
 	}
 	if k.PageTokens != 16 && k.PageTokens != 32 && k.PageTokens != 64 {
 		c.refuse(key+"page_tokens", "is %d, want 16, 32 or 64", k.PageTokens)

@@ -1,14 +1,13 @@
 package cpu
 
 import (
-	"math"
-
 	"corenode/engine/kernel"
 )
 
 // queryBlock is how many queries (rows x heads of one KV head) of a span are
-// computed together, so that K and V are read once for all of them.
-const queryBlock = 64
+// computed together, so that K and V are read once for all of them: whole
+// query tiles for the usual numbers of heads.
+const queryBlock = 192
 
 // attendUnit is a run of rows of one span and one KV head. Its queries are
 // numbered row-major: query i is row i/group, head i%group of the KV head.
@@ -20,28 +19,38 @@ type attendUnit struct {
 	part int // split mode: number of the unit's first partial result
 }
 
+// end is how many positions the unit's last row sees.
+func (u *attendUnit) end() int { return u.span.Pos + u.row + u.rows }
+
 // ranges is how many attention ranges the unit's last row sees.
-func (u *attendUnit) ranges() int { return (u.span.Pos + u.row + u.rows + rangeSize - 1) / rangeSize }
+func (u *attendUnit) ranges() int { return (u.end() + rangeSize - 1) / rangeSize }
 
 // partial is what queries got from some ranges: out is the sum of exp(s-top)·v,
-// total the sum of exp(s-top). total 0 means nothing seen yet.
+// stat is top and the sum of exp(s-top). A sum of 0 means nothing seen.
 type partial struct {
-	out        []float32 // [queries][dim]
-	top, total []float32
+	out  []float32 // [queries of whole tiles][dim]
+	stat [][2]float32
 }
 
-func (p *partial) resize(queries, dim int) {
-	p.out, p.top, p.total = grow(p.out, queries*dim), grow(p.top, queries), grow(p.total, queries)
+// reset makes p the sum of nothing.
+func (p *partial) reset(queries, dim int) {
+	p.out = grow(p.out, wholeTiles(queries)*dim)
+	clear(p.out)
+	if cap(p.stat) < queries {
+		p.stat = make([][2]float32, queries)
+	}
+	p.stat = p.stat[:queries]
+	clear(p.stat)
 }
 
 // attendScratch is one thread's memory.
 type attendScratch struct {
-	q      []float32 // query tiles, [dim][height] each
-	scores [queryMax * rangeSize]float32
+	q      []float32 // [queries][dim], scaled
+	scores []float32 // [queryMax][scoreStride]
 	part   partial
 	sum    partial
-	tiles  [rangeTiles]*byte
-	stat   [2]float32 // of the last softmax
+	tiles  tileList
+	wide   wideRange
 }
 
 // attendTask is one Attend. When there are too few units for the threads,
@@ -115,146 +124,74 @@ func (t *attendTask) plan(step *kernel.Step) {
 // do computes a whole unit, or one piece, or folds the pieces of a unit.
 func (t *attendTask) do(worker, i int) {
 	w := &t.scratch[worker]
+	if w.scores == nil {
+		w.scores = grow(nil, queryMax*scoreStride)
+	}
 	switch {
 	case t.folding:
 		u := &t.units[i]
-		w.sum.reset(u.rows*t.group, t.c.dim)
-		for r := range u.ranges() {
-			w.sum.fold(&t.parts[u.part+r], t.c.dim)
+		first := &t.parts[u.part]
+		for r := 1; r < u.ranges(); r++ {
+			t.fold(first, &t.parts[u.part+r])
 		}
-		t.finish(u, &w.sum)
+		t.finish(u, first)
 	case len(t.pieces) > 0:
 		p := t.pieces[i]
 		t.loadQueries(w, &t.units[p.unit])
-		t.rangeOf(w, &t.units[p.unit], p.rng, &t.parts[i])
+		t.rangeOf(w, p.unit, p.rng, &t.parts[i])
 	default:
-		u := &t.units[i]
-		t.loadQueries(w, u)
-		w.sum.reset(u.rows*t.group, t.c.dim)
-		for r := range u.ranges() {
-			t.rangeOf(w, u, r, &w.part)
-			w.sum.fold(&w.part, t.c.dim)
+		t.loadQueries(w, &t.units[i])
+		t.rangeOf(w, i, 0, &w.sum)
+		for r := 1; r < t.units[i].ranges(); r++ {
+			t.rangeOf(w, i, r, &w.part)
+			t.fold(&w.sum, &w.part)
 		}
-		t.finish(u, &w.sum)
+		t.finish(&t.units[i], &w.sum)
 	}
 }
 
-// reset makes p nothing seen.
-func (p *partial) reset(queries, dim int) {
-	p.resize(queries, dim)
-	clear(p.total)
+// fold adds the next range to p; the first range is never empty.
+func (t *attendTask) fold(p, next *partial) {
+	dim := t.c.shape.dim
+	for m := range next.stat {
+		if next.stat[m][1] != 0 {
+			t.b.ops.fold(&p.out[m*dim], &p.stat[m], &next.out[m*dim], &next.stat[m], dim)
+		}
+	}
 }
 
-// fold adds the next range to p.
-func (p *partial) fold(next *partial, dim int) {
-	for m, total := range next.total {
-		sum, add := p.out[m*dim:(m+1)*dim], next.out[m*dim:(m+1)*dim]
-		switch {
-		case total == 0:
-		case p.total[m] == 0:
-			copy(sum, add)
-			p.top[m], p.total[m] = next.top[m], total
-		default:
-			top := max(p.top[m], next.top[m])
-			a, b := exp32(p.top[m]-top), exp32(next.top[m]-top)
-			for i, v := range add {
-				sum[i] = sum[i]*a + v*b
-			}
-			p.top[m], p.total[m] = top, p.total[m]*a+total*b
-		}
+// place is where query m of a unit lies in rows of q and dst.
+func (t *attendTask) place(u *attendUnit, m int) int {
+	row := u.span.Row + u.row + m/t.group
+	return (row*t.heads + u.head*t.group + m%t.group) * t.c.cfg.HeadDim
+}
+
+// scaled is dst = x·scale, any length.
+func (t *attendTask) scaled(dst, x []float32, scale float32) {
+	body := len(x) &^ 15
+	t.b.ops.scale(ptr(dst), ptr(x), scale, body)
+	for i := body; i < len(x); i++ {
+		dst[i] = x[i] * scale
 	}
 }
 
 // finish writes the unit's rows.
 func (t *attendTask) finish(u *attendUnit, p *partial) {
-	d, dim := t.c.cfg.HeadDim, t.c.dim
-	for m := range p.total {
-		inv := 1 / p.total[m]
-		row := u.span.Row + u.row + m/t.group
-		at := (row*t.heads + u.head*t.group + m%t.group) * d
-		for i, v := range p.out[m*dim : m*dim+d] {
-			t.dst[at+i] = v * inv
-		}
+	d, dim := t.c.cfg.HeadDim, t.c.shape.dim
+	for m := range p.stat {
+		at := t.place(u, m)
+		t.scaled(t.dst[at:at+d], p.out[m*dim:m*dim+d], 1/p.stat[m][1])
 	}
 }
 
-// queryHeight is the height of the query tile with left queries to go, and its
-// place in queryRows.
-func queryHeight(left int) (rows, index int) {
-	for i, r := range queryRows {
-		if left <= r {
-			return r, i
-		}
-	}
-	return queryMax, len(queryRows) - 1
-}
-
-// loadQueries scales the unit's queries into tiles [dim][height]; padding is zero.
+// loadQueries scales the unit's queries; padding is zero.
 func (t *attendTask) loadQueries(w *attendScratch, u *attendUnit) {
-	d, dim, n := t.c.cfg.HeadDim, t.c.dim, u.rows*t.group
-	w.q = grow(w.q, roundUp(n, queryMax)*dim)
-	clear(w.q)
+	d, dim, n := t.c.cfg.HeadDim, t.c.shape.dim, u.rows*t.group
+	w.q = grow(w.q, wholeTiles(n)*dim)
 	for m := range n {
-		first := m / queryMax * queryMax
-		height, _ := queryHeight(n - first)
-		tile := w.q[first*dim:]
-		row := u.span.Row + u.row + m/t.group
-		at := (row*t.heads + u.head*t.group + m%t.group) * d
-		for i, v := range t.q[at : at+d] {
-			tile[i*height+m-first] = v * t.scale
-		}
+		at, row := t.place(u, m), w.q[m*dim:(m+1)*dim]
+		t.scaled(row[:d], t.q[at:at+d], t.scale)
+		clear(row[d:])
 	}
-}
-
-// rangeOf computes the unit's queries over one range.
-func (t *attendTask) rangeOf(w *attendScratch, u *attendUnit, rng int, p *partial) {
-	dim, n := t.c.dim, u.rows*t.group
-	p.resize(n+queryMax, dim) // a full tile may hang over
-	start := rng * rangeSize
-	first := u.span.Pos + u.row
-	end := min(start+rangeSize, first+u.rows)
-	for i, pos := 0, start; pos < end; i, pos = i+1, pos+kvTile {
-		w.tiles[i] = &t.c.tile(t.layer, u.head, u.span.Pages, pos)[0]
-	}
-	for m := 0; m < n; m += queryMax {
-		height, index := queryHeight(n - m)
-		last := min(m+height, n) - 1
-		count := min(first+last/t.group+1-start, rangeSize) // positions the tile's last row sees
-		if count <= 0 {
-			clear(p.total[m : last+1])
-			continue
-		}
-		t.queryTile(w, p, m, last, index, count, first-start)
-	}
-	p.out, p.top, p.total = p.out[:n*dim], p.top[:n], p.total[:n]
-}
-
-// queryTile computes queries m to last over the first count positions of a
-// range; query i sees positions up to visible + i/group.
-func (t *attendTask) queryTile(w *attendScratch, p *partial, m, last, index, count, visible int) {
-	dim, kv := t.c.dim, 0
-	if t.c.cfg.KVFloat32 {
-		kv = 1
-	}
-	tiles := (count + kvTile - 1) / kvTile
-	t.b.ops.scores[kv][index](&w.scores[0], &w.q[m*dim], &w.tiles[0], tiles, dim)
-	for i := range queryRows[index] {
-		row := w.scores[i*rangeSize : i*rangeSize+tiles*kvTile]
-		if m+i > last {
-			clear(row)
-			continue
-		}
-		seen := min(max(visible+(m+i)/t.group+1, 0), count)
-		if seen == 0 { // earlier rows of the tile may end before this range
-			clear(row)
-			p.total[m+i] = 0
-			continue
-		}
-		for j := seen; j < len(row); j++ {
-			row[j] = float32(math.Inf(-1))
-		}
-		t.b.ops.softmax(&row[0], len(row), &w.stat)
-		p.top[m+i], p.total[m+i] = w.stat[0], w.stat[1]
-	}
-	t.b.ops.values[kv][index](&p.out[m*dim], &w.scores[0], &w.tiles[0], count, dim, t.c.tileBytes())
+	clear(w.q[n*dim:])
 }

@@ -12,13 +12,12 @@ import (
 type attnCase struct {
 	heads, kvHeads, dim int
 	page                int
-	float32             bool
 	spans               [][2]int // position, length
 }
 
 // run fills the pages in chunks (as prefills would) and returns the output of
 // the last step. k, v and q are as long as all sequences together.
-func (c attnCase) run(t *testing.T, b kernel.Backend, seed uint64, chunk int) []float32 {
+func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uint64, chunk int) []float32 {
 	t.Helper()
 	pages := int32(0)
 	var step kernel.Step
@@ -31,7 +30,7 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, seed uint64, chunk int) []
 		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
 		step.Rows += s[1]
 	}
-	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages), KVFloat32: c.float32})
+	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages), KV: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,21 +53,25 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, seed uint64, chunk int) []
 }
 
 var attnCases = []attnCase{
-	{1, 1, 16, 16, true, [][2]int{{0, 1}}},
-	{4, 2, 64, 16, false, [][2]int{{0, 17}}},
-	{4, 2, 128, 32, false, [][2]int{{530, 3}, {0, 5}, {40, 1}}},
-	{8, 1, 64, 64, true, [][2]int{{1100, 2}}},
-	{12, 2, 256, 16, false, [][2]int{{31, 1}, {511, 2}}},
-	{6, 2, 24, 16, false, [][2]int{{10, 30}}}, // a head dimension that is padded
-	{2, 2, 32, 32, true, [][2]int{{600, 70}}}, // more rows than a query block, two ranges
+	{1, 1, 16, 16, [][2]int{{0, 1}}},
+	{4, 2, 64, 16, [][2]int{{0, 17}}},
+	{4, 2, 128, 32, [][2]int{{530, 3}, {0, 5}, {40, 1}}},
+	{8, 1, 64, 64, [][2]int{{1100, 2}}},
+	{12, 2, 256, 16, [][2]int{{31, 1}, {511, 2}}},
+	{6, 2, 24, 16, [][2]int{{10, 30}}},  // a head dimension that is padded
+	{2, 2, 32, 32, [][2]int{{600, 70}}}, // more rows than a query block, two ranges
 }
+
+var kvAll = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}
 
 func TestAttend(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
-		for i, c := range attnCases {
-			b := open(t, Options{Level: level, Threads: 2})
-			want := c.run(t, reference, uint64(i), 1<<20)
-			near(t, fmt.Sprintf("%+v", c), c.run(t, b, uint64(i), 1<<20), want, relative(want, 1e-5))
+		b := open(t, Options{Level: level, Threads: 2})
+		for _, kv := range kvAll {
+			for i, c := range attnCases {
+				want := c.run(t, reference, kv, uint64(i), 1<<20)
+				near(t, fmt.Sprintf("%s %+v", kv, c), c.run(t, b, kv, uint64(i), 1<<20), want, relative(want, 1e-5))
+			}
 		}
 	})
 }
@@ -77,17 +80,54 @@ func TestAttend(t *testing.T) {
 func TestAttendBits(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
 		one := open(t, Options{Level: level, Threads: 1})
-		for i, c := range attnCases {
-			c.page = 16
-			want := c.run(t, one, uint64(i), 1<<20)
-			for _, threads := range []int{1, 2, 5} {
-				b := open(t, Options{Level: level, Threads: threads})
-				for _, page := range []int{16, 32, 64} {
-					c.page = page
-					same(t, fmt.Sprintf("%+v, %d threads", c, threads), c.run(t, b, uint64(i), 7), want)
+		var others []*Backend
+		for _, threads := range []int{1, 2, 5} {
+			others = append(others, open(t, Options{Level: level, Threads: threads}))
+		}
+		for _, kv := range kvAll {
+			for i, c := range attnCases {
+				c.page = 16
+				want := c.run(t, one, kv, uint64(i), 1<<20)
+				for j, b := range others {
+					c.page = []int{16, 32, 64}[(i+j)%3]
+					same(t, fmt.Sprintf("%s %+v, %d threads", kv, c, b.Threads()), c.run(t, b, kv, uint64(i), 7), want)
 				}
 			}
 		}
+	})
+}
+
+// TestEightBitStorage: attention that sees one position gives back what is
+// stored, on every level exactly what the reference says 8 bits keep.
+func TestEightBitStorage(t *testing.T) {
+	const heads, d = 6, 128
+	v := normals(newRand(3), heads*d, 1)
+	block := func(head, b int) []float32 { return v[head*d+b*kernel.KVBlock:][:kernel.KVBlock] }
+	clear(block(0, 1)) // zeros have no scale
+	for i := range kernel.KVBlock {
+		block(1, 0)[i] *= 1e-7 // the scale is a subnormal float16
+		block(1, 1)[i] *= 1e-12
+		block(2, 0)[i] *= 1e7 // beyond the largest scale
+		block(3, 0)[i] = float32(i) - 15.5
+	}
+	block(4, 0)[7] = 1e4 // one value that makes its block coarse, and no other
+	run := func(b kernel.Backend) []float32 {
+		cache, err := b.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: heads, HeadDim: d, PageTokens: 16, Pages: 1, KV: kernel.KVQ8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pages: []int32{0}}}}
+		b.StoreKV(cache, 0, upload(b, v), upload(b, v), step)
+		out := b.NewBuffer(heads * d)
+		b.Attend(cache, 0, out, upload(b, make([]float32, heads*d)), step, heads, 1)
+		return download(b, out, heads*d)
+	}
+	want := run(reference)
+	if worst := want[5*d] - v[5*d]; worst == 0 || math.Abs(float64(worst)) > 4.0/254 {
+		t.Fatalf("the reference keeps %g as %g: want it rounded, a little", v[5*d], want[5*d])
+	}
+	forLevels(t, func(t *testing.T, level string) {
+		same(t, "stored", run(open(t, Options{Level: level})), want)
 	})
 }
 
@@ -95,13 +135,17 @@ func TestAttendBits(t *testing.T) {
 func TestAttendRowsAlone(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
 		b := open(t, Options{Level: level, Threads: 2})
-		for _, group := range []int{1, 3, 4} {
-			c := attnCase{2 * group, 2, 64, 16, false, [][2]int{{500, 40}}}
-			all := c.run(t, b, 1, 1<<20)
+		for g, group := range []int{1, 3, 4, 8} {
+			kv := kvAll[g%len(kvAll)]
+			if level != "portable" {
+				kv = kvAll[(g+1)%len(kvAll)]
+			}
+			c := attnCase{2 * group, 2, 64, 16, [][2]int{{500, 40}}}
+			all := c.run(t, b, kv, 1, 1<<20)
 			row := c.heads * c.dim
 			for i := 0; i < 40; i += 3 {
 				c.spans = [][2]int{{500 + i, 1}}
-				same(t, fmt.Sprintf("group %d row %d", group, i), c.run(t, b, 1, 16), all[i*row:(i+1)*row])
+				same(t, fmt.Sprintf("%s group %d row %d", kv, group, i), c.run(t, b, kv, 1, 16), all[i*row:(i+1)*row])
 			}
 		}
 	})

@@ -57,11 +57,45 @@ func ReadBandwidth(threads int, d time.Duration) (float64, error) {
 		return 0, err
 	}
 	defer r.Close()
+	return fastest(d, r.Pass), nil
+}
+
+// fastest is the best result of pass within d, of one at least.
+func fastest(d time.Duration, pass func() float64) float64 {
 	best := 0.0
 	for end := time.Now().Add(d); ; {
-		best = max(best, r.Pass())
+		best = max(best, pass())
 		if !time.Now().Before(end) {
-			return best, nil
+			return best
 		}
 	}
+}
+
+// MultiplyRate measures how fast threads (0 is GOMAXPROCS) multiply and add
+// float32 in registers, in GFLOPS, a multiply-add being two: what a kernel of
+// float arithmetic could reach at most.
+func MultiplyRate(threads int, d time.Duration) (float64, error) {
+	b, err := New(Options{Threads: threads})
+	if err != nil {
+		return 0, fmt.Errorf("measure arithmetic: %w", err)
+	}
+	defer b.Close()
+	return fastest(d, b.multiplyPass) / 1e9, nil
+}
+
+// multiplyRounds is how many rounds of multiplications a thread claims at once.
+const multiplyRounds = 1 << 16
+
+// multiplier multiplies and adds in registers, as fast as they can.
+type multiplier struct{ b *Backend }
+
+func (m multiplier) do(_, _ int) { m.b.ops.multiply(multiplyRounds) }
+
+// multiplyPass returns float32 operations per second of all threads together,
+// a multiply-add being two: what arithmetic could reach at most.
+func (b *Backend) multiplyPass() float64 {
+	tasks := 8 * b.Threads()
+	start := time.Now()
+	b.pool.run(tasks, multiplier{b})
+	return float64(2*tasks*multiplyRounds*b.ops.multiplies) / time.Since(start).Seconds()
 }

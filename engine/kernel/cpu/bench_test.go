@@ -183,38 +183,6 @@ func nearRate(be *Backend, w *weight) float64 {
 	return float64(repeats*full*panelRows*steps*stepCols) / time.Since(start).Seconds()
 }
 
-// BenchmarkAttend is one layer of attention, 16 query heads and 8 KV heads of 128.
-func BenchmarkAttend(b *testing.B) {
-	for _, c := range []struct{ pos, n, sequences int }{{2048, 1, 1}, {2048, 1, 8}, {1536, 512, 1}} {
-		b.Run(fmt.Sprintf("pos=%d/rows=%d/sequences=%d", c.pos, c.n, c.sequences), func(b *testing.B) {
-			be := open(b, Options{})
-			per := (c.pos + c.n + 15) / 16
-			cache, err := be.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: 8, HeadDim: 128, PageTokens: 16, Pages: per * c.sequences})
-			if err != nil {
-				b.Fatal(err)
-			}
-			var step kernel.Step
-			kv := upload(be, normals(newRand(1), (c.pos+c.n)*1024, 1))
-			for s := range c.sequences {
-				pages := make([]int32, per)
-				for i := range pages {
-					pages[i] = int32(s*per + i)
-				}
-				be.StoreKV(cache, 0, kv, kv, &kernel.Step{Rows: c.pos + c.n, Spans: []kernel.Span{{Len: c.pos + c.n, Pages: pages}}})
-				step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: c.n, Pos: c.pos, Pages: pages})
-				step.Rows += c.n
-			}
-			q, out := upload(be, normals(newRand(2), step.Rows*2048, 1)), be.NewBuffer(step.Rows*2048)
-			for b.Loop() {
-				be.Attend(cache, 0, out, q, &step, 16, 0.088)
-			}
-			sec := b.Elapsed().Seconds() / float64(b.N)
-			b.ReportMetric(float64(cache.BytesUsed())/sec/1e9, "KV-GB/s")
-			b.ReportMetric(4*2048*float64(step.Rows)*(float64(c.pos)+float64(c.n)/2)/sec/1e9, "GFLOPS")
-		})
-	}
-}
-
 func BenchmarkPool(b *testing.B) {
 	be := open(b, Options{})
 	nothing := taskFunc(func(int, int) {})

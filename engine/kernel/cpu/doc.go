@@ -62,9 +62,18 @@
 // # Attention pages
 //
 // A page is [layer][KV head][tile of 16 positions] of K [headDim][16] then V
-// [headDim/16][16 positions][16], in float16 or float32, headDim rounded up to
-// 16. Attention runs over ranges of 512 positions; the ranges' results are
-// folded in order, whoever computed them.
+// [16][headDim], headDim rounded up to 32, in float16, float32 or as int8 codes.
+// Codes of K, and of V, are followed by their float16 scales, [headDim/32][16
+// positions]: a position's codes and scales depend on nothing but its values, so
+// pages fill position by position.
+//
+// A score is the sum over headDim, in order; with codes, of blocks of 32, each
+// summed in order and then multiplied by its scale. Values are summed over
+// positions, in order, each times its probability (times its scale, with codes).
+// Attention runs over ranges of 512 positions; the ranges' results are folded in
+// order, whoever computed them. Few queries read tiles as they lie, and ask memory
+// for those they will read next; from 24 queries of a span and KV head on, a range
+// is converted to float32 once for all of them. Both sum alike, to the last bit.
 //
 // # Recurrent state
 //

@@ -177,80 +177,190 @@ func fetchLinesAVX2(p *byte, lines int)
 //go:noescape
 func scoresHalfQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries1AVX2 sums V, weighted by the probabilities of 1 queries.
+// valuesHalfQueries1AVX2 adds V, weighted by the probabilities of 1 queries.
 //
 //go:noescape
-func valuesHalfQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries1AVX2 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries1AVX2 sums V, weighted by the probabilities of 1 queries.
+// valuesFloatQueries1AVX2 adds V, weighted by the probabilities of 1 queries.
 //
 //go:noescape
-func valuesFloatQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries1AVX2 computes the scores of 1 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries1AVX2 adds V, weighted by the probabilities of 1 queries.
+//
+//go:noescape
+func valuesCodeQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresHalfQueries2AVX2 computes the scores of 2 queries against tiles of K.
 //
 //go:noescape
 func scoresHalfQueries2AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries2AVX2 sums V, weighted by the probabilities of 2 queries.
+// valuesHalfQueries2AVX2 adds V, weighted by the probabilities of 2 queries.
 //
 //go:noescape
-func valuesHalfQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries2AVX2 computes the scores of 2 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries2AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries2AVX2 sums V, weighted by the probabilities of 2 queries.
+// valuesFloatQueries2AVX2 adds V, weighted by the probabilities of 2 queries.
 //
 //go:noescape
-func valuesFloatQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries2AVX2 computes the scores of 2 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries2AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries2AVX2 adds V, weighted by the probabilities of 2 queries.
+//
+//go:noescape
+func valuesCodeQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresHalfQueries4AVX2 computes the scores of 4 queries against tiles of K.
 //
 //go:noescape
 func scoresHalfQueries4AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries4AVX2 sums V, weighted by the probabilities of 4 queries.
+// valuesHalfQueries4AVX2 adds V, weighted by the probabilities of 4 queries.
 //
 //go:noescape
-func valuesHalfQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries4AVX2 computes the scores of 4 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries4AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries4AVX2 sums V, weighted by the probabilities of 4 queries.
+// valuesFloatQueries4AVX2 adds V, weighted by the probabilities of 4 queries.
 //
 //go:noescape
-func valuesFloatQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries4AVX2 computes the scores of 4 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries4AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries4AVX2 adds V, weighted by the probabilities of 4 queries.
+//
+//go:noescape
+func valuesCodeQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresHalfQueries8AVX2 computes the scores of 8 queries against tiles of K.
 //
 //go:noescape
 func scoresHalfQueries8AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries8AVX2 sums V, weighted by the probabilities of 8 queries.
+// valuesHalfQueries8AVX2 adds V, weighted by the probabilities of 8 queries.
 //
 //go:noescape
-func valuesHalfQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries8AVX2 computes the scores of 8 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries8AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries8AVX2 sums V, weighted by the probabilities of 8 queries.
+// valuesFloatQueries8AVX2 adds V, weighted by the probabilities of 8 queries.
 //
 //go:noescape
-func valuesFloatQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries8AVX2 computes the scores of 8 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries8AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries8AVX2 adds V, weighted by the probabilities of 8 queries.
+//
+//go:noescape
+func valuesCodeQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresHalfQueries12AVX2 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresHalfQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesHalfQueries12AVX2 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesHalfQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresFloatQueries12AVX2 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresFloatQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesFloatQueries12AVX2 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesFloatQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries12AVX2 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries12AVX2 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesCodeQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresWideQueries12AVX2 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresWideQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// wideValuesAVX2 adds rows of V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func wideValuesAVX2(dst *float32, p *float32, v *float32, count int, columns int, stride int)
+
+// weighAVX2 multiplies the probabilities of 12 queries by the scales of n positions.
+//
+//go:noescape
+func weighAVX2(dst *float32, p *float32, scales *float32, n int)
+
+// widenHalfAVX2 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenHalfAVX2(dst *float32, src *byte, n int)
+
+// widenFloatAVX2 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenFloatAVX2(dst *float32, src *byte, n int)
+
+// widenCodeAVX2 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenCodeAVX2(dst *float32, src *byte, n int)
+
+// foldAVX2 adds the next range's values to those of the ranges before; stat is a maximum and a sum.
+//
+//go:noescape
+func foldAVX2(sum *float32, stat *[2]float32, next *float32, nextStat *[2]float32, n int)
+
+// encodeKVAVX2 rounds blocks of 32 values to codes, and their scales to float16.
+//
+//go:noescape
+func encodeKVAVX2(codes *byte, scales *uint16, x *float32, blocks int)
 
 // deltaAVX2 advances 16 columns of a state by one token and fetches the columns at next.
 //
@@ -361,3 +471,8 @@ func sigmoidMulAVX2(x *float32, gate *float32, n int)
 //
 //go:noescape
 func rotateAVX2(a *float32, b *float32, cos *float32, sin *float32, n int)
+
+// multiplyAVX2 does twelve multiply-adds of registers a round, as a measure.
+//
+//go:noescape
+func multiplyAVX2(rounds int)

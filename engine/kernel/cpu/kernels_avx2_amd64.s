@@ -242,6 +242,26 @@ DATA thirteenth_avx2<>+24(SB)/4, $0x3d9d89d9
 DATA thirteenth_avx2<>+28(SB)/4, $0x3d9d89d9
 GLOBL thirteenth_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA softmin_avx2<>+0(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+4(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+8(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+12(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+16(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+20(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+24(SB)/4, $0xc2ad3333
+DATA softmin_avx2<>+28(SB)/4, $0xc2ad3333
+GLOBL softmin_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA round_avx2<>+0(SB)/4, $0x4b400000
+DATA round_avx2<>+4(SB)/4, $0x4b400000
+DATA round_avx2<>+8(SB)/4, $0x4b400000
+DATA round_avx2<>+12(SB)/4, $0x4b400000
+DATA round_avx2<>+16(SB)/4, $0x4b400000
+DATA round_avx2<>+20(SB)/4, $0x4b400000
+DATA round_avx2<>+24(SB)/4, $0x4b400000
+DATA round_avx2<>+28(SB)/4, $0x4b400000
+GLOBL round_avx2<>(SB), RODATA|NOPTR, $32
+
 DATA bias_avx2<>+0(SB)/4, $0x0000007f
 DATA bias_avx2<>+4(SB)/4, $0x0000007f
 DATA bias_avx2<>+8(SB)/4, $0x0000007f
@@ -251,6 +271,16 @@ DATA bias_avx2<>+20(SB)/4, $0x0000007f
 DATA bias_avx2<>+24(SB)/4, $0x0000007f
 DATA bias_avx2<>+28(SB)/4, $0x0000007f
 GLOBL bias_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA halfmax_avx2<>+0(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+4(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+8(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+12(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+16(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+20(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+24(SB)/4, $0x477fe000
+DATA halfmax_avx2<>+28(SB)/4, $0x477fe000
+GLOBL halfmax_avx2<>(SB), RODATA|NOPTR, $32
 
 DATA nibbles_avx2<>+0(SB)/4, $0x0f0f0f0f
 DATA nibbles_avx2<>+4(SB)/4, $0x0f0f0f0f
@@ -10376,1065 +10406,2036 @@ end1:
 
 // func scoresHalfQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·scoresHalfQueries1AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries1AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), AX
+	MOVQ  (AX), CX
+	MOVQ  64(AX), DX
+	MOVQ  8(AX), BX
+	MOVQ  72(AX), AX
+	MOVQ  q+8(FP), SI
+	MOVQ  d+32(FP), DI
+	SHRQ  $0x01, DI
 	VPXOR Y0, Y0, Y0
-	TESTQ R10, R10
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	TESTQ DI, DI
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VCVTPH2PS    (R8), Y1
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+32, R8
-	ADDQ         $+4, R9
-	DECQ         R10
+	PREFETCHT1   (DX)
+	ADDQ         $+64, DX
+	PREFETCHT1   (AX)
+	ADDQ         $+64, AX
+	VCVTPH2PS    (CX), Y4
+	VCVTPH2PS    16(CX), Y5
+	VCVTPH2PS    (BX), Y6
+	VCVTPH2PS    16(BX), Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VCVTPH2PS    32(CX), Y4
+	VCVTPH2PS    48(CX), Y5
+	VCVTPH2PS    32(BX), Y6
+	VCVTPH2PS    48(BX), Y7
+	VBROADCASTSS 4(SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	ADDQ         $+64, CX
+	ADDQ         $+64, BX
+	ADDQ         $+8, SI
+	DECQ         DI
 	JNZ          loop2
 
 end2:
+	MOVQ    (SP), AX
 	VMOVUPS Y0, (AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
-	VPXOR   Y0, Y0, Y0
-	TESTQ   R10, R10
-	JLE     end3
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-loop3:
-	VCVTPH2PS    16(R8), Y1
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+32, R8
-	ADDQ         $+4, R9
-	DECQ         R10
-	JNZ          loop3
-
-end3:
-	VMOVUPS Y0, 32(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, F16C, FMA3
-TEXT ·valuesHalfQueries1AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesHalfQueries1AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), AX
+	SHLQ $0x01, AX
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, CX
+	MOVQ    8(SP), DX
+	CMPQ    DX, CX
+	CMOVQLT DX, CX
+	MOVQ    CX, 24(SP)
+	MOVQ    (SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    dst+0(FP), BX
+	MOVQ    d+32(FP), SI
+	SHRQ    $0x05, SI
+	TESTQ   SI, SI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
+loop2:
+	MOVQ    DX, DI
+	MOVQ    CX, R8
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    BX, R11
+	VMOVUPS (R11), Y0
+	VMOVUPS 32(R11), Y1
+	VMOVUPS 64(R11), Y2
+	VMOVUPS 96(R11), Y3
+	TESTQ   R9, R9
 	JLE     end3
 
 loop3:
-	VCVTPH2PS    (R9), Y1
-	VBROADCASTSS (SI), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
-	DECQ         R10
+	PREFETCHT1   (R8)
+	ADDQ         AX, R8
+	VCVTPH2PS    (DI), Y4
+	VCVTPH2PS    16(DI), Y5
+	VCVTPH2PS    32(DI), Y6
+	VCVTPH2PS    48(DI), Y7
+	VBROADCASTSS (R10), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         AX, DI
+	ADDQ         $+4, R10
+	DECQ         R9
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    BX, DI
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	ADDQ    $+64, DX
+	ADDQ    $+64, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end5
-
-loop5:
-	VCVTPH2PS    16(R9), Y1
-	VBROADCASTSS (SI), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
-	DECQ         R10
-	JNZ          loop5
-
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
-
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·scoresFloatQueries1AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries1AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), AX
+	MOVQ  (AX), CX
+	MOVQ  64(AX), DX
+	MOVQ  8(AX), BX
+	MOVQ  72(AX), AX
+	MOVQ  q+8(FP), SI
+	MOVQ  d+32(FP), DI
 	VPXOR Y0, Y0, Y0
-	TESTQ R10, R10
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	TESTQ DI, DI
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VMOVUPS      (R8), Y1
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+64, R8
-	ADDQ         $+4, R9
-	DECQ         R10
+	PREFETCHT1   (DX)
+	ADDQ         $+64, DX
+	PREFETCHT1   (AX)
+	ADDQ         $+64, AX
+	VMOVUPS      (CX), Y4
+	VMOVUPS      32(CX), Y5
+	VMOVUPS      (BX), Y6
+	VMOVUPS      32(BX), Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	ADDQ         $+64, CX
+	ADDQ         $+64, BX
+	ADDQ         $+4, SI
+	DECQ         DI
 	JNZ          loop2
 
 end2:
+	MOVQ    (SP), AX
 	VMOVUPS Y0, (AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
-	VPXOR   Y0, Y0, Y0
-	TESTQ   R10, R10
-	JLE     end3
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-loop3:
-	VMOVUPS      32(R8), Y1
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+64, R8
-	ADDQ         $+4, R9
-	DECQ         R10
-	JNZ          loop3
-
-end3:
-	VMOVUPS Y0, 32(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, FMA3
-TEXT ·valuesFloatQueries1AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesFloatQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·valuesFloatQueries1AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, CX
+	MOVQ    8(SP), DX
+	CMPQ    DX, CX
+	CMOVQLT DX, CX
+	MOVQ    CX, 24(SP)
+	MOVQ    (SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    dst+0(FP), BX
+	MOVQ    d+32(FP), SI
+	SHRQ    $0x05, SI
+	TESTQ   SI, SI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
+loop2:
+	MOVQ    DX, DI
+	MOVQ    CX, R8
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    BX, R11
+	VMOVUPS (R11), Y0
+	VMOVUPS 32(R11), Y1
+	VMOVUPS 64(R11), Y2
+	VMOVUPS 96(R11), Y3
+	TESTQ   R9, R9
 	JLE     end3
 
 loop3:
-	VMOVUPS      (R9), Y1
-	VBROADCASTSS (SI), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         AX, R8
+	VMOVUPS      (DI), Y4
+	VMOVUPS      32(DI), Y5
+	VMOVUPS      64(DI), Y6
+	VMOVUPS      96(DI), Y7
+	VBROADCASTSS (R10), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         AX, DI
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop3
+
+end3:
+	MOVQ    BX, DI
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	ADDQ    $+128, DX
+	ADDQ    $+128, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries1AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·scoresCodeQueries1AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), AX
+	MOVQ    (AX), CX
+	MOVQ    64(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    72(AX), AX
+	MOVQ    q+8(FP), SI
+	MOVQ    (SP), DI
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 96(DI)
+	MOVQ    d+32(FP), DI
+	MOVQ    d+32(FP), R8
+	SHRQ    $0x05, DI
+	SHLQ    $0x04, R8
+	SUBQ    $+512, R8
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000008, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	PREFETCHT1   (DX)
+	ADDQ         $+64, DX
+	PREFETCHT1   (AX)
+	ADDQ         $+64, AX
+	VPMOVSXBD    (CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    8(CX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    (BX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    8(BX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VPMOVSXBD    16(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    24(CX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    16(BX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    24(BX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 4(SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VPMOVSXBD    32(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    40(CX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    32(BX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    40(BX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 8(SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VPMOVSXBD    48(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    56(CX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    48(BX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    56(BX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 12(SI), Y8
+	VFMADD231PS  Y8, Y4, Y0
+	VFMADD231PS  Y8, Y5, Y1
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	ADDQ         $+64, CX
+	ADDQ         $+64, BX
+	ADDQ         $+16, SI
+	DECQ         R9
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (DX)(R8*1)
+	PREFETCHT1  (AX)(R8*1)
+	MOVQ        (SP), R9
+	VCVTPH2PS   (CX)(R8*1), Y4
+	VFMADD213PS (R9), Y4, Y0
+	VMOVUPS     Y0, (R9)
+	VCVTPH2PS   16(CX)(R8*1), Y0
+	VFMADD213PS 32(R9), Y0, Y1
+	VMOVUPS     Y1, 32(R9)
+	VCVTPH2PS   (BX)(R8*1), Y0
+	VFMADD213PS 64(R9), Y0, Y2
+	VMOVUPS     Y2, 64(R9)
+	VCVTPH2PS   16(BX)(R8*1), Y0
+	VFMADD213PS 96(R9), Y0, Y3
+	VMOVUPS     Y3, 96(R9)
+	SUBQ        $+480, R8
+	DECQ        DI
+	JNZ         loop2
+
+end2:
+	ADDQ $+16, 8(SP)
+	ADDQ $+128, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries1AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesCodeQueries1AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), AX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, CX
+	MOVQ    8(SP), DX
+	CMPQ    DX, CX
+	CMOVQLT DX, CX
+	MOVQ    CX, 24(SP)
+	MOVQ    (SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    dst+0(FP), BX
+	MOVQ    d+32(FP), SI
+	MOVQ    AX, DI
+	SHLQ    $0x04, DI
+	SHRQ    $0x05, SI
+	TESTQ   SI, SI
+	JLE     end2
+
+loop2:
+	MOVQ       DI, R8
+	MOVQ       16(SP), R9
+	MOVQ       p+8(FP), R10
+	PREFETCHT1 (CX)(R8*1)
+	VCVTPH2PS  (DX)(R8*1), Y0
+	VMULPS     (R9), Y0, Y0
+	VMOVUPS    Y0, 2048(R10)
+	VCVTPH2PS  16(DX)(R8*1), Y0
+	VMULPS     32(R9), Y0, Y0
+	VMOVUPS    Y0, 2080(R10)
+	MOVQ       DX, R8
+	MOVQ       CX, R9
+	MOVQ       24(SP), R10
+	MOVQ       p+8(FP), R11
+	ADDQ       $+2048, R11
+	MOVQ       BX, R12
+	VMOVUPS    (R12), Y0
+	VMOVUPS    32(R12), Y1
+	VMOVUPS    64(R12), Y2
+	VMOVUPS    96(R12), Y3
+	TESTQ      R10, R10
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R9)
+	ADDQ         AX, R9
+	VPMOVSXBD    (R8), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    8(R8), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    16(R8), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    24(R8), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (R11), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         AX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    BX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	ADDQ    $+32, DX
+	ADDQ    $+32, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end5
-
-loop5:
-	VMOVUPS      32(R9), Y1
-	VBROADCASTSS (SI), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
-	DECQ         R10
-	JNZ          loop5
-
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
-
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresHalfQueries2AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·scoresHalfQueries2AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries2AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), BX
+	MOVQ  8(CX), SI
+	MOVQ  72(CX), CX
+	MOVQ  q+8(FP), DI
+	MOVQ  d+32(FP), R8
+	SHRQ  $0x01, R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	TESTQ R10, R10
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	TESTQ R8, R8
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VCVTPH2PS    (R8), Y2
-	VBROADCASTSS (R9), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 4(R9), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+32, R8
-	ADDQ         $+8, R9
-	DECQ         R10
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Y8
+	VCVTPH2PS    16(DX), Y9
+	VCVTPH2PS    (SI), Y10
+	VCVTPH2PS    16(SI), Y11
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VCVTPH2PS    32(DX), Y8
+	VCVTPH2PS    48(DX), Y9
+	VCVTPH2PS    32(SI), Y10
+	VCVTPH2PS    48(SI), Y11
+	VBROADCASTSS 4(DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS 4(DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+8, DI
+	DECQ         R8
 	JNZ          loop2
 
 end2:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 2048(AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	TESTQ   R10, R10
-	JLE     end3
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 2112(CX)
+	VMOVUPS Y5, 2144(CX)
+	VMOVUPS Y6, 2176(CX)
+	VMOVUPS Y7, 2208(CX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-loop3:
-	VCVTPH2PS    16(R8), Y2
-	VBROADCASTSS (R9), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 4(R9), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+32, R8
-	ADDQ         $+8, R9
-	DECQ         R10
-	JNZ          loop3
-
-end3:
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS Y1, 2080(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, F16C, FMA3
-TEXT ·valuesHalfQueries2AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesHalfQueries2AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	VMOVUPS (R12), Y0
+	VMOVUPS 32(R12), Y1
+	VMOVUPS 64(R12), Y2
+	VMOVUPS 96(R12), Y3
+	VMOVUPS (R12)(AX*1), Y4
+	VMOVUPS 32(R12)(AX*1), Y5
+	VMOVUPS 64(R12)(AX*1), Y6
+	VMOVUPS 96(R12)(AX*1), Y7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VCVTPH2PS    (R9), Y2
-	VBROADCASTSS (SI), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 2048(SI), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Y8
+	VCVTPH2PS    16(R8), Y9
+	VCVTPH2PS    32(R8), Y10
+	VCVTPH2PS    48(R8), Y11
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 2112(R11), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	VMOVUPS Y4, (R8)(AX*1)
+	VMOVUPS Y5, 32(R8)(AX*1)
+	VMOVUPS Y6, 64(R8)(AX*1)
+	VMOVUPS Y7, 96(R8)(AX*1)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end5
-
-loop5:
-	VCVTPH2PS    16(R9), Y2
-	VBROADCASTSS (SI), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 2048(SI), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
-	DECQ         R10
-	JNZ          loop5
-
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
-
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries2AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·scoresFloatQueries2AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries2AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), BX
+	MOVQ  8(CX), SI
+	MOVQ  72(CX), CX
+	MOVQ  q+8(FP), DI
+	MOVQ  d+32(FP), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	TESTQ R10, R10
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	TESTQ R8, R8
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VMOVUPS      (R8), Y2
-	VBROADCASTSS (R9), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 4(R9), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+64, R8
-	ADDQ         $+8, R9
-	DECQ         R10
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VMOVUPS      (SI), Y10
+	VMOVUPS      32(SI), Y11
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+4, DI
+	DECQ         R8
 	JNZ          loop2
 
 end2:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 2048(AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	TESTQ   R10, R10
-	JLE     end3
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 2112(CX)
+	VMOVUPS Y5, 2144(CX)
+	VMOVUPS Y6, 2176(CX)
+	VMOVUPS Y7, 2208(CX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-loop3:
-	VMOVUPS      32(R8), Y2
-	VBROADCASTSS (R9), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 4(R9), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+64, R8
-	ADDQ         $+8, R9
-	DECQ         R10
-	JNZ          loop3
-
-end3:
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS Y1, 2080(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, FMA3
-TEXT ·valuesFloatQueries2AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesFloatQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·valuesFloatQueries2AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	VMOVUPS (R12), Y0
+	VMOVUPS 32(R12), Y1
+	VMOVUPS 64(R12), Y2
+	VMOVUPS 96(R12), Y3
+	VMOVUPS (R12)(AX*1), Y4
+	VMOVUPS 32(R12)(AX*1), Y5
+	VMOVUPS 64(R12)(AX*1), Y6
+	VMOVUPS 96(R12)(AX*1), Y7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VMOVUPS      (R9), Y2
-	VBROADCASTSS (SI), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 2048(SI), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Y8
+	VMOVUPS      32(R8), Y9
+	VMOVUPS      64(R8), Y10
+	VMOVUPS      96(R8), Y11
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 2112(R11), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	VMOVUPS Y4, (R8)(AX*1)
+	VMOVUPS Y5, 32(R8)(AX*1)
+	VMOVUPS Y6, 64(R8)(AX*1)
+	VMOVUPS Y7, 96(R8)(AX*1)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries2AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·scoresCodeQueries2AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), BX
+	MOVQ    8(CX), SI
+	MOVQ    72(CX), CX
+	MOVQ    q+8(FP), DI
+	MOVQ    (SP), R8
 	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-
-tile4:
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y0, 2112(R8)
+	VMOVUPS Y0, 2144(R8)
+	VMOVUPS Y0, 2176(R8)
+	VMOVUPS Y0, 2208(R8)
+	MOVQ    d+32(FP), R8
+	MOVQ    d+32(FP), R9
+	SHRQ    $0x05, R8
+	SHLQ    $0x04, R9
+	SUBQ    $+512, R9
 	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end5
+	JLE     end2
 
-loop5:
-	VMOVUPS      32(R9), Y2
-	VBROADCASTSS (SI), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS 2048(SI), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
+loop2:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000008, R10
+	TESTQ R10, R10
+	JLE   end3
+
+loop3:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VPMOVSXBD    (SI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    8(SI), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VPMOVSXBD    16(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    24(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VPMOVSXBD    16(SI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    24(SI), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 4(DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS 4(DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VPMOVSXBD    32(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    40(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VPMOVSXBD    32(SI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    40(SI), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 8(DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS 8(DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VPMOVSXBD    48(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    56(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VPMOVSXBD    48(SI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    56(SI), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 12(DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y1
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS 12(DI)(AX*1), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+16, DI
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop3
 
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
+end3:
+	PREFETCHT1  (BX)(R9*1)
+	PREFETCHT1  (CX)(R9*1)
+	MOVQ        (SP), R10
+	VCVTPH2PS   (DX)(R9*1), Y8
+	VFMADD213PS (R10), Y8, Y0
+	VMOVUPS     Y0, (R10)
+	VFMADD213PS 2112(R10), Y8, Y4
+	VMOVUPS     Y4, 2112(R10)
+	VCVTPH2PS   16(DX)(R9*1), Y0
+	VFMADD213PS 32(R10), Y0, Y1
+	VMOVUPS     Y1, 32(R10)
+	VFMADD213PS 2144(R10), Y0, Y5
+	VMOVUPS     Y5, 2144(R10)
+	VCVTPH2PS   (SI)(R9*1), Y0
+	VFMADD213PS 64(R10), Y0, Y2
+	VMOVUPS     Y2, 64(R10)
+	VFMADD213PS 2176(R10), Y0, Y6
+	VMOVUPS     Y6, 2176(R10)
+	VCVTPH2PS   16(SI)(R9*1), Y0
+	VFMADD213PS 96(R10), Y0, Y3
+	VMOVUPS     Y3, 96(R10)
+	VFMADD213PS 2208(R10), Y0, Y7
+	VMOVUPS     Y7, 2208(R10)
+	SUBQ        $+480, R9
+	DECQ        R8
+	JNZ         loop2
 
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	ADDQ $+16, 8(SP)
+	ADDQ $+128, (SP)
+	DECQ 16(SP)
+	JMP  while1
 
-end1:
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries2AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesCodeQueries2AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Y0
+	VMULPS     (R10), Y0, Y1
+	VMOVUPS    Y1, 2048(R11)
+	VMULPS     2112(R10), Y0, Y0
+	VMOVUPS    Y0, 4160(R11)
+	VCVTPH2PS  16(BX)(R9*1), Y0
+	VMULPS     32(R10), Y0, Y1
+	VMOVUPS    Y1, 2080(R11)
+	VMULPS     2144(R10), Y0, Y0
+	VMOVUPS    Y0, 4192(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	VMOVUPS    (R13), Y0
+	VMOVUPS    32(R13), Y1
+	VMOVUPS    64(R13), Y2
+	VMOVUPS    96(R13), Y3
+	VMOVUPS    (R13)(AX*1), Y4
+	VMOVUPS    32(R13)(AX*1), Y5
+	VMOVUPS    64(R13)(AX*1), Y6
+	VMOVUPS    96(R13)(AX*1), Y7
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VPMOVSXBD    16(R9), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    24(R9), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 2112(R12), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	VMOVUPS Y2, 64(R9)
+	VMOVUPS Y3, 96(R9)
+	VMOVUPS Y4, (R9)(AX*1)
+	VMOVUPS Y5, 32(R9)(AX*1)
+	VMOVUPS Y6, 64(R9)(AX*1)
+	VMOVUPS Y7, 96(R9)(AX*1)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresHalfQueries4AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·scoresHalfQueries4AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries4AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), CX
+	MOVQ  q+8(FP), BX
+	LEAQ  (BX)(AX*2), SI
+	ADDQ  AX, SI
+	MOVQ  d+32(FP), DI
+	SHRQ  $0x01, DI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	TESTQ R10, R10
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	TESTQ DI, DI
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VCVTPH2PS    (R8), Y4
-	VBROADCASTSS (R9), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 4(R9), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 8(R9), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 12(R9), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+32, R8
-	ADDQ         $+16, R9
-	DECQ         R10
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Y8
+	VCVTPH2PS    16(DX), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	VCVTPH2PS    32(DX), Y8
+	VCVTPH2PS    48(DX), Y9
+	VBROADCASTSS 4(BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS 4(BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS 4(BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 4(SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+8, BX
+	ADDQ         $+8, SI
+	DECQ         DI
 	JNZ          loop2
 
 end2:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 2048(AX)
-	VMOVUPS Y2, 4096(AX)
-	VMOVUPS Y3, 6144(AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	TESTQ   R10, R10
-	JLE     end3
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 2112(CX)
+	VMOVUPS Y3, 2144(CX)
+	VMOVUPS Y4, 4224(CX)
+	VMOVUPS Y5, 4256(CX)
+	VMOVUPS Y6, 6336(CX)
+	VMOVUPS Y7, 6368(CX)
+	ADDQ    $+8, 8(SP)
+	ADDQ    $+64, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-loop3:
-	VCVTPH2PS    16(R8), Y4
-	VBROADCASTSS (R9), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 4(R9), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 8(R9), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 12(R9), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+32, R8
-	ADDQ         $+16, R9
-	DECQ         R10
-	JNZ          loop3
-
-end3:
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS Y1, 2080(AX)
-	VMOVUPS Y2, 4128(AX)
-	VMOVUPS Y3, 6176(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, F16C, FMA3
-TEXT ·valuesHalfQueries4AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesHalfQueries4AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS (R12), Y0
+	VMOVUPS 32(R12), Y1
+	VMOVUPS (R12)(AX*1), Y2
+	VMOVUPS 32(R12)(AX*1), Y3
+	VMOVUPS (R12)(AX*2), Y4
+	VMOVUPS 32(R12)(AX*2), Y5
+	VMOVUPS (R13), Y6
+	VMOVUPS 32(R13), Y7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VCVTPH2PS    (R9), Y4
-	VBROADCASTSS (SI), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 2048(SI), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 4096(SI), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 6144(SI), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Y8
+	VCVTPH2PS    16(R8), Y9
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 2112(R11), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4224(R11), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 6336(R11), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, (R8)(AX*1)
+	VMOVUPS Y3, 32(R8)(AX*1)
+	VMOVUPS Y4, (R8)(AX*2)
+	VMOVUPS Y5, 32(R8)(AX*2)
+	VMOVUPS Y6, (R9)
+	VMOVUPS Y7, 32(R9)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS 64(R11), Y0
+	VMOVUPS 96(R11), Y1
+	VMOVUPS 64(R11)(AX*1), Y2
+	VMOVUPS 96(R11)(AX*1), Y3
+	VMOVUPS 64(R11)(AX*2), Y4
+	VMOVUPS 96(R11)(AX*2), Y5
+	VMOVUPS 64(R12), Y6
+	VMOVUPS 96(R12), Y7
+	TESTQ   R9, R9
+	JLE     end4
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
+loop4:
+	VCVTPH2PS    32(R8), Y8
+	VCVTPH2PS    48(R8), Y9
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 2112(R10), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4224(R10), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 6336(R10), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop4
 
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end5
+end4:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y1, 96(R8)
+	VMOVUPS Y2, 64(R8)(AX*1)
+	VMOVUPS Y3, 96(R8)(AX*1)
+	VMOVUPS Y4, 64(R8)(AX*2)
+	VMOVUPS Y5, 96(R8)(AX*2)
+	VMOVUPS Y6, 64(R9)
+	VMOVUPS Y7, 96(R9)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-loop5:
-	VCVTPH2PS    16(R9), Y4
-	VBROADCASTSS (SI), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 2048(SI), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 4096(SI), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 6144(SI), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
-	DECQ         R10
-	JNZ          loop5
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
-
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
-
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries4AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·scoresFloatQueries4AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries4AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), CX
+	MOVQ  q+8(FP), BX
+	LEAQ  (BX)(AX*2), SI
+	ADDQ  AX, SI
+	MOVQ  d+32(FP), DI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	TESTQ R10, R10
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	TESTQ DI, DI
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VMOVUPS      (R8), Y4
-	VBROADCASTSS (R9), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 4(R9), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 8(R9), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 12(R9), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+64, R8
-	ADDQ         $+16, R9
-	DECQ         R10
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	DECQ         DI
 	JNZ          loop2
 
 end2:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 2048(AX)
-	VMOVUPS Y2, 4096(AX)
-	VMOVUPS Y3, 6144(AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 2112(CX)
+	VMOVUPS Y3, 2144(CX)
+	VMOVUPS Y4, 4224(CX)
+	VMOVUPS Y5, 4256(CX)
+	VMOVUPS Y6, 6336(CX)
+	VMOVUPS Y7, 6368(CX)
+	ADDQ    $+8, 8(SP)
+	ADDQ    $+64, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesFloatQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·valuesFloatQueries4AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS (R12), Y0
+	VMOVUPS 32(R12), Y1
+	VMOVUPS (R12)(AX*1), Y2
+	VMOVUPS 32(R12)(AX*1), Y3
+	VMOVUPS (R12)(AX*2), Y4
+	VMOVUPS 32(R12)(AX*2), Y5
+	VMOVUPS (R13), Y6
+	VMOVUPS 32(R13), Y7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VMOVUPS      32(R8), Y4
-	VBROADCASTSS (R9), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 4(R9), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 8(R9), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 12(R9), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+64, R8
-	ADDQ         $+16, R9
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Y8
+	VMOVUPS      32(R8), Y9
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 2112(R11), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4224(R11), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 6336(R11), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS Y1, 2080(AX)
-	VMOVUPS Y2, 4128(AX)
-	VMOVUPS Y3, 6176(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, (R8)(AX*1)
+	VMOVUPS Y3, 32(R8)(AX*1)
+	VMOVUPS Y4, (R8)(AX*2)
+	VMOVUPS Y5, 32(R8)(AX*2)
+	VMOVUPS Y6, (R9)
+	VMOVUPS Y7, 32(R9)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS 64(R11), Y0
+	VMOVUPS 96(R11), Y1
+	VMOVUPS 64(R11)(AX*1), Y2
+	VMOVUPS 96(R11)(AX*1), Y3
+	VMOVUPS 64(R11)(AX*2), Y4
+	VMOVUPS 96(R11)(AX*2), Y5
+	VMOVUPS 64(R12), Y6
+	VMOVUPS 96(R12), Y7
+	TESTQ   R9, R9
+	JLE     end4
 
-end1:
+loop4:
+	VMOVUPS      64(R8), Y8
+	VMOVUPS      96(R8), Y9
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 2112(R10), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4224(R10), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 6336(R10), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y1, 96(R8)
+	VMOVUPS Y2, 64(R8)(AX*1)
+	VMOVUPS Y3, 96(R8)(AX*1)
+	VMOVUPS Y4, 64(R8)(AX*2)
+	VMOVUPS Y5, 96(R8)(AX*2)
+	VMOVUPS Y6, 64(R9)
+	VMOVUPS Y7, 96(R9)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, FMA3
-TEXT ·valuesFloatQueries4AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func scoresCodeQueries4AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·scoresCodeQueries4AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    q+8(FP), BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	MOVQ    (SP), DI
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 2112(DI)
+	VMOVUPS Y0, 2144(DI)
+	VMOVUPS Y0, 4224(DI)
+	VMOVUPS Y0, 4256(DI)
+	VMOVUPS Y0, 6336(DI)
+	VMOVUPS Y0, 6368(DI)
+	MOVQ    d+32(FP), DI
+	MOVQ    d+32(FP), R8
+	SHRQ    $0x05, DI
+	SHLQ    $0x04, R8
+	SUBQ    $+512, R8
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000008, R9
+	TESTQ R9, R9
+	JLE   end3
 
 loop3:
-	VMOVUPS      (R9), Y4
-	VBROADCASTSS (SI), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 2048(SI), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 4096(SI), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 6144(SI), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
-	DECQ         R10
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	VPMOVSXBD    16(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    24(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 4(BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS 4(BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS 4(BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 4(SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	VPMOVSXBD    32(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    40(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 8(BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS 8(BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS 8(BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 8(SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	VPMOVSXBD    48(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    56(DX), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 12(BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS 12(BX)(AX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS 12(BX)(AX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 12(SI), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	DECQ         R9
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	PREFETCHT1  (CX)(R8*1)
+	MOVQ        (SP), R9
+	VCVTPH2PS   (DX)(R8*1), Y8
+	VFMADD213PS (R9), Y8, Y0
+	VMOVUPS     Y0, (R9)
+	VFMADD213PS 2112(R9), Y8, Y2
+	VMOVUPS     Y2, 2112(R9)
+	VFMADD213PS 4224(R9), Y8, Y4
+	VMOVUPS     Y4, 4224(R9)
+	VFMADD213PS 6336(R9), Y8, Y6
+	VMOVUPS     Y6, 6336(R9)
+	VCVTPH2PS   16(DX)(R8*1), Y0
+	VFMADD213PS 32(R9), Y0, Y1
+	VMOVUPS     Y1, 32(R9)
+	VFMADD213PS 2144(R9), Y0, Y3
+	VMOVUPS     Y3, 2144(R9)
+	VFMADD213PS 4256(R9), Y0, Y5
+	VMOVUPS     Y5, 4256(R9)
+	VFMADD213PS 6368(R9), Y0, Y7
+	VMOVUPS     Y7, 6368(R9)
+	SUBQ        $+480, R8
+	DECQ        DI
+	JNZ         loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
+end2:
+	ADDQ $+8, 8(SP)
+	ADDQ $+64, (SP)
+	DECQ 16(SP)
+	JMP  while1
 
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries4AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesCodeQueries4AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Y0
+	VMULPS     (R10), Y0, Y1
+	VMOVUPS    Y1, 2048(R11)
+	VMULPS     2112(R10), Y0, Y1
+	VMOVUPS    Y1, 4160(R11)
+	VMULPS     4224(R10), Y0, Y1
+	VMOVUPS    Y1, 6272(R11)
+	VMULPS     6336(R10), Y0, Y0
+	VMOVUPS    Y0, 8384(R11)
+	VCVTPH2PS  16(BX)(R9*1), Y0
+	VMULPS     32(R10), Y0, Y1
+	VMOVUPS    Y1, 2080(R11)
+	VMULPS     2144(R10), Y0, Y1
+	VMOVUPS    Y1, 4192(R11)
+	VMULPS     4256(R10), Y0, Y1
+	VMOVUPS    Y1, 6304(R11)
+	VMULPS     6368(R10), Y0, Y0
+	VMOVUPS    Y0, 8416(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	LEAQ       (R13)(AX*2), R14
+	ADDQ       AX, R14
+	VMOVUPS    (R13), Y0
+	VMOVUPS    32(R13), Y1
+	VMOVUPS    (R13)(AX*1), Y2
+	VMOVUPS    32(R13)(AX*1), Y3
+	VMOVUPS    (R13)(AX*2), Y4
+	VMOVUPS    32(R13)(AX*2), Y5
+	VMOVUPS    (R14), Y6
+	VMOVUPS    32(R14), Y7
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (R12), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 2112(R12), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4224(R12), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 6336(R12), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	VMOVUPS Y2, (R9)(AX*1)
+	VMOVUPS Y3, 32(R9)(AX*1)
+	VMOVUPS Y4, (R9)(AX*2)
+	VMOVUPS Y5, 32(R9)(AX*2)
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y7, 32(R10)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 64(R12), Y0
+	VMOVUPS 96(R12), Y1
+	VMOVUPS 64(R12)(AX*1), Y2
+	VMOVUPS 96(R12)(AX*1), Y3
+	VMOVUPS 64(R12)(AX*2), Y4
+	VMOVUPS 96(R12)(AX*2), Y5
+	VMOVUPS 64(R13), Y6
+	VMOVUPS 96(R13), Y7
 	TESTQ   R10, R10
-	JLE     end5
+	JLE     end4
 
-loop5:
-	VMOVUPS      32(R9), Y4
-	VBROADCASTSS (SI), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS 2048(SI), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS 4096(SI), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS 6144(SI), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
+loop4:
+	VPMOVSXBD    16(R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    24(R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 2112(R11), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4224(R11), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 6336(R11), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop4
 
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
+end4:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 64(R9)
+	VMOVUPS Y1, 96(R9)
+	VMOVUPS Y2, 64(R9)(AX*1)
+	VMOVUPS Y3, 96(R9)(AX*1)
+	VMOVUPS Y4, 64(R9)(AX*2)
+	VMOVUPS Y5, 96(R9)(AX*2)
+	VMOVUPS Y6, 64(R10)
+	VMOVUPS Y7, 96(R10)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresHalfQueries8AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·scoresHalfQueries8AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries8AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), CX
+	MOVQ  q+8(FP), BX
+	LEAQ  (BX)(AX*2), SI
+	ADDQ  AX, SI
+	LEAQ  (SI)(AX*2), DI
+	ADDQ  AX, DI
+	MOVQ  d+32(FP), R8
+	SHRQ  $0x01, R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -11443,45 +12444,72 @@ loop1:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	TESTQ R10, R10
+	TESTQ R8, R8
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VCVTPH2PS    (R8), Y8
-	VBROADCASTSS (R9), Y9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Y8
+	VBROADCASTSS (BX), Y9
 	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 4(R9), Y9
+	VBROADCASTSS (BX)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 8(R9), Y9
+	VBROADCASTSS (BX)(AX*2), Y9
 	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 12(R9), Y9
+	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 16(R9), Y9
+	VBROADCASTSS (SI)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 20(R9), Y9
+	VBROADCASTSS (SI)(AX*2), Y9
 	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 24(R9), Y9
+	VBROADCASTSS (DI), Y9
 	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 28(R9), Y9
+	VBROADCASTSS (DI)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+32, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	VCVTPH2PS    32(DX), Y8
+	VBROADCASTSS 4(BX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 4(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 4(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 4(SI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 4(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 4(SI)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 4(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 4(DI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+8, BX
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
 	JNZ          loop2
 
 end2:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 2048(AX)
-	VMOVUPS Y2, 4096(AX)
-	VMOVUPS Y3, 6144(AX)
-	VMOVUPS Y4, 8192(AX)
-	VMOVUPS Y5, 10240(AX)
-	VMOVUPS Y6, 12288(AX)
-	VMOVUPS Y7, 14336(AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 2112(CX)
+	VMOVUPS Y2, 4224(CX)
+	VMOVUPS Y3, 6336(CX)
+	VMOVUPS Y4, 8448(CX)
+	VMOVUPS Y5, 10560(CX)
+	VMOVUPS Y6, 12672(CX)
+	VMOVUPS Y7, 14784(CX)
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x01, DI
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
@@ -11490,227 +12518,373 @@ end2:
 	VPXOR   Y5, Y5, Y5
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
-	TESTQ   R10, R10
+	TESTQ   DI, DI
 	JLE     end3
 
 loop3:
-	VCVTPH2PS    16(R8), Y8
-	VBROADCASTSS (R9), Y9
+	VCVTPH2PS    16(CX), Y8
+	VBROADCASTSS (DX), Y9
 	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 4(R9), Y9
+	VBROADCASTSS (DX)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 8(R9), Y9
+	VBROADCASTSS (DX)(AX*2), Y9
 	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 12(R9), Y9
+	VBROADCASTSS (BX), Y9
 	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 16(R9), Y9
+	VBROADCASTSS (BX)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 20(R9), Y9
+	VBROADCASTSS (BX)(AX*2), Y9
 	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 24(R9), Y9
+	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 28(R9), Y9
+	VBROADCASTSS (SI)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+32, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	VCVTPH2PS    48(CX), Y8
+	VBROADCASTSS 4(DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 4(DX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 4(DX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 4(BX), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 4(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 4(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 4(SI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 4(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $+64, CX
+	ADDQ         $+8, DX
+	ADDQ         $+8, BX
+	ADDQ         $+8, SI
+	DECQ         DI
 	JNZ          loop3
 
 end3:
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS Y1, 2080(AX)
-	VMOVUPS Y2, 4128(AX)
-	VMOVUPS Y3, 6176(AX)
-	VMOVUPS Y4, 8224(AX)
-	VMOVUPS Y5, 10272(AX)
-	VMOVUPS Y6, 12320(AX)
-	VMOVUPS Y7, 14368(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    (SP), CX
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS Y1, 2144(CX)
+	VMOVUPS Y2, 4256(CX)
+	VMOVUPS Y3, 6368(CX)
+	VMOVUPS Y4, 8480(CX)
+	VMOVUPS Y5, 10592(CX)
+	VMOVUPS Y6, 12704(CX)
+	VMOVUPS Y7, 14816(CX)
+	ADDQ    $+8, 8(SP)
+	ADDQ    $+64, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, F16C, FMA3
-TEXT ·valuesHalfQueries8AVX2(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesHalfQueries8AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
 
-loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS (R12), Y0
+	VMOVUPS (R12)(AX*1), Y1
+	VMOVUPS (R12)(AX*2), Y2
+	VMOVUPS (R13), Y3
+	VMOVUPS (R13)(AX*1), Y4
+	VMOVUPS (R13)(AX*2), Y5
+	VMOVUPS (R14), Y6
+	VMOVUPS (R14)(AX*1), Y7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VCVTPH2PS    (R9), Y8
-	VBROADCASTSS (SI), Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 2048(SI), Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 4096(SI), Y9
-	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 6144(SI), Y9
-	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 8192(SI), Y9
-	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 10240(SI), Y9
-	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 12288(SI), Y9
-	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 14336(SI), Y9
-	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Y8
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R11), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R11), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R11), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R11), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R11), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R11), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R11), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, (R8)(AX*1)
+	VMOVUPS Y2, (R8)(AX*2)
+	VMOVUPS Y3, (R9)
+	VMOVUPS Y4, (R9)(AX*1)
+	VMOVUPS Y5, (R9)(AX*2)
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y7, (R10)(AX*1)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 32(R11), Y0
+	VMOVUPS 32(R11)(AX*1), Y1
+	VMOVUPS 32(R11)(AX*2), Y2
+	VMOVUPS 32(R12), Y3
+	VMOVUPS 32(R12)(AX*1), Y4
+	VMOVUPS 32(R12)(AX*2), Y5
+	VMOVUPS 32(R13), Y6
+	VMOVUPS 32(R13)(AX*1), Y7
+	TESTQ   R9, R9
+	JLE     end4
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y7, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
+loop4:
+	VCVTPH2PS    16(R8), Y8
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R10), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R10), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R10), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R10), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R10), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R10), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R10), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop4
 
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
+end4:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y1, 32(R8)(AX*1)
+	VMOVUPS Y2, 32(R8)(AX*2)
+	VMOVUPS Y3, 32(R9)
+	VMOVUPS Y4, 32(R9)(AX*1)
+	VMOVUPS Y5, 32(R9)(AX*2)
+	VMOVUPS Y6, 32(R10)
+	VMOVUPS Y7, 32(R10)(AX*1)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 64(R11), Y0
+	VMOVUPS 64(R11)(AX*1), Y1
+	VMOVUPS 64(R11)(AX*2), Y2
+	VMOVUPS 64(R12), Y3
+	VMOVUPS 64(R12)(AX*1), Y4
+	VMOVUPS 64(R12)(AX*2), Y5
+	VMOVUPS 64(R13), Y6
+	VMOVUPS 64(R13)(AX*1), Y7
+	TESTQ   R9, R9
 	JLE     end5
 
 loop5:
-	VCVTPH2PS    16(R9), Y8
-	VBROADCASTSS (SI), Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 2048(SI), Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 4096(SI), Y9
-	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 6144(SI), Y9
-	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 8192(SI), Y9
-	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 10240(SI), Y9
-	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 12288(SI), Y9
-	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 14336(SI), Y9
-	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+32, R9
-	ADDQ         $+4, SI
-	DECQ         R10
+	VCVTPH2PS    32(R8), Y8
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R10), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R10), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R10), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R10), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R10), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R10), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R10), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
 	JNZ          loop5
 
 end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y1, 64(R8)(AX*1)
+	VMOVUPS Y2, 64(R8)(AX*2)
+	VMOVUPS Y3, 64(R9)
+	VMOVUPS Y4, 64(R9)(AX*1)
+	VMOVUPS Y5, 64(R9)(AX*2)
+	VMOVUPS Y6, 64(R10)
+	VMOVUPS Y7, 64(R10)(AX*1)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 96(R11), Y0
+	VMOVUPS 96(R11)(AX*1), Y1
+	VMOVUPS 96(R11)(AX*2), Y2
+	VMOVUPS 96(R12), Y3
+	VMOVUPS 96(R12)(AX*1), Y4
+	VMOVUPS 96(R12)(AX*2), Y5
+	VMOVUPS 96(R13), Y6
+	VMOVUPS 96(R13)(AX*1), Y7
+	TESTQ   R9, R9
+	JLE     end6
 
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y5, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y7, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+loop6:
+	VCVTPH2PS    48(R8), Y8
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R10), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R10), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R10), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R10), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R10), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R10), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R10), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop6
 
-end1:
+end6:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y1, 96(R8)(AX*1)
+	VMOVUPS Y2, 96(R8)(AX*2)
+	VMOVUPS Y3, 96(R9)
+	VMOVUPS Y4, 96(R9)(AX*1)
+	VMOVUPS Y5, 96(R9)(AX*2)
+	VMOVUPS Y6, 96(R10)
+	VMOVUPS Y7, 96(R10)(AX*1)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries8AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·scoresFloatQueries8AVX2(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries8AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
 
-loop1:
-	MOVQ  (DX), R8
-	MOVQ  CX, R9
-	MOVQ  SI, R10
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), CX
+	MOVQ  q+8(FP), BX
+	LEAQ  (BX)(AX*2), SI
+	ADDQ  AX, SI
+	LEAQ  (SI)(AX*2), DI
+	ADDQ  AX, DI
+	MOVQ  d+32(FP), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -11719,45 +12893,54 @@ loop1:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	TESTQ R10, R10
+	TESTQ R8, R8
 	JLE   end2
 
 loop2:
-	PREFETCHT1   (R8)(DI*1)
-	VMOVUPS      (R8), Y8
-	VBROADCASTSS (R9), Y9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Y8
+	VBROADCASTSS (BX), Y9
 	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 4(R9), Y9
+	VBROADCASTSS (BX)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 8(R9), Y9
+	VBROADCASTSS (BX)(AX*2), Y9
 	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 12(R9), Y9
+	VBROADCASTSS (SI), Y9
 	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 16(R9), Y9
+	VBROADCASTSS (SI)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 20(R9), Y9
+	VBROADCASTSS (SI)(AX*2), Y9
 	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 24(R9), Y9
+	VBROADCASTSS (DI), Y9
 	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 28(R9), Y9
+	VBROADCASTSS (DI)(AX*1), Y9
 	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+64, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	ADDQ         $+64, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	DECQ         R8
 	JNZ          loop2
 
 end2:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 2048(AX)
-	VMOVUPS Y2, 4096(AX)
-	VMOVUPS Y3, 6144(AX)
-	VMOVUPS Y4, 8192(AX)
-	VMOVUPS Y5, 10240(AX)
-	VMOVUPS Y6, 12288(AX)
-	VMOVUPS Y7, 14336(AX)
-	MOVQ    (DX), R8
-	MOVQ    CX, R9
-	MOVQ    SI, R10
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 2112(CX)
+	VMOVUPS Y2, 4224(CX)
+	VMOVUPS Y3, 6336(CX)
+	VMOVUPS Y4, 8448(CX)
+	VMOVUPS Y5, 10560(CX)
+	VMOVUPS Y6, 12672(CX)
+	VMOVUPS Y7, 14784(CX)
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	MOVQ    d+32(FP), DI
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
@@ -11766,43 +12949,3499 @@ end2:
 	VPXOR   Y5, Y5, Y5
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y7, Y7, Y7
+	TESTQ   DI, DI
+	JLE     end3
+
+loop3:
+	VMOVUPS      32(CX), Y8
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (DX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (DX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (BX), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (SI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $+64, CX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNZ          loop3
+
+end3:
+	MOVQ    (SP), CX
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS Y1, 2144(CX)
+	VMOVUPS Y2, 4256(CX)
+	VMOVUPS Y3, 6368(CX)
+	VMOVUPS Y4, 8480(CX)
+	VMOVUPS Y5, 10592(CX)
+	VMOVUPS Y6, 12704(CX)
+	VMOVUPS Y7, 14816(CX)
+	ADDQ    $+8, 8(SP)
+	ADDQ    $+64, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesFloatQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·valuesFloatQueries8AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS (R12), Y0
+	VMOVUPS (R12)(AX*1), Y1
+	VMOVUPS (R12)(AX*2), Y2
+	VMOVUPS (R13), Y3
+	VMOVUPS (R13)(AX*1), Y4
+	VMOVUPS (R13)(AX*2), Y5
+	VMOVUPS (R14), Y6
+	VMOVUPS (R14)(AX*1), Y7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VMOVUPS      32(R8), Y8
-	VBROADCASTSS (R9), Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 4(R9), Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 8(R9), Y9
-	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 12(R9), Y9
-	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 16(R9), Y9
-	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 20(R9), Y9
-	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 24(R9), Y9
-	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 28(R9), Y9
-	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+64, R8
-	ADDQ         $+32, R9
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Y8
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R11), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R11), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R11), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R11), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R11), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R11), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R11), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
 	DECQ         R10
 	JNZ          loop3
 
 end3:
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS Y1, 2080(AX)
-	VMOVUPS Y2, 4128(AX)
-	VMOVUPS Y3, 6176(AX)
-	VMOVUPS Y4, 8224(AX)
-	VMOVUPS Y5, 10272(AX)
-	VMOVUPS Y6, 12320(AX)
-	VMOVUPS Y7, 14368(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, (R8)(AX*1)
+	VMOVUPS Y2, (R8)(AX*2)
+	VMOVUPS Y3, (R9)
+	VMOVUPS Y4, (R9)(AX*1)
+	VMOVUPS Y5, (R9)(AX*2)
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y7, (R10)(AX*1)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 32(R11), Y0
+	VMOVUPS 32(R11)(AX*1), Y1
+	VMOVUPS 32(R11)(AX*2), Y2
+	VMOVUPS 32(R12), Y3
+	VMOVUPS 32(R12)(AX*1), Y4
+	VMOVUPS 32(R12)(AX*2), Y5
+	VMOVUPS 32(R13), Y6
+	VMOVUPS 32(R13)(AX*1), Y7
+	TESTQ   R9, R9
+	JLE     end4
+
+loop4:
+	VMOVUPS      32(R8), Y8
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R10), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R10), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R10), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R10), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R10), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R10), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R10), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y1, 32(R8)(AX*1)
+	VMOVUPS Y2, 32(R8)(AX*2)
+	VMOVUPS Y3, 32(R9)
+	VMOVUPS Y4, 32(R9)(AX*1)
+	VMOVUPS Y5, 32(R9)(AX*2)
+	VMOVUPS Y6, 32(R10)
+	VMOVUPS Y7, 32(R10)(AX*1)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 64(R11), Y0
+	VMOVUPS 64(R11)(AX*1), Y1
+	VMOVUPS 64(R11)(AX*2), Y2
+	VMOVUPS 64(R12), Y3
+	VMOVUPS 64(R12)(AX*1), Y4
+	VMOVUPS 64(R12)(AX*2), Y5
+	VMOVUPS 64(R13), Y6
+	VMOVUPS 64(R13)(AX*1), Y7
+	TESTQ   R9, R9
+	JLE     end5
+
+loop5:
+	VMOVUPS      64(R8), Y8
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R10), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R10), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R10), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R10), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R10), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R10), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R10), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop5
+
+end5:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y1, 64(R8)(AX*1)
+	VMOVUPS Y2, 64(R8)(AX*2)
+	VMOVUPS Y3, 64(R9)
+	VMOVUPS Y4, 64(R9)(AX*1)
+	VMOVUPS Y5, 64(R9)(AX*2)
+	VMOVUPS Y6, 64(R10)
+	VMOVUPS Y7, 64(R10)(AX*1)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS 96(R11), Y0
+	VMOVUPS 96(R11)(AX*1), Y1
+	VMOVUPS 96(R11)(AX*2), Y2
+	VMOVUPS 96(R12), Y3
+	VMOVUPS 96(R12)(AX*1), Y4
+	VMOVUPS 96(R12)(AX*2), Y5
+	VMOVUPS 96(R13), Y6
+	VMOVUPS 96(R13)(AX*1), Y7
+	TESTQ   R9, R9
+	JLE     end6
+
+loop6:
+	VMOVUPS      96(R8), Y8
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R10), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R10), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R10), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R10), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R10), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R10), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R10), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop6
+
+end6:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y1, 96(R8)(AX*1)
+	VMOVUPS Y2, 96(R8)(AX*2)
+	VMOVUPS Y3, 96(R9)
+	VMOVUPS Y4, 96(R9)(AX*1)
+	VMOVUPS Y5, 96(R9)(AX*2)
+	VMOVUPS Y6, 96(R10)
+	VMOVUPS Y7, 96(R10)(AX*1)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries8AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·scoresCodeQueries8AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    q+8(FP), BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	MOVQ    (SP), R8
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 2112(R8)
+	VMOVUPS Y0, 4224(R8)
+	VMOVUPS Y0, 6336(R8)
+	VMOVUPS Y0, 8448(R8)
+	VMOVUPS Y0, 10560(R8)
+	VMOVUPS Y0, 12672(R8)
+	VMOVUPS Y0, 14784(R8)
+	MOVQ    d+32(FP), R8
+	MOVQ    d+32(FP), R9
+	SHRQ    $0x05, R8
+	SHLQ    $0x04, R9
+	SUBQ    $+512, R9
+	TESTQ   R8, R8
+	JLE     end2
+
+loop2:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000008, R10
+	TESTQ R10, R10
+	JLE   end3
+
+loop3:
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (BX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (SI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (SI)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (DI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    16(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 4(BX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 4(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 4(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 4(SI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 4(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 4(SI)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 4(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 4(DI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    32(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 8(BX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 8(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 8(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 8(SI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 8(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 8(SI)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 8(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 8(DI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    48(DX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 12(BX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 12(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 12(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 12(SI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 12(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 12(SI)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 12(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 12(DI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $+64, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	ADDQ         $+16, DI
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (CX)(R9*1)
+	MOVQ        (SP), R10
+	VCVTPH2PS   (DX)(R9*1), Y8
+	VFMADD213PS (R10), Y8, Y0
+	VMOVUPS     Y0, (R10)
+	VFMADD213PS 2112(R10), Y8, Y1
+	VMOVUPS     Y1, 2112(R10)
+	VFMADD213PS 4224(R10), Y8, Y2
+	VMOVUPS     Y2, 4224(R10)
+	VFMADD213PS 6336(R10), Y8, Y3
+	VMOVUPS     Y3, 6336(R10)
+	VFMADD213PS 8448(R10), Y8, Y4
+	VMOVUPS     Y4, 8448(R10)
+	VFMADD213PS 10560(R10), Y8, Y5
+	VMOVUPS     Y5, 10560(R10)
+	VFMADD213PS 12672(R10), Y8, Y6
+	VMOVUPS     Y6, 12672(R10)
+	VFMADD213PS 14784(R10), Y8, Y7
+	VMOVUPS     Y7, 14784(R10)
+	SUBQ        $+480, R9
+	DECQ        R8
+	JNZ         loop2
+
+end2:
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	MOVQ    (SP), DI
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 2144(DI)
+	VMOVUPS Y0, 4256(DI)
+	VMOVUPS Y0, 6368(DI)
+	VMOVUPS Y0, 8480(DI)
+	VMOVUPS Y0, 10592(DI)
+	VMOVUPS Y0, 12704(DI)
+	VMOVUPS Y0, 14816(DI)
+	MOVQ    d+32(FP), DI
+	MOVQ    d+32(FP), R8
+	SHRQ    $0x05, DI
+	SHLQ    $0x04, R8
+	SUBQ    $+512, R8
+	TESTQ   DI, DI
+	JLE     end4
+
+loop4:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000008, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPMOVSXBD    8(CX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (DX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (DX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (BX), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (SI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    24(CX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 4(DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 4(DX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 4(DX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 4(BX), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 4(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 4(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 4(SI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 4(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    40(CX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 8(DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 8(DX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 8(DX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 8(BX), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 8(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 8(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 8(SI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 8(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    56(CX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 12(DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 12(DX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 12(DX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 12(BX), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 12(BX)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 12(BX)(AX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 12(SI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 12(SI)(AX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $+64, CX
+	ADDQ         $+16, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	DECQ         R9
+	JNZ          loop5
+
+end5:
+	MOVQ        (SP), R9
+	VCVTPH2PS   16(CX)(R8*1), Y8
+	VFMADD213PS 32(R9), Y8, Y0
+	VMOVUPS     Y0, 32(R9)
+	VFMADD213PS 2144(R9), Y8, Y1
+	VMOVUPS     Y1, 2144(R9)
+	VFMADD213PS 4256(R9), Y8, Y2
+	VMOVUPS     Y2, 4256(R9)
+	VFMADD213PS 6368(R9), Y8, Y3
+	VMOVUPS     Y3, 6368(R9)
+	VFMADD213PS 8480(R9), Y8, Y4
+	VMOVUPS     Y4, 8480(R9)
+	VFMADD213PS 10592(R9), Y8, Y5
+	VMOVUPS     Y5, 10592(R9)
+	VFMADD213PS 12704(R9), Y8, Y6
+	VMOVUPS     Y6, 12704(R9)
+	VFMADD213PS 14816(R9), Y8, Y7
+	VMOVUPS     Y7, 14816(R9)
+	SUBQ        $+480, R8
+	DECQ        DI
+	JNZ         loop4
+
+end4:
+	ADDQ $+8, 8(SP)
+	ADDQ $+64, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesCodeQueries8AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Y0
+	VMULPS     (R10), Y0, Y1
+	VMOVUPS    Y1, 2048(R11)
+	VMULPS     2112(R10), Y0, Y1
+	VMOVUPS    Y1, 4160(R11)
+	VMULPS     4224(R10), Y0, Y1
+	VMOVUPS    Y1, 6272(R11)
+	VMULPS     6336(R10), Y0, Y1
+	VMOVUPS    Y1, 8384(R11)
+	VMULPS     8448(R10), Y0, Y1
+	VMOVUPS    Y1, 10496(R11)
+	VMULPS     10560(R10), Y0, Y1
+	VMOVUPS    Y1, 12608(R11)
+	VMULPS     12672(R10), Y0, Y1
+	VMOVUPS    Y1, 14720(R11)
+	VMULPS     14784(R10), Y0, Y0
+	VMOVUPS    Y0, 16832(R11)
+	VCVTPH2PS  16(BX)(R9*1), Y0
+	VMULPS     32(R10), Y0, Y1
+	VMOVUPS    Y1, 2080(R11)
+	VMULPS     2144(R10), Y0, Y1
+	VMOVUPS    Y1, 4192(R11)
+	VMULPS     4256(R10), Y0, Y1
+	VMOVUPS    Y1, 6304(R11)
+	VMULPS     6368(R10), Y0, Y1
+	VMOVUPS    Y1, 8416(R11)
+	VMULPS     8480(R10), Y0, Y1
+	VMOVUPS    Y1, 10528(R11)
+	VMULPS     10592(R10), Y0, Y1
+	VMOVUPS    Y1, 12640(R11)
+	VMULPS     12704(R10), Y0, Y1
+	VMOVUPS    Y1, 14752(R11)
+	VMULPS     14816(R10), Y0, Y0
+	VMOVUPS    Y0, 16864(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	LEAQ       (R13)(AX*2), R14
+	ADDQ       AX, R14
+	LEAQ       (R14)(AX*2), R15
+	ADDQ       AX, R15
+	VMOVUPS    (R13), Y0
+	VMOVUPS    (R13)(AX*1), Y1
+	VMOVUPS    (R13)(AX*2), Y2
+	VMOVUPS    (R14), Y3
+	VMOVUPS    (R14)(AX*1), Y4
+	VMOVUPS    (R14)(AX*2), Y5
+	VMOVUPS    (R15), Y6
+	VMOVUPS    (R15)(AX*1), Y7
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (R12), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R12), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R12), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R12), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R12), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R12), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R12), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R12), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, (R9)(AX*1)
+	VMOVUPS Y2, (R9)(AX*2)
+	VMOVUPS Y3, (R10)
+	VMOVUPS Y4, (R10)(AX*1)
+	VMOVUPS Y5, (R10)(AX*2)
+	VMOVUPS Y6, (R11)
+	VMOVUPS Y7, (R11)(AX*1)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 32(R12), Y0
+	VMOVUPS 32(R12)(AX*1), Y1
+	VMOVUPS 32(R12)(AX*2), Y2
+	VMOVUPS 32(R13), Y3
+	VMOVUPS 32(R13)(AX*1), Y4
+	VMOVUPS 32(R13)(AX*2), Y5
+	VMOVUPS 32(R14), Y6
+	VMOVUPS 32(R14)(AX*1), Y7
+	TESTQ   R10, R10
+	JLE     end4
+
+loop4:
+	VPMOVSXBD    8(R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R11), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R11), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R11), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R11), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R11), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R11), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R11), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop4
+
+end4:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 32(R9)
+	VMOVUPS Y1, 32(R9)(AX*1)
+	VMOVUPS Y2, 32(R9)(AX*2)
+	VMOVUPS Y3, 32(R10)
+	VMOVUPS Y4, 32(R10)(AX*1)
+	VMOVUPS Y5, 32(R10)(AX*2)
+	VMOVUPS Y6, 32(R11)
+	VMOVUPS Y7, 32(R11)(AX*1)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 64(R12), Y0
+	VMOVUPS 64(R12)(AX*1), Y1
+	VMOVUPS 64(R12)(AX*2), Y2
+	VMOVUPS 64(R13), Y3
+	VMOVUPS 64(R13)(AX*1), Y4
+	VMOVUPS 64(R13)(AX*2), Y5
+	VMOVUPS 64(R14), Y6
+	VMOVUPS 64(R14)(AX*1), Y7
+	TESTQ   R10, R10
+	JLE     end5
+
+loop5:
+	VPMOVSXBD    16(R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R11), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R11), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R11), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R11), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R11), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R11), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R11), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop5
+
+end5:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 64(R9)
+	VMOVUPS Y1, 64(R9)(AX*1)
+	VMOVUPS Y2, 64(R9)(AX*2)
+	VMOVUPS Y3, 64(R10)
+	VMOVUPS Y4, 64(R10)(AX*1)
+	VMOVUPS Y5, 64(R10)(AX*2)
+	VMOVUPS Y6, 64(R11)
+	VMOVUPS Y7, 64(R11)(AX*1)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 96(R12), Y0
+	VMOVUPS 96(R12)(AX*1), Y1
+	VMOVUPS 96(R12)(AX*2), Y2
+	VMOVUPS 96(R13), Y3
+	VMOVUPS 96(R13)(AX*1), Y4
+	VMOVUPS 96(R13)(AX*2), Y5
+	VMOVUPS 96(R14), Y6
+	VMOVUPS 96(R14)(AX*1), Y7
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	VPMOVSXBD    24(R9), Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VBROADCASTSS 2112(R11), Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VBROADCASTSS 4224(R11), Y9
+	VFMADD231PS  Y8, Y9, Y2
+	VBROADCASTSS 6336(R11), Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS 8448(R11), Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS 10560(R11), Y9
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS 12672(R11), Y9
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS 14784(R11), Y9
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop6
+
+end6:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 96(R9)
+	VMOVUPS Y1, 96(R9)(AX*1)
+	VMOVUPS Y2, 96(R9)(AX*2)
+	VMOVUPS Y3, 96(R10)
+	VMOVUPS Y4, 96(R10)(AX*1)
+	VMOVUPS Y5, 96(R10)(AX*2)
+	VMOVUPS Y6, 96(R11)
+	VMOVUPS Y7, 96(R11)(AX*1)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresHalfQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·scoresHalfQueries12AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
+
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), CX
+	MOVQ  q+8(FP), BX
+	LEAQ  (BX)(AX*2), SI
+	ADDQ  AX, SI
+	LEAQ  (SI)(AX*2), DI
+	ADDQ  AX, DI
+	LEAQ  (DI)(AX*2), R8
+	ADDQ  AX, R8
+	MOVQ  d+32(FP), R9
+	SHRQ  $0x01, R9
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	TESTQ R9, R9
+	JLE   end2
+
+loop2:
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VCVTPH2PS    32(DX), Y12
+	VBROADCASTSS 4(BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 4(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 4(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 4(SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 4(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 4(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 4(DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 4(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 4(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 4(R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 4(R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 4(R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, DX
+	ADDQ         $+8, BX
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	ADDQ         $+8, R8
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 2112(CX)
+	VMOVUPS Y2, 4224(CX)
+	VMOVUPS Y3, 6336(CX)
+	VMOVUPS Y4, 8448(CX)
+	VMOVUPS Y5, 10560(CX)
+	VMOVUPS Y6, 12672(CX)
+	VMOVUPS Y7, 14784(CX)
+	VMOVUPS Y8, 16896(CX)
+	VMOVUPS Y9, 19008(CX)
+	VMOVUPS Y10, 21120(CX)
+	VMOVUPS Y11, 23232(CX)
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	MOVQ    d+32(FP), R8
+	SHRQ    $0x01, R8
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+	VPXOR   Y8, Y8, Y8
+	VPXOR   Y9, Y9, Y9
+	VPXOR   Y10, Y10, Y10
+	VPXOR   Y11, Y11, Y11
+	TESTQ   R8, R8
+	JLE     end3
+
+loop3:
+	VCVTPH2PS    16(CX), Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VCVTPH2PS    48(CX), Y12
+	VBROADCASTSS 4(DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 4(DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 4(DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 4(BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 4(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 4(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 4(SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 4(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 4(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 4(DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 4(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 4(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, CX
+	ADDQ         $+8, DX
+	ADDQ         $+8, BX
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNZ          loop3
+
+end3:
+	MOVQ    (SP), CX
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS Y1, 2144(CX)
+	VMOVUPS Y2, 4256(CX)
+	VMOVUPS Y3, 6368(CX)
+	VMOVUPS Y4, 8480(CX)
+	VMOVUPS Y5, 10592(CX)
+	VMOVUPS Y6, 12704(CX)
+	VMOVUPS Y7, 14816(CX)
+	VMOVUPS Y8, 16928(CX)
+	VMOVUPS Y9, 19040(CX)
+	VMOVUPS Y10, 21152(CX)
+	VMOVUPS Y11, 23264(CX)
+	ADDQ    $+8, 8(SP)
+	ADDQ    $+64, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesHalfQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesHalfQueries12AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS (R12), Y0
+	VMOVUPS (R12)(AX*1), Y1
+	VMOVUPS (R12)(AX*2), Y2
+	VMOVUPS (R13), Y3
+	VMOVUPS (R13)(AX*1), Y4
+	VMOVUPS (R13)(AX*2), Y5
+	VMOVUPS (R14), Y6
+	VMOVUPS (R14)(AX*1), Y7
+	VMOVUPS (R14)(AX*2), Y8
+	VMOVUPS (R15), Y9
+	VMOVUPS (R15)(AX*1), Y10
+	VMOVUPS (R15)(AX*2), Y11
+	TESTQ   R10, R10
+	JLE     end3
+
+loop3:
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Y12
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R11), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R11), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R11), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R11), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R11), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R11), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R11), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R11), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R11), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R11), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R11), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, (R8)(AX*1)
+	VMOVUPS Y2, (R8)(AX*2)
+	VMOVUPS Y3, (R9)
+	VMOVUPS Y4, (R9)(AX*1)
+	VMOVUPS Y5, (R9)(AX*2)
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y7, (R10)(AX*1)
+	VMOVUPS Y8, (R10)(AX*2)
+	VMOVUPS Y9, (R11)
+	VMOVUPS Y10, (R11)(AX*1)
+	VMOVUPS Y11, (R11)(AX*2)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 32(R11), Y0
+	VMOVUPS 32(R11)(AX*1), Y1
+	VMOVUPS 32(R11)(AX*2), Y2
+	VMOVUPS 32(R12), Y3
+	VMOVUPS 32(R12)(AX*1), Y4
+	VMOVUPS 32(R12)(AX*2), Y5
+	VMOVUPS 32(R13), Y6
+	VMOVUPS 32(R13)(AX*1), Y7
+	VMOVUPS 32(R13)(AX*2), Y8
+	VMOVUPS 32(R14), Y9
+	VMOVUPS 32(R14)(AX*1), Y10
+	VMOVUPS 32(R14)(AX*2), Y11
+	TESTQ   R9, R9
+	JLE     end4
+
+loop4:
+	VCVTPH2PS    16(R8), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R10), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R10), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R10), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R10), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R10), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R10), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R10), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R10), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R10), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R10), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R10), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y1, 32(R8)(AX*1)
+	VMOVUPS Y2, 32(R8)(AX*2)
+	VMOVUPS Y3, 32(R9)
+	VMOVUPS Y4, 32(R9)(AX*1)
+	VMOVUPS Y5, 32(R9)(AX*2)
+	VMOVUPS Y6, 32(R10)
+	VMOVUPS Y7, 32(R10)(AX*1)
+	VMOVUPS Y8, 32(R10)(AX*2)
+	VMOVUPS Y9, 32(R11)
+	VMOVUPS Y10, 32(R11)(AX*1)
+	VMOVUPS Y11, 32(R11)(AX*2)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 64(R11), Y0
+	VMOVUPS 64(R11)(AX*1), Y1
+	VMOVUPS 64(R11)(AX*2), Y2
+	VMOVUPS 64(R12), Y3
+	VMOVUPS 64(R12)(AX*1), Y4
+	VMOVUPS 64(R12)(AX*2), Y5
+	VMOVUPS 64(R13), Y6
+	VMOVUPS 64(R13)(AX*1), Y7
+	VMOVUPS 64(R13)(AX*2), Y8
+	VMOVUPS 64(R14), Y9
+	VMOVUPS 64(R14)(AX*1), Y10
+	VMOVUPS 64(R14)(AX*2), Y11
+	TESTQ   R9, R9
+	JLE     end5
+
+loop5:
+	VCVTPH2PS    32(R8), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R10), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R10), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R10), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R10), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R10), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R10), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R10), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R10), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R10), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R10), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R10), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop5
+
+end5:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y1, 64(R8)(AX*1)
+	VMOVUPS Y2, 64(R8)(AX*2)
+	VMOVUPS Y3, 64(R9)
+	VMOVUPS Y4, 64(R9)(AX*1)
+	VMOVUPS Y5, 64(R9)(AX*2)
+	VMOVUPS Y6, 64(R10)
+	VMOVUPS Y7, 64(R10)(AX*1)
+	VMOVUPS Y8, 64(R10)(AX*2)
+	VMOVUPS Y9, 64(R11)
+	VMOVUPS Y10, 64(R11)(AX*1)
+	VMOVUPS Y11, 64(R11)(AX*2)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 96(R11), Y0
+	VMOVUPS 96(R11)(AX*1), Y1
+	VMOVUPS 96(R11)(AX*2), Y2
+	VMOVUPS 96(R12), Y3
+	VMOVUPS 96(R12)(AX*1), Y4
+	VMOVUPS 96(R12)(AX*2), Y5
+	VMOVUPS 96(R13), Y6
+	VMOVUPS 96(R13)(AX*1), Y7
+	VMOVUPS 96(R13)(AX*2), Y8
+	VMOVUPS 96(R14), Y9
+	VMOVUPS 96(R14)(AX*1), Y10
+	VMOVUPS 96(R14)(AX*2), Y11
+	TESTQ   R9, R9
+	JLE     end6
+
+loop6:
+	VCVTPH2PS    48(R8), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R10), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R10), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R10), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R10), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R10), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R10), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R10), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R10), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R10), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R10), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R10), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop6
+
+end6:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y1, 96(R8)(AX*1)
+	VMOVUPS Y2, 96(R8)(AX*2)
+	VMOVUPS Y3, 96(R9)
+	VMOVUPS Y4, 96(R9)(AX*1)
+	VMOVUPS Y5, 96(R9)(AX*2)
+	VMOVUPS Y6, 96(R10)
+	VMOVUPS Y7, 96(R10)(AX*1)
+	VMOVUPS Y8, 96(R10)(AX*2)
+	VMOVUPS Y9, 96(R11)
+	VMOVUPS Y10, 96(R11)(AX*1)
+	VMOVUPS Y11, 96(R11)(AX*2)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresFloatQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·scoresFloatQueries12AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
+
+while1:
+	CMPQ  16(SP), $+0
+	JLE   done1
+	MOVQ  8(SP), CX
+	MOVQ  (CX), DX
+	MOVQ  64(CX), CX
+	MOVQ  q+8(FP), BX
+	LEAQ  (BX)(AX*2), SI
+	ADDQ  AX, SI
+	LEAQ  (SI)(AX*2), DI
+	ADDQ  AX, DI
+	LEAQ  (DI)(AX*2), R8
+	ADDQ  AX, R8
+	MOVQ  d+32(FP), R9
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	TESTQ R9, R9
+	JLE   end2
+
+loop2:
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ    (SP), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 2112(CX)
+	VMOVUPS Y2, 4224(CX)
+	VMOVUPS Y3, 6336(CX)
+	VMOVUPS Y4, 8448(CX)
+	VMOVUPS Y5, 10560(CX)
+	VMOVUPS Y6, 12672(CX)
+	VMOVUPS Y7, 14784(CX)
+	VMOVUPS Y8, 16896(CX)
+	VMOVUPS Y9, 19008(CX)
+	VMOVUPS Y10, 21120(CX)
+	VMOVUPS Y11, 23232(CX)
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	MOVQ    d+32(FP), R8
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+	VPXOR   Y8, Y8, Y8
+	VPXOR   Y9, Y9, Y9
+	VPXOR   Y10, Y10, Y10
+	VPXOR   Y11, Y11, Y11
+	TESTQ   R8, R8
+	JLE     end3
+
+loop3:
+	VMOVUPS      32(CX), Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, CX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNZ          loop3
+
+end3:
+	MOVQ    (SP), CX
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS Y1, 2144(CX)
+	VMOVUPS Y2, 4256(CX)
+	VMOVUPS Y3, 6368(CX)
+	VMOVUPS Y4, 8480(CX)
+	VMOVUPS Y5, 10592(CX)
+	VMOVUPS Y6, 12704(CX)
+	VMOVUPS Y7, 14816(CX)
+	VMOVUPS Y8, 16928(CX)
+	VMOVUPS Y9, 19040(CX)
+	VMOVUPS Y10, 21152(CX)
+	VMOVUPS Y11, 23264(CX)
+	ADDQ    $+8, 8(SP)
+	ADDQ    $+64, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesFloatQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·valuesFloatQueries12AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS (R12), Y0
+	VMOVUPS (R12)(AX*1), Y1
+	VMOVUPS (R12)(AX*2), Y2
+	VMOVUPS (R13), Y3
+	VMOVUPS (R13)(AX*1), Y4
+	VMOVUPS (R13)(AX*2), Y5
+	VMOVUPS (R14), Y6
+	VMOVUPS (R14)(AX*1), Y7
+	VMOVUPS (R14)(AX*2), Y8
+	VMOVUPS (R15), Y9
+	VMOVUPS (R15)(AX*1), Y10
+	VMOVUPS (R15)(AX*2), Y11
+	TESTQ   R10, R10
+	JLE     end3
+
+loop3:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Y12
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R11), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R11), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R11), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R11), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R11), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R11), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R11), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R11), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R11), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R11), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R11), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, (R8)(AX*1)
+	VMOVUPS Y2, (R8)(AX*2)
+	VMOVUPS Y3, (R9)
+	VMOVUPS Y4, (R9)(AX*1)
+	VMOVUPS Y5, (R9)(AX*2)
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y7, (R10)(AX*1)
+	VMOVUPS Y8, (R10)(AX*2)
+	VMOVUPS Y9, (R11)
+	VMOVUPS Y10, (R11)(AX*1)
+	VMOVUPS Y11, (R11)(AX*2)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 32(R11), Y0
+	VMOVUPS 32(R11)(AX*1), Y1
+	VMOVUPS 32(R11)(AX*2), Y2
+	VMOVUPS 32(R12), Y3
+	VMOVUPS 32(R12)(AX*1), Y4
+	VMOVUPS 32(R12)(AX*2), Y5
+	VMOVUPS 32(R13), Y6
+	VMOVUPS 32(R13)(AX*1), Y7
+	VMOVUPS 32(R13)(AX*2), Y8
+	VMOVUPS 32(R14), Y9
+	VMOVUPS 32(R14)(AX*1), Y10
+	VMOVUPS 32(R14)(AX*2), Y11
+	TESTQ   R9, R9
+	JLE     end4
+
+loop4:
+	VMOVUPS      32(R8), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R10), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R10), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R10), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R10), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R10), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R10), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R10), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R10), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R10), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R10), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R10), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y1, 32(R8)(AX*1)
+	VMOVUPS Y2, 32(R8)(AX*2)
+	VMOVUPS Y3, 32(R9)
+	VMOVUPS Y4, 32(R9)(AX*1)
+	VMOVUPS Y5, 32(R9)(AX*2)
+	VMOVUPS Y6, 32(R10)
+	VMOVUPS Y7, 32(R10)(AX*1)
+	VMOVUPS Y8, 32(R10)(AX*2)
+	VMOVUPS Y9, 32(R11)
+	VMOVUPS Y10, 32(R11)(AX*1)
+	VMOVUPS Y11, 32(R11)(AX*2)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 64(R11), Y0
+	VMOVUPS 64(R11)(AX*1), Y1
+	VMOVUPS 64(R11)(AX*2), Y2
+	VMOVUPS 64(R12), Y3
+	VMOVUPS 64(R12)(AX*1), Y4
+	VMOVUPS 64(R12)(AX*2), Y5
+	VMOVUPS 64(R13), Y6
+	VMOVUPS 64(R13)(AX*1), Y7
+	VMOVUPS 64(R13)(AX*2), Y8
+	VMOVUPS 64(R14), Y9
+	VMOVUPS 64(R14)(AX*1), Y10
+	VMOVUPS 64(R14)(AX*2), Y11
+	TESTQ   R9, R9
+	JLE     end5
+
+loop5:
+	VMOVUPS      64(R8), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R10), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R10), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R10), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R10), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R10), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R10), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R10), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R10), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R10), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R10), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R10), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop5
+
+end5:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y1, 64(R8)(AX*1)
+	VMOVUPS Y2, 64(R8)(AX*2)
+	VMOVUPS Y3, 64(R9)
+	VMOVUPS Y4, 64(R9)(AX*1)
+	VMOVUPS Y5, 64(R9)(AX*2)
+	VMOVUPS Y6, 64(R10)
+	VMOVUPS Y7, 64(R10)(AX*1)
+	VMOVUPS Y8, 64(R10)(AX*2)
+	VMOVUPS Y9, 64(R11)
+	VMOVUPS Y10, 64(R11)(AX*1)
+	VMOVUPS Y11, 64(R11)(AX*2)
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS 96(R11), Y0
+	VMOVUPS 96(R11)(AX*1), Y1
+	VMOVUPS 96(R11)(AX*2), Y2
+	VMOVUPS 96(R12), Y3
+	VMOVUPS 96(R12)(AX*1), Y4
+	VMOVUPS 96(R12)(AX*2), Y5
+	VMOVUPS 96(R13), Y6
+	VMOVUPS 96(R13)(AX*1), Y7
+	VMOVUPS 96(R13)(AX*2), Y8
+	VMOVUPS 96(R14), Y9
+	VMOVUPS 96(R14)(AX*1), Y10
+	VMOVUPS 96(R14)(AX*2), Y11
+	TESTQ   R9, R9
+	JLE     end6
+
+loop6:
+	VMOVUPS      96(R8), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R10), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R10), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R10), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R10), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R10), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R10), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R10), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R10), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R10), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R10), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R10), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R8
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop6
+
+end6:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y1, 96(R8)(AX*1)
+	VMOVUPS Y2, 96(R8)(AX*2)
+	VMOVUPS Y3, 96(R9)
+	VMOVUPS Y4, 96(R9)(AX*1)
+	VMOVUPS Y5, 96(R9)(AX*2)
+	VMOVUPS Y6, 96(R10)
+	VMOVUPS Y7, 96(R10)(AX*1)
+	VMOVUPS Y8, 96(R10)(AX*2)
+	VMOVUPS Y9, 96(R11)
+	VMOVUPS Y10, 96(R11)(AX*1)
+	VMOVUPS Y11, 96(R11)(AX*2)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·scoresCodeQueries12AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    q+8(FP), BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	MOVQ    (SP), R9
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 2112(R9)
+	VMOVUPS Y0, 4224(R9)
+	VMOVUPS Y0, 6336(R9)
+	VMOVUPS Y0, 8448(R9)
+	VMOVUPS Y0, 10560(R9)
+	VMOVUPS Y0, 12672(R9)
+	VMOVUPS Y0, 14784(R9)
+	VMOVUPS Y0, 16896(R9)
+	VMOVUPS Y0, 19008(R9)
+	VMOVUPS Y0, 21120(R9)
+	VMOVUPS Y0, 23232(R9)
+	MOVQ    d+32(FP), R9
+	MOVQ    d+32(FP), R10
+	SHRQ    $0x05, R9
+	SHLQ    $0x04, R10
+	SUBQ    $+512, R10
+	TESTQ   R9, R9
+	JLE     end2
+
+loop2:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVQ  $0x00000008, R11
+	TESTQ R11, R11
+	JLE   end3
+
+loop3:
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VPMOVSXBD    16(DX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 4(BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 4(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 4(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 4(SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 4(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 4(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 4(DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 4(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 4(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 4(R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 4(R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 4(R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VPMOVSXBD    32(DX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 8(BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 8(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 8(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 8(SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 8(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 8(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 8(DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 8(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 8(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 8(R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 8(R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 8(R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VPMOVSXBD    48(DX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 12(BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 12(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 12(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 12(SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 12(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 12(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 12(DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 12(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 12(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 12(R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 12(R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 12(R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	ADDQ         $+16, DI
+	ADDQ         $+16, R8
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (CX)(R10*1)
+	MOVQ        (SP), R11
+	VCVTPH2PS   (DX)(R10*1), Y12
+	VFMADD213PS (R11), Y12, Y0
+	VMOVUPS     Y0, (R11)
+	VFMADD213PS 2112(R11), Y12, Y1
+	VMOVUPS     Y1, 2112(R11)
+	VFMADD213PS 4224(R11), Y12, Y2
+	VMOVUPS     Y2, 4224(R11)
+	VFMADD213PS 6336(R11), Y12, Y3
+	VMOVUPS     Y3, 6336(R11)
+	VFMADD213PS 8448(R11), Y12, Y4
+	VMOVUPS     Y4, 8448(R11)
+	VFMADD213PS 10560(R11), Y12, Y5
+	VMOVUPS     Y5, 10560(R11)
+	VFMADD213PS 12672(R11), Y12, Y6
+	VMOVUPS     Y6, 12672(R11)
+	VFMADD213PS 14784(R11), Y12, Y7
+	VMOVUPS     Y7, 14784(R11)
+	VFMADD213PS 16896(R11), Y12, Y8
+	VMOVUPS     Y8, 16896(R11)
+	VFMADD213PS 19008(R11), Y12, Y9
+	VMOVUPS     Y9, 19008(R11)
+	VFMADD213PS 21120(R11), Y12, Y10
+	VMOVUPS     Y10, 21120(R11)
+	VFMADD213PS 23232(R11), Y12, Y11
+	VMOVUPS     Y11, 23232(R11)
+	SUBQ        $+480, R10
+	DECQ        R9
+	JNZ         loop2
+
+end2:
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	MOVQ    (SP), R8
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 2144(R8)
+	VMOVUPS Y0, 4256(R8)
+	VMOVUPS Y0, 6368(R8)
+	VMOVUPS Y0, 8480(R8)
+	VMOVUPS Y0, 10592(R8)
+	VMOVUPS Y0, 12704(R8)
+	VMOVUPS Y0, 14816(R8)
+	VMOVUPS Y0, 16928(R8)
+	VMOVUPS Y0, 19040(R8)
+	VMOVUPS Y0, 21152(R8)
+	VMOVUPS Y0, 23264(R8)
+	MOVQ    d+32(FP), R8
+	MOVQ    d+32(FP), R9
+	SHRQ    $0x05, R8
+	SHLQ    $0x04, R9
+	SUBQ    $+512, R9
+	TESTQ   R8, R8
+	JLE     end4
+
+loop4:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVQ  $0x00000008, R10
+	TESTQ R10, R10
+	JLE   end5
+
+loop5:
+	VPMOVSXBD    8(CX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VPMOVSXBD    24(CX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 4(DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 4(DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 4(DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 4(BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 4(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 4(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 4(SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 4(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 4(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 4(DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 4(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 4(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VPMOVSXBD    40(CX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 8(DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 8(DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 8(DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 8(BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 8(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 8(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 8(SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 8(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 8(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 8(DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 8(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 8(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	VPMOVSXBD    56(CX), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 12(DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS 12(DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS 12(DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS 12(BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS 12(BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS 12(BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS 12(SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS 12(SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS 12(SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS 12(DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS 12(DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS 12(DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, CX
+	ADDQ         $+16, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	ADDQ         $+16, DI
+	DECQ         R10
+	JNZ          loop5
+
+end5:
+	MOVQ        (SP), R10
+	VCVTPH2PS   16(CX)(R9*1), Y12
+	VFMADD213PS 32(R10), Y12, Y0
+	VMOVUPS     Y0, 32(R10)
+	VFMADD213PS 2144(R10), Y12, Y1
+	VMOVUPS     Y1, 2144(R10)
+	VFMADD213PS 4256(R10), Y12, Y2
+	VMOVUPS     Y2, 4256(R10)
+	VFMADD213PS 6368(R10), Y12, Y3
+	VMOVUPS     Y3, 6368(R10)
+	VFMADD213PS 8480(R10), Y12, Y4
+	VMOVUPS     Y4, 8480(R10)
+	VFMADD213PS 10592(R10), Y12, Y5
+	VMOVUPS     Y5, 10592(R10)
+	VFMADD213PS 12704(R10), Y12, Y6
+	VMOVUPS     Y6, 12704(R10)
+	VFMADD213PS 14816(R10), Y12, Y7
+	VMOVUPS     Y7, 14816(R10)
+	VFMADD213PS 16928(R10), Y12, Y8
+	VMOVUPS     Y8, 16928(R10)
+	VFMADD213PS 19040(R10), Y12, Y9
+	VMOVUPS     Y9, 19040(R10)
+	VFMADD213PS 21152(R10), Y12, Y10
+	VMOVUPS     Y10, 21152(R10)
+	VFMADD213PS 23264(R10), Y12, Y11
+	VMOVUPS     Y11, 23264(R10)
+	SUBQ        $+480, R9
+	DECQ        R8
+	JNZ         loop4
+
+end4:
+	ADDQ $+8, 8(SP)
+	ADDQ $+64, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries12AVX2(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·valuesCodeQueries12AVX2(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Y0
+	VMULPS     (R10), Y0, Y1
+	VMOVUPS    Y1, 2048(R11)
+	VMULPS     2112(R10), Y0, Y1
+	VMOVUPS    Y1, 4160(R11)
+	VMULPS     4224(R10), Y0, Y1
+	VMOVUPS    Y1, 6272(R11)
+	VMULPS     6336(R10), Y0, Y1
+	VMOVUPS    Y1, 8384(R11)
+	VMULPS     8448(R10), Y0, Y1
+	VMOVUPS    Y1, 10496(R11)
+	VMULPS     10560(R10), Y0, Y1
+	VMOVUPS    Y1, 12608(R11)
+	VMULPS     12672(R10), Y0, Y1
+	VMOVUPS    Y1, 14720(R11)
+	VMULPS     14784(R10), Y0, Y1
+	VMOVUPS    Y1, 16832(R11)
+	VMULPS     16896(R10), Y0, Y1
+	VMOVUPS    Y1, 18944(R11)
+	VMULPS     19008(R10), Y0, Y1
+	VMOVUPS    Y1, 21056(R11)
+	VMULPS     21120(R10), Y0, Y1
+	VMOVUPS    Y1, 23168(R11)
+	VMULPS     23232(R10), Y0, Y0
+	VMOVUPS    Y0, 25280(R11)
+	VCVTPH2PS  16(BX)(R9*1), Y0
+	VMULPS     32(R10), Y0, Y1
+	VMOVUPS    Y1, 2080(R11)
+	VMULPS     2144(R10), Y0, Y1
+	VMOVUPS    Y1, 4192(R11)
+	VMULPS     4256(R10), Y0, Y1
+	VMOVUPS    Y1, 6304(R11)
+	VMULPS     6368(R10), Y0, Y1
+	VMOVUPS    Y1, 8416(R11)
+	VMULPS     8480(R10), Y0, Y1
+	VMOVUPS    Y1, 10528(R11)
+	VMULPS     10592(R10), Y0, Y1
+	VMOVUPS    Y1, 12640(R11)
+	VMULPS     12704(R10), Y0, Y1
+	VMOVUPS    Y1, 14752(R11)
+	VMULPS     14816(R10), Y0, Y1
+	VMOVUPS    Y1, 16864(R11)
+	VMULPS     16928(R10), Y0, Y1
+	VMOVUPS    Y1, 18976(R11)
+	VMULPS     19040(R10), Y0, Y1
+	VMOVUPS    Y1, 21088(R11)
+	VMULPS     21152(R10), Y0, Y1
+	VMOVUPS    Y1, 23200(R11)
+	VMULPS     23264(R10), Y0, Y0
+	VMOVUPS    Y0, 25312(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	LEAQ       (R13)(AX*2), R14
+	ADDQ       AX, R14
+	LEAQ       (R14)(AX*2), R15
+	ADDQ       AX, R15
+	LEAQ       (R15)(AX*2), BP
+	ADDQ       AX, BP
+	VMOVUPS    (R13), Y0
+	VMOVUPS    (R13)(AX*1), Y1
+	VMOVUPS    (R13)(AX*2), Y2
+	VMOVUPS    (R14), Y3
+	VMOVUPS    (R14)(AX*1), Y4
+	VMOVUPS    (R14)(AX*2), Y5
+	VMOVUPS    (R15), Y6
+	VMOVUPS    (R15)(AX*1), Y7
+	VMOVUPS    (R15)(AX*2), Y8
+	VMOVUPS    (BP), Y9
+	VMOVUPS    (BP)(AX*1), Y10
+	VMOVUPS    (BP)(AX*2), Y11
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R12), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R12), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R12), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R12), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R12), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R12), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R12), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R12), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R12), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R12), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R12), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, (R9)(AX*1)
+	VMOVUPS Y2, (R9)(AX*2)
+	VMOVUPS Y3, (R10)
+	VMOVUPS Y4, (R10)(AX*1)
+	VMOVUPS Y5, (R10)(AX*2)
+	VMOVUPS Y6, (R11)
+	VMOVUPS Y7, (R11)(AX*1)
+	VMOVUPS Y8, (R11)(AX*2)
+	VMOVUPS Y9, (R12)
+	VMOVUPS Y10, (R12)(AX*1)
+	VMOVUPS Y11, (R12)(AX*2)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS 32(R12), Y0
+	VMOVUPS 32(R12)(AX*1), Y1
+	VMOVUPS 32(R12)(AX*2), Y2
+	VMOVUPS 32(R13), Y3
+	VMOVUPS 32(R13)(AX*1), Y4
+	VMOVUPS 32(R13)(AX*2), Y5
+	VMOVUPS 32(R14), Y6
+	VMOVUPS 32(R14)(AX*1), Y7
+	VMOVUPS 32(R14)(AX*2), Y8
+	VMOVUPS 32(R15), Y9
+	VMOVUPS 32(R15)(AX*1), Y10
+	VMOVUPS 32(R15)(AX*2), Y11
+	TESTQ   R10, R10
+	JLE     end4
+
+loop4:
+	VPMOVSXBD    8(R9), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R11), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R11), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R11), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R11), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R11), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R11), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R11), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R11), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R11), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R11), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R11), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop4
+
+end4:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS Y0, 32(R9)
+	VMOVUPS Y1, 32(R9)(AX*1)
+	VMOVUPS Y2, 32(R9)(AX*2)
+	VMOVUPS Y3, 32(R10)
+	VMOVUPS Y4, 32(R10)(AX*1)
+	VMOVUPS Y5, 32(R10)(AX*2)
+	VMOVUPS Y6, 32(R11)
+	VMOVUPS Y7, 32(R11)(AX*1)
+	VMOVUPS Y8, 32(R11)(AX*2)
+	VMOVUPS Y9, 32(R12)
+	VMOVUPS Y10, 32(R12)(AX*1)
+	VMOVUPS Y11, 32(R12)(AX*2)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS 64(R12), Y0
+	VMOVUPS 64(R12)(AX*1), Y1
+	VMOVUPS 64(R12)(AX*2), Y2
+	VMOVUPS 64(R13), Y3
+	VMOVUPS 64(R13)(AX*1), Y4
+	VMOVUPS 64(R13)(AX*2), Y5
+	VMOVUPS 64(R14), Y6
+	VMOVUPS 64(R14)(AX*1), Y7
+	VMOVUPS 64(R14)(AX*2), Y8
+	VMOVUPS 64(R15), Y9
+	VMOVUPS 64(R15)(AX*1), Y10
+	VMOVUPS 64(R15)(AX*2), Y11
+	TESTQ   R10, R10
+	JLE     end5
+
+loop5:
+	VPMOVSXBD    16(R9), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R11), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R11), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R11), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R11), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R11), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R11), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R11), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R11), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R11), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R11), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R11), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop5
+
+end5:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS Y0, 64(R9)
+	VMOVUPS Y1, 64(R9)(AX*1)
+	VMOVUPS Y2, 64(R9)(AX*2)
+	VMOVUPS Y3, 64(R10)
+	VMOVUPS Y4, 64(R10)(AX*1)
+	VMOVUPS Y5, 64(R10)(AX*2)
+	VMOVUPS Y6, 64(R11)
+	VMOVUPS Y7, 64(R11)(AX*1)
+	VMOVUPS Y8, 64(R11)(AX*2)
+	VMOVUPS Y9, 64(R12)
+	VMOVUPS Y10, 64(R12)(AX*1)
+	VMOVUPS Y11, 64(R12)(AX*2)
+	MOVQ    BX, R9
+	MOVQ    DX, R10
+	MOVQ    24(SP), R10
+	MOVQ    p+8(FP), R11
+	ADDQ    $+2048, R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS 96(R12), Y0
+	VMOVUPS 96(R12)(AX*1), Y1
+	VMOVUPS 96(R12)(AX*2), Y2
+	VMOVUPS 96(R13), Y3
+	VMOVUPS 96(R13)(AX*1), Y4
+	VMOVUPS 96(R13)(AX*2), Y5
+	VMOVUPS 96(R14), Y6
+	VMOVUPS 96(R14)(AX*1), Y7
+	VMOVUPS 96(R14)(AX*2), Y8
+	VMOVUPS 96(R15), Y9
+	VMOVUPS 96(R15)(AX*1), Y10
+	VMOVUPS 96(R15)(AX*2), Y11
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	VPMOVSXBD    24(R9), Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(R11), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(R11), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(R11), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(R11), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(R11), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(R11), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(R11), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(R11), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(R11), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(R11), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(R11), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         CX, R9
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop6
+
+end6:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS Y0, 96(R9)
+	VMOVUPS Y1, 96(R9)(AX*1)
+	VMOVUPS Y2, 96(R9)(AX*2)
+	VMOVUPS Y3, 96(R10)
+	VMOVUPS Y4, 96(R10)(AX*1)
+	VMOVUPS Y5, 96(R10)(AX*2)
+	VMOVUPS Y6, 96(R11)
+	VMOVUPS Y7, 96(R11)(AX*1)
+	VMOVUPS Y8, 96(R11)(AX*2)
+	VMOVUPS Y9, 96(R12)
+	VMOVUPS Y10, 96(R12)(AX*1)
+	VMOVUPS Y11, 96(R12)(AX*2)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresWideQueries12AVX2(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·scoresWideQueries12AVX2(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x00, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    q+8(FP), BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	MOVQ    (SP), R9
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 2112(R9)
+	VMOVUPS Y0, 4224(R9)
+	VMOVUPS Y0, 6336(R9)
+	VMOVUPS Y0, 8448(R9)
+	VMOVUPS Y0, 10560(R9)
+	VMOVUPS Y0, 12672(R9)
+	VMOVUPS Y0, 14784(R9)
+	VMOVUPS Y0, 16896(R9)
+	VMOVUPS Y0, 19008(R9)
+	VMOVUPS Y0, 21120(R9)
+	VMOVUPS Y0, 23232(R9)
+	MOVQ    d+32(FP), R9
+	MOVQ    d+32(FP), R10
+	SHRQ    $0x05, R9
+	SHLQ    $0x06, R10
+	SUBQ    $+2048, R10
+	TESTQ   R9, R9
+	JLE     end2
+
+loop2:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVQ  $0x00000020, R11
+	TESTQ R11, R11
+	JLE   end3
+
+loop3:
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R8)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R8)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (CX)(R10*1)
+	MOVQ        (SP), R11
+	VCVTPH2PS   (DX)(R10*1), Y12
+	VFMADD213PS (R11), Y12, Y0
+	VMOVUPS     Y0, (R11)
+	VFMADD213PS 2112(R11), Y12, Y1
+	VMOVUPS     Y1, 2112(R11)
+	VFMADD213PS 4224(R11), Y12, Y2
+	VMOVUPS     Y2, 4224(R11)
+	VFMADD213PS 6336(R11), Y12, Y3
+	VMOVUPS     Y3, 6336(R11)
+	VFMADD213PS 8448(R11), Y12, Y4
+	VMOVUPS     Y4, 8448(R11)
+	VFMADD213PS 10560(R11), Y12, Y5
+	VMOVUPS     Y5, 10560(R11)
+	VFMADD213PS 12672(R11), Y12, Y6
+	VMOVUPS     Y6, 12672(R11)
+	VFMADD213PS 14784(R11), Y12, Y7
+	VMOVUPS     Y7, 14784(R11)
+	VFMADD213PS 16896(R11), Y12, Y8
+	VMOVUPS     Y8, 16896(R11)
+	VFMADD213PS 19008(R11), Y12, Y9
+	VMOVUPS     Y9, 19008(R11)
+	VFMADD213PS 21120(R11), Y12, Y10
+	VMOVUPS     Y10, 21120(R11)
+	VFMADD213PS 23232(R11), Y12, Y11
+	VMOVUPS     Y11, 23232(R11)
+	SUBQ        $+2016, R10
+	DECQ        R9
+	JNZ         loop2
+
+end2:
+	MOVQ    8(SP), CX
+	MOVQ    (CX), CX
+	MOVQ    q+8(FP), DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	MOVQ    (SP), R8
+	VPXOR   Y0, Y0, Y0
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 2144(R8)
+	VMOVUPS Y0, 4256(R8)
+	VMOVUPS Y0, 6368(R8)
+	VMOVUPS Y0, 8480(R8)
+	VMOVUPS Y0, 10592(R8)
+	VMOVUPS Y0, 12704(R8)
+	VMOVUPS Y0, 14816(R8)
+	VMOVUPS Y0, 16928(R8)
+	VMOVUPS Y0, 19040(R8)
+	VMOVUPS Y0, 21152(R8)
+	VMOVUPS Y0, 23264(R8)
+	MOVQ    d+32(FP), R8
+	MOVQ    d+32(FP), R9
+	SHRQ    $0x05, R8
+	SHLQ    $0x06, R9
+	SUBQ    $+2048, R9
+	TESTQ   R8, R8
+	JLE     end4
+
+loop4:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVQ  $0x00000020, R10
+	TESTQ R10, R10
+	JLE   end5
+
+loop5:
+	VMOVUPS      32(CX), Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (BX)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (BX)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (SI), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (SI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (SI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (DI)(AX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (DI)(AX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         $+64, CX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	DECQ         R10
+	JNZ          loop5
+
+end5:
+	MOVQ        (SP), R10
+	VCVTPH2PS   16(CX)(R9*1), Y12
+	VFMADD213PS 32(R10), Y12, Y0
+	VMOVUPS     Y0, 32(R10)
+	VFMADD213PS 2144(R10), Y12, Y1
+	VMOVUPS     Y1, 2144(R10)
+	VFMADD213PS 4256(R10), Y12, Y2
+	VMOVUPS     Y2, 4256(R10)
+	VFMADD213PS 6368(R10), Y12, Y3
+	VMOVUPS     Y3, 6368(R10)
+	VFMADD213PS 8480(R10), Y12, Y4
+	VMOVUPS     Y4, 8480(R10)
+	VFMADD213PS 10592(R10), Y12, Y5
+	VMOVUPS     Y5, 10592(R10)
+	VFMADD213PS 12704(R10), Y12, Y6
+	VMOVUPS     Y6, 12704(R10)
+	VFMADD213PS 14816(R10), Y12, Y7
+	VMOVUPS     Y7, 14816(R10)
+	VFMADD213PS 16928(R10), Y12, Y8
+	VMOVUPS     Y8, 16928(R10)
+	VFMADD213PS 19040(R10), Y12, Y9
+	VMOVUPS     Y9, 19040(R10)
+	VFMADD213PS 21152(R10), Y12, Y10
+	VMOVUPS     Y10, 21152(R10)
+	VFMADD213PS 23264(R10), Y12, Y11
+	VMOVUPS     Y11, 23264(R10)
+	SUBQ        $+2016, R9
+	DECQ        R8
+	JNZ         loop4
+
+end4:
+	ADDQ $+8, 8(SP)
+	ADDQ $+64, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func wideValuesAVX2(dst *float32, p *float32, v *float32, count int, columns int, stride int)
+// Requires: AVX, FMA3
+TEXT ·wideValuesAVX2(SB), NOSPLIT, $0-48
+	MOVQ  stride+40(FP), AX
+	MOVQ  v+16(FP), CX
+	MOVQ  dst+0(FP), DX
+	SHLQ  $0x02, AX
+	MOVQ  columns+32(FP), BX
+	SHRQ  $0x05, BX
+	TESTQ BX, BX
+	JLE   end1
+
+loop1:
+	MOVQ    CX, SI
+	MOVQ    p+8(FP), DI
+	MOVQ    DX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS (R8), Y0
+	VMOVUPS (R8)(AX*1), Y1
+	VMOVUPS (R8)(AX*2), Y2
+	VMOVUPS (R9), Y3
+	VMOVUPS (R9)(AX*1), Y4
+	VMOVUPS (R9)(AX*2), Y5
+	VMOVUPS (R10), Y6
+	VMOVUPS (R10)(AX*1), Y7
+	VMOVUPS (R10)(AX*2), Y8
+	VMOVUPS (R11), Y9
+	VMOVUPS (R11)(AX*1), Y10
+	VMOVUPS (R11)(AX*2), Y11
+	MOVQ    count+24(FP), R8
+	TESTQ   R8, R8
+	JLE     end2
+
+loop2:
+	VMOVUPS      (SI), Y12
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(DI), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(DI), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(DI), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(DI), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(DI), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(DI), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(DI), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(DI), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(DI), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(DI), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(DI), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         AX, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNZ          loop2
+
+end2:
+	MOVQ    DX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(AX*1)
+	VMOVUPS Y2, (SI)(AX*2)
+	VMOVUPS Y3, (DI)
+	VMOVUPS Y4, (DI)(AX*1)
+	VMOVUPS Y5, (DI)(AX*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, (R8)(AX*1)
+	VMOVUPS Y8, (R8)(AX*2)
+	VMOVUPS Y9, (R9)
+	VMOVUPS Y10, (R9)(AX*1)
+	VMOVUPS Y11, (R9)(AX*2)
+	MOVQ    CX, SI
+	MOVQ    p+8(FP), DI
+	MOVQ    DX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS 32(R8), Y0
+	VMOVUPS 32(R8)(AX*1), Y1
+	VMOVUPS 32(R8)(AX*2), Y2
+	VMOVUPS 32(R9), Y3
+	VMOVUPS 32(R9)(AX*1), Y4
+	VMOVUPS 32(R9)(AX*2), Y5
+	VMOVUPS 32(R10), Y6
+	VMOVUPS 32(R10)(AX*1), Y7
+	VMOVUPS 32(R10)(AX*2), Y8
+	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R11)(AX*1), Y10
+	VMOVUPS 32(R11)(AX*2), Y11
+	MOVQ    count+24(FP), R8
+	TESTQ   R8, R8
+	JLE     end3
+
+loop3:
+	VMOVUPS      32(SI), Y12
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(DI), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(DI), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(DI), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(DI), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(DI), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(DI), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(DI), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(DI), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(DI), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(DI), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(DI), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         AX, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNZ          loop3
+
+end3:
+	MOVQ    DX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, 32(SI)
+	VMOVUPS Y1, 32(SI)(AX*1)
+	VMOVUPS Y2, 32(SI)(AX*2)
+	VMOVUPS Y3, 32(DI)
+	VMOVUPS Y4, 32(DI)(AX*1)
+	VMOVUPS Y5, 32(DI)(AX*2)
+	VMOVUPS Y6, 32(R8)
+	VMOVUPS Y7, 32(R8)(AX*1)
+	VMOVUPS Y8, 32(R8)(AX*2)
+	VMOVUPS Y9, 32(R9)
+	VMOVUPS Y10, 32(R9)(AX*1)
+	VMOVUPS Y11, 32(R9)(AX*2)
+	MOVQ    CX, SI
+	MOVQ    p+8(FP), DI
+	MOVQ    DX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS 64(R8), Y0
+	VMOVUPS 64(R8)(AX*1), Y1
+	VMOVUPS 64(R8)(AX*2), Y2
+	VMOVUPS 64(R9), Y3
+	VMOVUPS 64(R9)(AX*1), Y4
+	VMOVUPS 64(R9)(AX*2), Y5
+	VMOVUPS 64(R10), Y6
+	VMOVUPS 64(R10)(AX*1), Y7
+	VMOVUPS 64(R10)(AX*2), Y8
+	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R11)(AX*1), Y10
+	VMOVUPS 64(R11)(AX*2), Y11
+	MOVQ    count+24(FP), R8
+	TESTQ   R8, R8
+	JLE     end4
+
+loop4:
+	VMOVUPS      64(SI), Y12
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(DI), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(DI), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(DI), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(DI), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(DI), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(DI), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(DI), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(DI), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(DI), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(DI), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(DI), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         AX, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNZ          loop4
+
+end4:
+	MOVQ    DX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, 64(SI)
+	VMOVUPS Y1, 64(SI)(AX*1)
+	VMOVUPS Y2, 64(SI)(AX*2)
+	VMOVUPS Y3, 64(DI)
+	VMOVUPS Y4, 64(DI)(AX*1)
+	VMOVUPS Y5, 64(DI)(AX*2)
+	VMOVUPS Y6, 64(R8)
+	VMOVUPS Y7, 64(R8)(AX*1)
+	VMOVUPS Y8, 64(R8)(AX*2)
+	VMOVUPS Y9, 64(R9)
+	VMOVUPS Y10, 64(R9)(AX*1)
+	VMOVUPS Y11, 64(R9)(AX*2)
+	MOVQ    CX, SI
+	MOVQ    p+8(FP), DI
+	MOVQ    DX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS 96(R8), Y0
+	VMOVUPS 96(R8)(AX*1), Y1
+	VMOVUPS 96(R8)(AX*2), Y2
+	VMOVUPS 96(R9), Y3
+	VMOVUPS 96(R9)(AX*1), Y4
+	VMOVUPS 96(R9)(AX*2), Y5
+	VMOVUPS 96(R10), Y6
+	VMOVUPS 96(R10)(AX*1), Y7
+	VMOVUPS 96(R10)(AX*2), Y8
+	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R11)(AX*1), Y10
+	VMOVUPS 96(R11)(AX*2), Y11
+	MOVQ    count+24(FP), R8
+	TESTQ   R8, R8
+	JLE     end5
+
+loop5:
+	VMOVUPS      96(SI), Y12
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y12, Y13, Y0
+	VBROADCASTSS 2112(DI), Y13
+	VFMADD231PS  Y12, Y13, Y1
+	VBROADCASTSS 4224(DI), Y13
+	VFMADD231PS  Y12, Y13, Y2
+	VBROADCASTSS 6336(DI), Y13
+	VFMADD231PS  Y12, Y13, Y3
+	VBROADCASTSS 8448(DI), Y13
+	VFMADD231PS  Y12, Y13, Y4
+	VBROADCASTSS 10560(DI), Y13
+	VFMADD231PS  Y12, Y13, Y5
+	VBROADCASTSS 12672(DI), Y13
+	VFMADD231PS  Y12, Y13, Y6
+	VBROADCASTSS 14784(DI), Y13
+	VFMADD231PS  Y12, Y13, Y7
+	VBROADCASTSS 16896(DI), Y13
+	VFMADD231PS  Y12, Y13, Y8
+	VBROADCASTSS 19008(DI), Y13
+	VFMADD231PS  Y12, Y13, Y9
+	VBROADCASTSS 21120(DI), Y13
+	VFMADD231PS  Y12, Y13, Y10
+	VBROADCASTSS 23232(DI), Y13
+	VFMADD231PS  Y12, Y13, Y11
+	ADDQ         AX, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNZ          loop5
+
+end5:
+	MOVQ    DX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Y0, 96(SI)
+	VMOVUPS Y1, 96(SI)(AX*1)
+	VMOVUPS Y2, 96(SI)(AX*2)
+	VMOVUPS Y3, 96(DI)
+	VMOVUPS Y4, 96(DI)(AX*1)
+	VMOVUPS Y5, 96(DI)(AX*2)
+	VMOVUPS Y6, 96(R8)
+	VMOVUPS Y7, 96(R8)(AX*1)
+	VMOVUPS Y8, 96(R8)(AX*2)
+	VMOVUPS Y9, 96(R9)
+	VMOVUPS Y10, 96(R9)(AX*1)
+	VMOVUPS Y11, 96(R9)(AX*2)
+	ADDQ    $+128, CX
+	ADDQ    $+128, DX
 	DECQ    BX
 	JNZ     loop1
 
@@ -11810,161 +16449,255 @@ end1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries8AVX2(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, CMOV, FMA3
-TEXT ·valuesFloatQueries8AVX2(SB), NOSPLIT, $0-48
+// func weighAVX2(dst *float32, p *float32, scales *float32, n int)
+// Requires: AVX
+TEXT ·weighAVX2(SB), NOSPLIT, $0-32
 	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
+	MOVQ  p+8(FP), CX
+	MOVQ  scales+16(FP), DX
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x03, BX
+	TESTQ BX, BX
 	JLE   end1
 
 loop1:
-	MOVQ  p+8(FP), SI
-	MOVQ  tiles+16(FP), DI
-	MOVQ  count+24(FP), R8
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end3
-
-loop3:
-	VMOVUPS      (R9), Y8
-	VBROADCASTSS (SI), Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 2048(SI), Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 4096(SI), Y9
-	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 6144(SI), Y9
-	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 8192(SI), Y9
-	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 10240(SI), Y9
-	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 12288(SI), Y9
-	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 14336(SI), Y9
-	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
-	DECQ         R10
-	JNZ          loop3
-
-end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
-
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y7, (SI)
-	ADDQ    BX, SI
-	MOVQ    p+8(FP), SI
-	MOVQ    tiles+16(FP), DI
-	MOVQ    count+24(FP), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-
-tile4:
-	TESTQ   R8, R8
-	JLE     done4
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end5
-
-loop5:
-	VMOVUPS      32(R9), Y8
-	VBROADCASTSS (SI), Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VBROADCASTSS 2048(SI), Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VBROADCASTSS 4096(SI), Y9
-	VFMADD231PS  Y9, Y8, Y2
-	VBROADCASTSS 6144(SI), Y9
-	VFMADD231PS  Y9, Y8, Y3
-	VBROADCASTSS 8192(SI), Y9
-	VFMADD231PS  Y9, Y8, Y4
-	VBROADCASTSS 10240(SI), Y9
-	VFMADD231PS  Y9, Y8, Y5
-	VBROADCASTSS 12288(SI), Y9
-	VFMADD231PS  Y9, Y8, Y6
-	VBROADCASTSS 14336(SI), Y9
-	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $+64, R9
-	ADDQ         $+4, SI
-	DECQ         R10
-	JNZ          loop5
-
-end5:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile4
-
-done4:
-	MOVQ    AX, SI
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y3, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y5, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y7, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
+	VMOVUPS (DX), Y0
+	VMULPS  (CX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	VMULPS  2112(CX), Y0, Y1
+	VMOVUPS Y1, 2112(AX)
+	VMULPS  4224(CX), Y0, Y1
+	VMOVUPS Y1, 4224(AX)
+	VMULPS  6336(CX), Y0, Y1
+	VMOVUPS Y1, 6336(AX)
+	VMULPS  8448(CX), Y0, Y1
+	VMOVUPS Y1, 8448(AX)
+	VMULPS  10560(CX), Y0, Y1
+	VMOVUPS Y1, 10560(AX)
+	VMULPS  12672(CX), Y0, Y1
+	VMOVUPS Y1, 12672(AX)
+	VMULPS  14784(CX), Y0, Y1
+	VMOVUPS Y1, 14784(AX)
+	VMULPS  16896(CX), Y0, Y1
+	VMOVUPS Y1, 16896(AX)
+	VMULPS  19008(CX), Y0, Y1
+	VMOVUPS Y1, 19008(AX)
+	VMULPS  21120(CX), Y0, Y1
+	VMOVUPS Y1, 21120(AX)
+	VMULPS  23232(CX), Y0, Y0
+	VMOVUPS Y0, 23232(AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	ADDQ    $+32, DX
+	DECQ    BX
 	JNZ     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func widenHalfAVX2(dst *float32, src *byte, n int)
+// Requires: AVX, F16C
+TEXT ·widenHalfAVX2(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	SHRQ  $0x03, DX
+	TESTQ DX, DX
+	JLE   end1
+
+loop1:
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $+16, CX
+	ADDQ      $+32, AX
+	DECQ      DX
+	JNZ       loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func widenFloatAVX2(dst *float32, src *byte, n int)
+// Requires: AVX
+TEXT ·widenFloatAVX2(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	SHRQ  $0x03, DX
+	TESTQ DX, DX
+	JLE   end1
+
+loop1:
+	VMOVUPS (CX), Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $+32, CX
+	ADDQ    $+32, AX
+	DECQ    DX
+	JNZ     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func widenCodeAVX2(dst *float32, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·widenCodeAVX2(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	SHRQ  $0x03, DX
+	TESTQ DX, DX
+	JLE   end1
+
+loop1:
+	VPMOVSXBD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $+8, CX
+	ADDQ      $+32, AX
+	DECQ      DX
+	JNZ       loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func foldAVX2(sum *float32, stat *[2]float32, next *float32, nextStat *[2]float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·foldAVX2(SB), NOSPLIT, $0-40
+	MOVQ         stat+8(FP), AX
+	MOVQ         nextStat+24(FP), CX
+	VBROADCASTSS (AX), Y1
+	VBROADCASTSS (CX), Y2
+	VMAXPS       Y1, Y2, Y0
+	VSUBPS       Y0, Y1, Y1
+	VSUBPS       Y0, Y2, Y2
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y1, Y5
+	VMINPS       expmax_avx2<>+0(SB), Y1, Y1
+	VMAXPS       expmin_avx2<>+0(SB), Y1, Y1
+	VMULPS       log2e_avx2<>+0(SB), Y1, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y1
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y1
+	VMOVUPS      exp7_avx2<>+0(SB), Y4
+	VFMADD213PS  exp6_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp5_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp4_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp3_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  exp2_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y1, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y1, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       bias_avx2<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y1
+	VANDPS       Y5, Y1, Y1
+	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y2, Y5
+	VMINPS       expmax_avx2<>+0(SB), Y2, Y2
+	VMAXPS       expmin_avx2<>+0(SB), Y2, Y2
+	VMULPS       log2e_avx2<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y2
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y2
+	VMOVUPS      exp7_avx2<>+0(SB), Y4
+	VFMADD213PS  exp6_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp5_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp4_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp3_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  exp2_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
+	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       bias_avx2<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y2
+	VANDPS       Y5, Y2, Y2
+	VMULSS       4(CX), X2, X3
+	VFMADD231SS  4(AX), X1, X3
+	VMOVSS       X0, (AX)
+	VMOVSS       X3, 4(AX)
+	MOVQ         sum+0(FP), AX
+	MOVQ         next+16(FP), CX
+	MOVQ         n+32(FP), DX
+	SHRQ         $0x03, DX
+	TESTQ        DX, DX
+	JLE          end1
+
+loop1:
+	VMULPS      (CX), Y2, Y0
+	VFMADD231PS (AX), Y1, Y0
+	VMOVUPS     Y0, (AX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	DECQ        DX
+	JNZ         loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func encodeKVAVX2(codes *byte, scales *uint16, x *float32, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·encodeKVAVX2(SB), NOSPLIT, $0-32
+	MOVQ  codes+0(FP), AX
+	MOVQ  scales+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  blocks+24(FP), BX
+	TESTQ BX, BX
+	JLE   end1
+
+loop1:
+	VPXOR        Y0, Y0, Y0
+	VMOVUPS      (DX), Y1
+	VANDPS       abs_avx2<>+0(SB), Y1, Y2
+	VMAXPS       Y2, Y0, Y0
+	VMOVUPS      32(DX), Y2
+	VANDPS       abs_avx2<>+0(SB), Y2, Y3
+	VMAXPS       Y3, Y0, Y0
+	VMOVUPS      64(DX), Y3
+	VANDPS       abs_avx2<>+0(SB), Y3, Y4
+	VMAXPS       Y4, Y0, Y0
+	VMOVUPS      96(DX), Y4
+	VANDPS       abs_avx2<>+0(SB), Y4, Y5
+	VMAXPS       Y5, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X5
+	VMAXPS       X5, X0, X0
+	VPSHUFD      $0x0e, X0, X5
+	VMAXPS       X5, X0, X0
+	VPSHUFD      $0x01, X0, X5
+	VMAXPS       X5, X0, X0
+	VMOVSS       c127_avx2<>+0(SB), X5
+	VDIVSS       X5, X0, X0
+	VMINSS       halfmax_avx2<>+0(SB), X0, X0
+	VCVTPS2PH    $0x00, X0, X0
+	VPEXTRW      $0x00, X0, (CX)
+	VCVTPH2PS    X0, X0
+	VMOVSS       one_avx2<>+0(SB), X6
+	VDIVSS       X0, X6, X6
+	VPXOR        X5, X5, X5
+	VCMPSS       $0x04, X5, X0, X0
+	VANDPS       X0, X6, X6
+	VBROADCASTSS X6, Y0
+	VMULPS       Y0, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VMULPS       Y0, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VMULPS       Y0, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VMULPS       Y0, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VPACKSSDW    Y2, Y1, Y1
+	VPACKSSDW    Y4, Y3, Y3
+	VPACKSSWB    Y3, Y1, Y1
+	VMOVDQU      order_avx2<>+0(SB), Y0
+	VPERMD       Y1, Y0, Y0
+	VMOVDQU      Y0, (AX)
+	ADDQ         $+32, AX
+	ADDQ         $+2, CX
+	ADDQ         $+128, DX
+	DECQ         BX
+	JNZ          loop1
 
 end1:
 	VZEROUPPER
@@ -13299,19 +18032,41 @@ end1:
 // Requires: AVX, AVX2, FMA3
 TEXT ·softmaxAVX2(SB), NOSPLIT, $0-24
 	VMOVUPS neginf_avx2<>+0(SB), Y0
+	VMOVUPS neginf_avx2<>+0(SB), Y1
+	VMOVUPS neginf_avx2<>+0(SB), Y2
+	VMOVUPS neginf_avx2<>+0(SB), Y3
 	MOVQ    p+0(FP), AX
 	MOVQ    n+8(FP), CX
 	SHRQ    $0x03, CX
-	TESTQ   CX, CX
+	MOVQ    CX, DX
+	SHRQ    $0x02, DX
+	ANDQ    $+3, CX
+	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
 	VMAXPS (AX), Y0, Y0
-	ADDQ   $+32, AX
-	DECQ   CX
+	VMAXPS 32(AX), Y1, Y1
+	VMAXPS 64(AX), Y2, Y2
+	VMAXPS 96(AX), Y3, Y3
+	ADDQ   $+128, AX
+	DECQ   DX
 	JNZ    loop1
 
 end1:
+	TESTQ CX, CX
+	JLE   end2
+
+loop2:
+	VMAXPS (AX), Y0, Y0
+	ADDQ   $+32, AX
+	DECQ   CX
+	JNZ    loop2
+
+end2:
+	VMAXPS       Y1, Y0, Y0
+	VMAXPS       Y3, Y2, Y2
+	VMAXPS       Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X1, X0, X0
 	VPSHUFD      $0x0e, X0, X1
@@ -13326,18 +18081,18 @@ end1:
 	MOVQ         n+8(FP), DX
 	SHRQ         $0x03, DX
 	TESTQ        DX, DX
-	JLE          end2
+	JLE          end3
 
-loop2:
+loop3:
 	VMOVUPS      (CX), Y2
 	VSUBPS       Y0, Y2, Y2
-	VCMPPS       $0x0d, expmin_avx2<>+0(SB), Y2, Y5
-	VMINPS       expmax_avx2<>+0(SB), Y2, Y2
-	VMAXPS       expmin_avx2<>+0(SB), Y2, Y2
-	VMULPS       log2e_avx2<>+0(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS ln2hi_avx2<>+0(SB), Y3, Y2
-	VFNMADD231PS ln2lo_avx2<>+0(SB), Y3, Y2
+	VCMPPS       $0x0d, softmin_avx2<>+0(SB), Y2, Y5
+	VMAXPS       softmin_avx2<>+0(SB), Y2, Y2
+	VMOVUPS      round_avx2<>+0(SB), Y3
+	VFMADD231PS  log2e_avx2<>+0(SB), Y2, Y3
+	VSUBPS       round_avx2<>+0(SB), Y3, Y4
+	VFNMADD231PS ln2hi_avx2<>+0(SB), Y4, Y2
+	VFNMADD231PS ln2lo_avx2<>+0(SB), Y4, Y2
 	VMOVUPS      exp7_avx2<>+0(SB), Y4
 	VFMADD213PS  exp6_avx2<>+0(SB), Y2, Y4
 	VFMADD213PS  exp5_avx2<>+0(SB), Y2, Y4
@@ -13346,18 +18101,16 @@ loop2:
 	VFMADD213PS  exp2_avx2<>+0(SB), Y2, Y4
 	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
 	VFMADD213PS  one_avx2<>+0(SB), Y2, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPADDD       bias_avx2<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y2
-	VANDPS       Y5, Y2, Y2
-	VMOVUPS      Y2, (CX)
-	VADDPS       Y2, Y1, Y1
+	VPADDD       Y3, Y4, Y4
+	VANDPS       Y5, Y4, Y4
+	VMOVUPS      Y4, (CX)
+	VADDPS       Y4, Y1, Y1
 	ADDQ         $+32, CX
 	DECQ         DX
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X0, X1, X0
 	VPSHUFD      $0x0e, X0, X1
@@ -13829,6 +18582,46 @@ loop1:
 	ADDQ         $+32, BX
 	DECQ         SI
 	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func multiplyAVX2(rounds int)
+// Requires: AVX, FMA3
+TEXT ·multiplyAVX2(SB), NOSPLIT, $0-8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	VPXOR Y12, Y12, Y12
+	MOVQ  rounds+0(FP), AX
+	TESTQ AX, AX
+	JLE   end1
+
+loop1:
+	VFMADD231PS Y0, Y0, Y1
+	VFMADD231PS Y0, Y0, Y2
+	VFMADD231PS Y0, Y0, Y3
+	VFMADD231PS Y0, Y0, Y4
+	VFMADD231PS Y0, Y0, Y5
+	VFMADD231PS Y0, Y0, Y6
+	VFMADD231PS Y0, Y0, Y7
+	VFMADD231PS Y0, Y0, Y8
+	VFMADD231PS Y0, Y0, Y9
+	VFMADD231PS Y0, Y0, Y10
+	VFMADD231PS Y0, Y0, Y11
+	VFMADD231PS Y0, Y0, Y12
+	DECQ        AX
+	JNZ         loop1
 
 end1:
 	VZEROUPPER

@@ -217,80 +217,190 @@ func matVecBFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, step
 //go:noescape
 func scoresHalfQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries1AVX512 sums V, weighted by the probabilities of 1 queries.
+// valuesHalfQueries1AVX512 adds V, weighted by the probabilities of 1 queries.
 //
 //go:noescape
-func valuesHalfQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries1AVX512 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries1AVX512 sums V, weighted by the probabilities of 1 queries.
+// valuesFloatQueries1AVX512 adds V, weighted by the probabilities of 1 queries.
 //
 //go:noescape
-func valuesFloatQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries1AVX512 computes the scores of 1 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries1AVX512 adds V, weighted by the probabilities of 1 queries.
+//
+//go:noescape
+func valuesCodeQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresHalfQueries2AVX512 computes the scores of 2 queries against tiles of K.
 //
 //go:noescape
 func scoresHalfQueries2AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries2AVX512 sums V, weighted by the probabilities of 2 queries.
+// valuesHalfQueries2AVX512 adds V, weighted by the probabilities of 2 queries.
 //
 //go:noescape
-func valuesHalfQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries2AVX512 computes the scores of 2 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries2AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries2AVX512 sums V, weighted by the probabilities of 2 queries.
+// valuesFloatQueries2AVX512 adds V, weighted by the probabilities of 2 queries.
 //
 //go:noescape
-func valuesFloatQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries2AVX512 computes the scores of 2 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries2AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries2AVX512 adds V, weighted by the probabilities of 2 queries.
+//
+//go:noescape
+func valuesCodeQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresHalfQueries4AVX512 computes the scores of 4 queries against tiles of K.
 //
 //go:noescape
 func scoresHalfQueries4AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries4AVX512 sums V, weighted by the probabilities of 4 queries.
+// valuesHalfQueries4AVX512 adds V, weighted by the probabilities of 4 queries.
 //
 //go:noescape
-func valuesHalfQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries4AVX512 computes the scores of 4 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries4AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries4AVX512 sums V, weighted by the probabilities of 4 queries.
+// valuesFloatQueries4AVX512 adds V, weighted by the probabilities of 4 queries.
 //
 //go:noescape
-func valuesFloatQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries4AVX512 computes the scores of 4 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries4AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries4AVX512 adds V, weighted by the probabilities of 4 queries.
+//
+//go:noescape
+func valuesCodeQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresHalfQueries8AVX512 computes the scores of 8 queries against tiles of K.
 //
 //go:noescape
 func scoresHalfQueries8AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesHalfQueries8AVX512 sums V, weighted by the probabilities of 8 queries.
+// valuesHalfQueries8AVX512 adds V, weighted by the probabilities of 8 queries.
 //
 //go:noescape
-func valuesHalfQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesHalfQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
 
 // scoresFloatQueries8AVX512 computes the scores of 8 queries against tiles of K.
 //
 //go:noescape
 func scoresFloatQueries8AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 
-// valuesFloatQueries8AVX512 sums V, weighted by the probabilities of 8 queries.
+// valuesFloatQueries8AVX512 adds V, weighted by the probabilities of 8 queries.
 //
 //go:noescape
-func valuesFloatQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
+func valuesFloatQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries8AVX512 computes the scores of 8 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries8AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries8AVX512 adds V, weighted by the probabilities of 8 queries.
+//
+//go:noescape
+func valuesCodeQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresHalfQueries12AVX512 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresHalfQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesHalfQueries12AVX512 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesHalfQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresFloatQueries12AVX512 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresFloatQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesFloatQueries12AVX512 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesFloatQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresCodeQueries12AVX512 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresCodeQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// valuesCodeQueries12AVX512 adds V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func valuesCodeQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+
+// scoresWideQueries12AVX512 computes the scores of 12 queries against tiles of K.
+//
+//go:noescape
+func scoresWideQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+
+// wideValuesAVX512 adds rows of V, weighted by the probabilities of 12 queries.
+//
+//go:noescape
+func wideValuesAVX512(dst *float32, p *float32, v *float32, count int, columns int, stride int)
+
+// weighAVX512 multiplies the probabilities of 12 queries by the scales of n positions.
+//
+//go:noescape
+func weighAVX512(dst *float32, p *float32, scales *float32, n int)
+
+// widenHalfAVX512 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenHalfAVX512(dst *float32, src *byte, n int)
+
+// widenFloatAVX512 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenFloatAVX512(dst *float32, src *byte, n int)
+
+// widenCodeAVX512 converts n elements of K or V to float32.
+//
+//go:noescape
+func widenCodeAVX512(dst *float32, src *byte, n int)
+
+// foldAVX512 adds the next range's values to those of the ranges before; stat is a maximum and a sum.
+//
+//go:noescape
+func foldAVX512(sum *float32, stat *[2]float32, next *float32, nextStat *[2]float32, n int)
+
+// encodeKVAVX512 rounds blocks of 32 values to codes, and their scales to float16.
+//
+//go:noescape
+func encodeKVAVX512(codes *byte, scales *uint16, x *float32, blocks int)
 
 // deltaAVX512 advances 16 columns of a state by one token and fetches the columns at next.
 //
@@ -401,3 +511,8 @@ func sigmoidMulAVX512(x *float32, gate *float32, n int)
 //
 //go:noescape
 func rotateAVX512(a *float32, b *float32, cos *float32, sin *float32, n int)
+
+// multiplyAVX512 does twelve multiply-adds of registers a round, as a measure.
+//
+//go:noescape
+func multiplyAVX512(rounds int)

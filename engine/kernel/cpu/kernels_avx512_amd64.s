@@ -434,6 +434,42 @@ DATA thirteenth_avx512<>+56(SB)/4, $0x3d9d89d9
 DATA thirteenth_avx512<>+60(SB)/4, $0x3d9d89d9
 GLOBL thirteenth_avx512<>(SB), RODATA|NOPTR, $64
 
+DATA softmin_avx512<>+0(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+4(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+8(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+12(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+16(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+20(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+24(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+28(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+32(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+36(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+40(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+44(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+48(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+52(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+56(SB)/4, $0xc2ad3333
+DATA softmin_avx512<>+60(SB)/4, $0xc2ad3333
+GLOBL softmin_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA round_avx512<>+0(SB)/4, $0x4b400000
+DATA round_avx512<>+4(SB)/4, $0x4b400000
+DATA round_avx512<>+8(SB)/4, $0x4b400000
+DATA round_avx512<>+12(SB)/4, $0x4b400000
+DATA round_avx512<>+16(SB)/4, $0x4b400000
+DATA round_avx512<>+20(SB)/4, $0x4b400000
+DATA round_avx512<>+24(SB)/4, $0x4b400000
+DATA round_avx512<>+28(SB)/4, $0x4b400000
+DATA round_avx512<>+32(SB)/4, $0x4b400000
+DATA round_avx512<>+36(SB)/4, $0x4b400000
+DATA round_avx512<>+40(SB)/4, $0x4b400000
+DATA round_avx512<>+44(SB)/4, $0x4b400000
+DATA round_avx512<>+48(SB)/4, $0x4b400000
+DATA round_avx512<>+52(SB)/4, $0x4b400000
+DATA round_avx512<>+56(SB)/4, $0x4b400000
+DATA round_avx512<>+60(SB)/4, $0x4b400000
+GLOBL round_avx512<>(SB), RODATA|NOPTR, $64
+
 DATA bias_avx512<>+0(SB)/4, $0x0000007f
 DATA bias_avx512<>+4(SB)/4, $0x0000007f
 DATA bias_avx512<>+8(SB)/4, $0x0000007f
@@ -451,6 +487,24 @@ DATA bias_avx512<>+52(SB)/4, $0x0000007f
 DATA bias_avx512<>+56(SB)/4, $0x0000007f
 DATA bias_avx512<>+60(SB)/4, $0x0000007f
 GLOBL bias_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA halfmax_avx512<>+0(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+4(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+8(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+12(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+16(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+20(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+24(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+28(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+32(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+36(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+40(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+44(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+48(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+52(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+56(SB)/4, $0x477fe000
+DATA halfmax_avx512<>+60(SB)/4, $0x477fe000
+GLOBL halfmax_avx512<>(SB), RODATA|NOPTR, $64
 
 DATA nibbles_avx512<>+0(SB)/4, $0x0f0f0f0f
 DATA nibbles_avx512<>+4(SB)/4, $0x0f0f0f0f
@@ -12878,653 +12932,2054 @@ end1:
 
 // func scoresHalfQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresHalfQueries1AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries1AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), AX
+	MOVQ   (AX), CX
+	MOVQ   64(AX), DX
+	MOVQ   8(AX), BX
+	MOVQ   72(AX), SI
+	MOVQ   16(AX), DI
+	MOVQ   80(AX), R8
+	MOVQ   24(AX), R9
+	MOVQ   88(AX), AX
+	MOVQ   q+8(FP), R10
+	MOVQ   d+32(FP), R11
+	SHRQ   $0x01, R11
 	VPXORD Z0, Z0, Z0
-	TESTQ  R10, R10
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	TESTQ  R11, R11
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VCVTPH2PS        (R8), Z1
-	VFMADD231PS.BCST (R9), Z1, Z0
-	ADDQ             $+32, R8
-	ADDQ             $+4, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (DX)
+	ADDQ         $+64, DX
+	PREFETCHT1   (SI)
+	ADDQ         $+64, SI
+	PREFETCHT1   (R8)
+	ADDQ         $+64, R8
+	PREFETCHT1   (AX)
+	ADDQ         $+64, AX
+	VCVTPH2PS    (CX), Z4
+	VCVTPH2PS    (BX), Z5
+	VCVTPH2PS    (DI), Z6
+	VCVTPH2PS    (R9), Z7
+	VBROADCASTSS (R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VCVTPH2PS    32(CX), Z4
+	VCVTPH2PS    32(BX), Z5
+	VCVTPH2PS    32(DI), Z6
+	VCVTPH2PS    32(R9), Z7
+	VBROADCASTSS 4(R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	ADDQ         $+64, CX
+	ADDQ         $+64, BX
+	ADDQ         $+64, DI
+	ADDQ         $+64, R9
+	ADDQ         $+8, R10
+	DECQ         R11
+	JNZ          loop2
 
 end2:
+	MOVQ    (SP), AX
 	VMOVUPS Z0, (AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    $+32, 8(SP)
+	ADDQ    $+256, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesHalfQueries1AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesHalfQueries1AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), AX
+	SHLQ $0x01, AX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, CX
+	MOVQ    8(SP), DX
+	CMPQ    DX, CX
+	CMOVQLT DX, CX
+	MOVQ    CX, 24(SP)
+	MOVQ    (SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    dst+0(FP), BX
+	MOVQ    d+32(FP), SI
+	SHRQ    $0x05, SI
+	TESTQ   SI, SI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
+loop2:
+	MOVQ    DX, DI
+	MOVQ    CX, R8
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    BX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	TESTQ   R9, R9
 	JLE     end3
 
 loop3:
-	VCVTPH2PS        (R9), Z1
-	VFMADD231PS.BCST (SI), Z1, Z0
-	ADDQ             $+32, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R8)
+	ADDQ         AX, R8
+	VCVTPH2PS    (DI), Z2
+	VCVTPH2PS    32(DI), Z3
+	VBROADCASTSS (R10), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         AX, DI
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    BX, DI
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	ADDQ    $+64, DX
+	ADDQ    $+64, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresFloatQueries1AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries1AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), AX
+	MOVQ   (AX), CX
+	MOVQ   64(AX), DX
+	MOVQ   8(AX), BX
+	MOVQ   72(AX), SI
+	MOVQ   16(AX), DI
+	MOVQ   80(AX), R8
+	MOVQ   24(AX), R9
+	MOVQ   88(AX), AX
+	MOVQ   q+8(FP), R10
+	MOVQ   d+32(FP), R11
 	VPXORD Z0, Z0, Z0
-	TESTQ  R10, R10
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	TESTQ  R11, R11
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VMOVUPS          (R8), Z1
-	VFMADD231PS.BCST (R9), Z1, Z0
-	ADDQ             $+64, R8
-	ADDQ             $+4, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (DX)
+	ADDQ         $+64, DX
+	PREFETCHT1   (SI)
+	ADDQ         $+64, SI
+	PREFETCHT1   (R8)
+	ADDQ         $+64, R8
+	PREFETCHT1   (AX)
+	ADDQ         $+64, AX
+	VMOVUPS      (CX), Z4
+	VMOVUPS      (BX), Z5
+	VMOVUPS      (DI), Z6
+	VMOVUPS      (R9), Z7
+	VBROADCASTSS (R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	ADDQ         $+64, CX
+	ADDQ         $+64, BX
+	ADDQ         $+64, DI
+	ADDQ         $+64, R9
+	ADDQ         $+4, R10
+	DECQ         R11
+	JNZ          loop2
 
 end2:
+	MOVQ    (SP), AX
 	VMOVUPS Z0, (AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    $+32, 8(SP)
+	ADDQ    $+256, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesFloatQueries1AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesFloatQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesFloatQueries1AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, CX
+	MOVQ    8(SP), DX
+	CMPQ    DX, CX
+	CMOVQLT DX, CX
+	MOVQ    CX, 24(SP)
+	MOVQ    (SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    dst+0(FP), BX
+	MOVQ    d+32(FP), SI
+	SHRQ    $0x05, SI
+	TESTQ   SI, SI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
+loop2:
+	MOVQ    DX, DI
+	MOVQ    CX, R8
+	MOVQ    24(SP), R9
+	MOVQ    16(SP), R10
+	MOVQ    BX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	TESTQ   R9, R9
 	JLE     end3
 
 loop3:
-	VMOVUPS          (R9), Z1
-	VFMADD231PS.BCST (SI), Z1, Z0
-	ADDQ             $+64, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         AX, R8
+	VMOVUPS      (DI), Z2
+	VMOVUPS      64(DI), Z3
+	VBROADCASTSS (R10), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         AX, DI
+	ADDQ         $+4, R10
+	DECQ         R9
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    BX, DI
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	ADDQ    $+128, DX
+	ADDQ    $+128, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresCodeQueries1AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), AX
+	MOVQ    (AX), CX
+	MOVQ    64(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    72(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    80(AX), R8
+	MOVQ    24(AX), R9
+	MOVQ    88(AX), AX
+	MOVQ    q+8(FP), R10
+	MOVQ    (SP), R11
+	VPXORD  Z0, Z0, Z0
+	VMOVUPS Z0, (R11)
+	VMOVUPS Z0, 64(R11)
+	VMOVUPS Z0, 128(R11)
+	VMOVUPS Z0, 192(R11)
+	MOVQ    d+32(FP), R11
+	MOVQ    d+32(FP), R12
+	SHRQ    $0x05, R11
+	SHLQ    $0x04, R12
+	SUBQ    $+512, R12
+	TESTQ   R11, R11
+	JLE     end2
+
+loop2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000008, R13
+	TESTQ  R13, R13
+	JLE    end3
+
+loop3:
+	PREFETCHT1   (DX)
+	ADDQ         $+64, DX
+	PREFETCHT1   (SI)
+	ADDQ         $+64, SI
+	PREFETCHT1   (R8)
+	ADDQ         $+64, R8
+	PREFETCHT1   (AX)
+	ADDQ         $+64, AX
+	VPMOVSXBD    (CX), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    (BX), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    (DI), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    (R9), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS (R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VPMOVSXBD    16(CX), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    16(BX), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    16(DI), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    16(R9), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS 4(R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VPMOVSXBD    32(CX), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    32(BX), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    32(DI), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    32(R9), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS 8(R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VPMOVSXBD    48(CX), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    48(BX), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    48(DI), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    48(R9), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS 12(R10), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	VFMADD231PS  Z8, Z5, Z1
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	ADDQ         $+64, CX
+	ADDQ         $+64, BX
+	ADDQ         $+64, DI
+	ADDQ         $+64, R9
+	ADDQ         $+16, R10
+	DECQ         R13
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (DX)(R12*1)
+	PREFETCHT1  (SI)(R12*1)
+	PREFETCHT1  (R8)(R12*1)
+	PREFETCHT1  (AX)(R12*1)
+	MOVQ        (SP), R13
+	VCVTPH2PS   (CX)(R12*1), Z4
+	VFMADD213PS (R13), Z4, Z0
+	VMOVUPS     Z0, (R13)
+	VCVTPH2PS   (BX)(R12*1), Z0
+	VFMADD213PS 64(R13), Z0, Z1
+	VMOVUPS     Z1, 64(R13)
+	VCVTPH2PS   (DI)(R12*1), Z0
+	VFMADD213PS 128(R13), Z0, Z2
+	VMOVUPS     Z2, 128(R13)
+	VCVTPH2PS   (R9)(R12*1), Z0
+	VFMADD213PS 192(R13), Z0, Z3
+	VMOVUPS     Z3, 192(R13)
+	SUBQ        $+480, R12
+	DECQ        R11
+	JNZ         loop2
+
+end2:
+	ADDQ $+32, 8(SP)
+	ADDQ $+256, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries1AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesCodeQueries1AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), AX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, CX
+	MOVQ    8(SP), DX
+	CMPQ    DX, CX
+	CMOVQLT DX, CX
+	MOVQ    CX, 24(SP)
+	MOVQ    (SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), CX
+	MOVQ    dst+0(FP), BX
+	MOVQ    d+32(FP), SI
+	MOVQ    AX, DI
+	SHLQ    $0x04, DI
+	SHRQ    $0x05, SI
+	TESTQ   SI, SI
+	JLE     end2
+
+loop2:
+	MOVQ       DI, R8
+	MOVQ       16(SP), R9
+	MOVQ       p+8(FP), R10
+	PREFETCHT1 (CX)(R8*1)
+	VCVTPH2PS  (DX)(R8*1), Z0
+	VMULPS     (R9), Z0, Z0
+	VMOVUPS    Z0, 2048(R10)
+	MOVQ       DX, R8
+	MOVQ       CX, R9
+	MOVQ       24(SP), R10
+	MOVQ       p+8(FP), R11
+	ADDQ       $+2048, R11
+	MOVQ       BX, R12
+	VMOVUPS    (R12), Z0
+	VMOVUPS    64(R12), Z1
+	TESTQ      R10, R10
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R9)
+	ADDQ         AX, R9
+	VPMOVSXBD    (R8), Z2
+	VCVTDQ2PS    Z2, Z2
+	VPMOVSXBD    16(R8), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS (R11), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         AX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	MOVQ    BX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	ADDQ    $+32, DX
+	ADDQ    $+32, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresHalfQueries2AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresHalfQueries2AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries2AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), DI
+	MOVQ   16(CX), R8
+	MOVQ   80(CX), R9
+	MOVQ   24(CX), R10
+	MOVQ   88(CX), CX
+	MOVQ   q+8(FP), R11
+	MOVQ   d+32(FP), R12
+	SHRQ   $0x01, R12
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	TESTQ  R10, R10
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	TESTQ  R12, R12
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VCVTPH2PS        (R8), Z2
-	VFMADD231PS.BCST (R9), Z2, Z0
-	VFMADD231PS.BCST 4(R9), Z2, Z1
-	ADDQ             $+32, R8
-	ADDQ             $+8, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (DI)
+	ADDQ         $+64, DI
+	PREFETCHT1   (R9)
+	ADDQ         $+64, R9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Z8
+	VCVTPH2PS    (SI), Z9
+	VCVTPH2PS    (R8), Z10
+	VCVTPH2PS    (R10), Z11
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VCVTPH2PS    32(DX), Z8
+	VCVTPH2PS    32(SI), Z9
+	VCVTPH2PS    32(R8), Z10
+	VCVTPH2PS    32(R10), Z11
+	VBROADCASTSS 4(R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS 4(R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+64, R8
+	ADDQ         $+64, R10
+	ADDQ         $+8, R11
+	DECQ         R12
+	JNZ          loop2
 
 end2:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 2048(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 2112(CX)
+	VMOVUPS Z5, 2176(CX)
+	VMOVUPS Z6, 2240(CX)
+	VMOVUPS Z7, 2304(CX)
+	ADDQ    $+32, 8(SP)
+	ADDQ    $+256, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesHalfQueries2AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesHalfQueries2AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VCVTPH2PS        (R9), Z2
-	VFMADD231PS.BCST (SI), Z2, Z0
-	VFMADD231PS.BCST 2048(SI), Z2, Z1
-	ADDQ             $+32, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Z4
+	VCVTPH2PS    32(R8), Z5
+	VBROADCASTSS (R11), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 2112(R11), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries2AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresFloatQueries2AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries2AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), DI
+	MOVQ   16(CX), R8
+	MOVQ   80(CX), R9
+	MOVQ   24(CX), R10
+	MOVQ   88(CX), CX
+	MOVQ   q+8(FP), R11
+	MOVQ   d+32(FP), R12
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	TESTQ  R10, R10
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	TESTQ  R12, R12
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VMOVUPS          (R8), Z2
-	VFMADD231PS.BCST (R9), Z2, Z0
-	VFMADD231PS.BCST 4(R9), Z2, Z1
-	ADDQ             $+64, R8
-	ADDQ             $+8, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (DI)
+	ADDQ         $+64, DI
+	PREFETCHT1   (R9)
+	ADDQ         $+64, R9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Z8
+	VMOVUPS      (SI), Z9
+	VMOVUPS      (R8), Z10
+	VMOVUPS      (R10), Z11
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+64, R8
+	ADDQ         $+64, R10
+	ADDQ         $+4, R11
+	DECQ         R12
+	JNZ          loop2
 
 end2:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 2048(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 2112(CX)
+	VMOVUPS Z5, 2176(CX)
+	VMOVUPS Z6, 2240(CX)
+	VMOVUPS Z7, 2304(CX)
+	ADDQ    $+32, 8(SP)
+	ADDQ    $+256, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesFloatQueries2AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesFloatQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesFloatQueries2AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VMOVUPS          (R9), Z2
-	VFMADD231PS.BCST (SI), Z2, Z0
-	VFMADD231PS.BCST 2048(SI), Z2, Z1
-	ADDQ             $+64, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Z4
+	VMOVUPS      64(R8), Z5
+	VBROADCASTSS (R11), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 2112(R11), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries2AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresCodeQueries2AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), BX
+	MOVQ    8(CX), SI
+	MOVQ    72(CX), DI
+	MOVQ    16(CX), R8
+	MOVQ    80(CX), R9
+	MOVQ    24(CX), R10
+	MOVQ    88(CX), CX
+	MOVQ    q+8(FP), R11
+	MOVQ    (SP), R12
+	VPXORD  Z0, Z0, Z0
+	VMOVUPS Z0, (R12)
+	VMOVUPS Z0, 64(R12)
+	VMOVUPS Z0, 128(R12)
+	VMOVUPS Z0, 192(R12)
+	VMOVUPS Z0, 2112(R12)
+	VMOVUPS Z0, 2176(R12)
+	VMOVUPS Z0, 2240(R12)
+	VMOVUPS Z0, 2304(R12)
+	MOVQ    d+32(FP), R12
+	MOVQ    d+32(FP), R13
+	SHRQ    $0x05, R12
+	SHLQ    $0x04, R13
+	SUBQ    $+512, R13
+	TESTQ   R12, R12
+	JLE     end2
+
+loop2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000008, R14
+	TESTQ  R14, R14
+	JLE    end3
+
+loop3:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (DI)
+	ADDQ         $+64, DI
+	PREFETCHT1   (R9)
+	ADDQ         $+64, R9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    (SI), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    (R8), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    (R10), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VPMOVSXBD    16(DX), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    16(SI), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    16(R8), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    16(R10), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS 4(R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS 4(R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VPMOVSXBD    32(DX), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    32(SI), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    32(R8), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    32(R10), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS 8(R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS 8(R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VPMOVSXBD    48(DX), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    48(SI), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    48(R8), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    48(R10), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS 12(R11), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z1
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS 12(R11)(AX*1), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+64, R8
+	ADDQ         $+64, R10
+	ADDQ         $+16, R11
+	DECQ         R14
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (BX)(R13*1)
+	PREFETCHT1  (DI)(R13*1)
+	PREFETCHT1  (R9)(R13*1)
+	PREFETCHT1  (CX)(R13*1)
+	MOVQ        (SP), R14
+	VCVTPH2PS   (DX)(R13*1), Z8
+	VFMADD213PS (R14), Z8, Z0
+	VMOVUPS     Z0, (R14)
+	VFMADD213PS 2112(R14), Z8, Z4
+	VMOVUPS     Z4, 2112(R14)
+	VCVTPH2PS   (SI)(R13*1), Z0
+	VFMADD213PS 64(R14), Z0, Z1
+	VMOVUPS     Z1, 64(R14)
+	VFMADD213PS 2176(R14), Z0, Z5
+	VMOVUPS     Z5, 2176(R14)
+	VCVTPH2PS   (R8)(R13*1), Z0
+	VFMADD213PS 128(R14), Z0, Z2
+	VMOVUPS     Z2, 128(R14)
+	VFMADD213PS 2240(R14), Z0, Z6
+	VMOVUPS     Z6, 2240(R14)
+	VCVTPH2PS   (R10)(R13*1), Z0
+	VFMADD213PS 192(R14), Z0, Z3
+	VMOVUPS     Z3, 192(R14)
+	VFMADD213PS 2304(R14), Z0, Z7
+	VMOVUPS     Z7, 2304(R14)
+	SUBQ        $+480, R13
+	DECQ        R12
+	JNZ         loop2
+
+end2:
+	ADDQ $+32, 8(SP)
+	ADDQ $+256, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries2AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesCodeQueries2AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Z0
+	VMULPS     (R10), Z0, Z1
+	VMOVUPS    Z1, 2048(R11)
+	VMULPS     2112(R10), Z0, Z0
+	VMOVUPS    Z0, 4160(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	VMOVUPS    (R13), Z0
+	VMOVUPS    64(R13), Z1
+	VMOVUPS    (R13)(AX*1), Z2
+	VMOVUPS    64(R13)(AX*1), Z3
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    16(R9), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (R12), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 2112(R12), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	VMOVUPS Z2, (R9)(AX*1)
+	VMOVUPS Z3, 64(R9)(AX*1)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresHalfQueries4AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresHalfQueries4AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries4AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), DI
+	MOVQ   16(CX), R8
+	MOVQ   80(CX), R9
+	MOVQ   24(CX), R10
+	MOVQ   88(CX), CX
+	MOVQ   q+8(FP), R11
+	LEAQ   (R11)(AX*2), R12
+	ADDQ   AX, R12
+	MOVQ   d+32(FP), R13
+	SHRQ   $0x01, R13
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	TESTQ  R10, R10
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	TESTQ  R13, R13
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VCVTPH2PS        (R8), Z4
-	VFMADD231PS.BCST (R9), Z4, Z0
-	VFMADD231PS.BCST 4(R9), Z4, Z1
-	VFMADD231PS.BCST 8(R9), Z4, Z2
-	VFMADD231PS.BCST 12(R9), Z4, Z3
-	ADDQ             $+32, R8
-	ADDQ             $+16, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (DI)
+	ADDQ         $+64, DI
+	PREFETCHT1   (R9)
+	ADDQ         $+64, R9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Z16
+	VCVTPH2PS    (SI), Z17
+	VCVTPH2PS    (R8), Z18
+	VCVTPH2PS    (R10), Z19
+	VBROADCASTSS (R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS (R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS (R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS (R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	VCVTPH2PS    32(DX), Z16
+	VCVTPH2PS    32(SI), Z17
+	VCVTPH2PS    32(R8), Z18
+	VCVTPH2PS    32(R10), Z19
+	VBROADCASTSS 4(R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS 4(R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS 4(R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS 4(R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+64, R8
+	ADDQ         $+64, R10
+	ADDQ         $+8, R11
+	ADDQ         $+8, R12
+	DECQ         R13
+	JNZ          loop2
 
 end2:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 2048(AX)
-	VMOVUPS Z2, 4096(AX)
-	VMOVUPS Z3, 6144(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 2112(CX)
+	VMOVUPS Z5, 2176(CX)
+	VMOVUPS Z6, 2240(CX)
+	VMOVUPS Z7, 2304(CX)
+	VMOVUPS Z8, 4224(CX)
+	VMOVUPS Z9, 4288(CX)
+	VMOVUPS Z10, 4352(CX)
+	VMOVUPS Z11, 4416(CX)
+	VMOVUPS Z12, 6336(CX)
+	VMOVUPS Z13, 6400(CX)
+	VMOVUPS Z14, 6464(CX)
+	VMOVUPS Z15, 6528(CX)
+	ADDQ    $+32, 8(SP)
+	ADDQ    $+256, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesHalfQueries4AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesHalfQueries4AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
+	VMOVUPS (R12)(AX*2), Z4
+	VMOVUPS 64(R12)(AX*2), Z5
+	VMOVUPS (R13), Z6
+	VMOVUPS 64(R13), Z7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VCVTPH2PS        (R9), Z4
-	VFMADD231PS.BCST (SI), Z4, Z0
-	VFMADD231PS.BCST 2048(SI), Z4, Z1
-	VFMADD231PS.BCST 4096(SI), Z4, Z2
-	VFMADD231PS.BCST 6144(SI), Z4, Z3
-	ADDQ             $+32, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Z8
+	VCVTPH2PS    32(R8), Z9
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 2112(R11), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 4224(R11), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 6336(R11), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	VMOVUPS Z4, (R8)(AX*2)
+	VMOVUPS Z5, 64(R8)(AX*2)
+	VMOVUPS Z6, (R9)
+	VMOVUPS Z7, 64(R9)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries4AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresFloatQueries4AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries4AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), DI
+	MOVQ   16(CX), R8
+	MOVQ   80(CX), R9
+	MOVQ   24(CX), R10
+	MOVQ   88(CX), CX
+	MOVQ   q+8(FP), R11
+	LEAQ   (R11)(AX*2), R12
+	ADDQ   AX, R12
+	MOVQ   d+32(FP), R13
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	TESTQ  R10, R10
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	TESTQ  R13, R13
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VMOVUPS          (R8), Z4
-	VFMADD231PS.BCST (R9), Z4, Z0
-	VFMADD231PS.BCST 4(R9), Z4, Z1
-	VFMADD231PS.BCST 8(R9), Z4, Z2
-	VFMADD231PS.BCST 12(R9), Z4, Z3
-	ADDQ             $+64, R8
-	ADDQ             $+16, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (DI)
+	ADDQ         $+64, DI
+	PREFETCHT1   (R9)
+	ADDQ         $+64, R9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Z16
+	VMOVUPS      (SI), Z17
+	VMOVUPS      (R8), Z18
+	VMOVUPS      (R10), Z19
+	VBROADCASTSS (R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS (R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS (R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS (R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+64, R8
+	ADDQ         $+64, R10
+	ADDQ         $+4, R11
+	ADDQ         $+4, R12
+	DECQ         R13
+	JNZ          loop2
 
 end2:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 2048(AX)
-	VMOVUPS Z2, 4096(AX)
-	VMOVUPS Z3, 6144(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 2112(CX)
+	VMOVUPS Z5, 2176(CX)
+	VMOVUPS Z6, 2240(CX)
+	VMOVUPS Z7, 2304(CX)
+	VMOVUPS Z8, 4224(CX)
+	VMOVUPS Z9, 4288(CX)
+	VMOVUPS Z10, 4352(CX)
+	VMOVUPS Z11, 4416(CX)
+	VMOVUPS Z12, 6336(CX)
+	VMOVUPS Z13, 6400(CX)
+	VMOVUPS Z14, 6464(CX)
+	VMOVUPS Z15, 6528(CX)
+	ADDQ    $+32, 8(SP)
+	ADDQ    $+256, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesFloatQueries4AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesFloatQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesFloatQueries4AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
+	VMOVUPS (R12)(AX*2), Z4
+	VMOVUPS 64(R12)(AX*2), Z5
+	VMOVUPS (R13), Z6
+	VMOVUPS 64(R13), Z7
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VMOVUPS          (R9), Z4
-	VFMADD231PS.BCST (SI), Z4, Z0
-	VFMADD231PS.BCST 2048(SI), Z4, Z1
-	VFMADD231PS.BCST 4096(SI), Z4, Z2
-	VFMADD231PS.BCST 6144(SI), Z4, Z3
-	ADDQ             $+64, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Z8
+	VMOVUPS      64(R8), Z9
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 2112(R11), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 4224(R11), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 6336(R11), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	VMOVUPS Z4, (R8)(AX*2)
+	VMOVUPS Z5, 64(R8)(AX*2)
+	VMOVUPS Z6, (R9)
+	VMOVUPS Z7, 64(R9)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries4AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresCodeQueries4AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x02, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), BX
+	MOVQ    8(CX), SI
+	MOVQ    72(CX), DI
+	MOVQ    16(CX), R8
+	MOVQ    80(CX), R9
+	MOVQ    24(CX), R10
+	MOVQ    88(CX), CX
+	MOVQ    q+8(FP), R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	MOVQ    (SP), R13
+	VPXORD  Z0, Z0, Z0
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z0, 64(R13)
+	VMOVUPS Z0, 128(R13)
+	VMOVUPS Z0, 192(R13)
+	VMOVUPS Z0, 2112(R13)
+	VMOVUPS Z0, 2176(R13)
+	VMOVUPS Z0, 2240(R13)
+	VMOVUPS Z0, 2304(R13)
+	VMOVUPS Z0, 4224(R13)
+	VMOVUPS Z0, 4288(R13)
+	VMOVUPS Z0, 4352(R13)
+	VMOVUPS Z0, 4416(R13)
+	VMOVUPS Z0, 6336(R13)
+	VMOVUPS Z0, 6400(R13)
+	VMOVUPS Z0, 6464(R13)
+	VMOVUPS Z0, 6528(R13)
+	MOVQ    d+32(FP), R13
+	MOVQ    d+32(FP), R14
+	SHRQ    $0x05, R13
+	SHLQ    $0x04, R14
+	SUBQ    $+512, R14
+	TESTQ   R13, R13
+	JLE     end2
+
+loop2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   $0x00000008, R15
+	TESTQ  R15, R15
+	JLE    end3
+
+loop3:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (DI)
+	ADDQ         $+64, DI
+	PREFETCHT1   (R9)
+	ADDQ         $+64, R9
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    (SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    (R8), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    (R10), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS (R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS (R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS (R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS (R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	VPMOVSXBD    16(DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    16(SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    16(R8), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    16(R10), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 4(R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS 4(R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS 4(R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS 4(R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	VPMOVSXBD    32(DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    32(SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    32(R8), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    32(R10), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 8(R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS 8(R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS 8(R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS 8(R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	VPMOVSXBD    48(DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    48(SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    48(R8), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    48(R10), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 12(R11), Z20
+	VFMADD231PS  Z20, Z16, Z0
+	VFMADD231PS  Z20, Z17, Z1
+	VFMADD231PS  Z20, Z18, Z2
+	VFMADD231PS  Z20, Z19, Z3
+	VBROADCASTSS 12(R11)(AX*1), Z20
+	VFMADD231PS  Z20, Z16, Z4
+	VFMADD231PS  Z20, Z17, Z5
+	VFMADD231PS  Z20, Z18, Z6
+	VFMADD231PS  Z20, Z19, Z7
+	VBROADCASTSS 12(R11)(AX*2), Z20
+	VFMADD231PS  Z20, Z16, Z8
+	VFMADD231PS  Z20, Z17, Z9
+	VFMADD231PS  Z20, Z18, Z10
+	VFMADD231PS  Z20, Z19, Z11
+	VBROADCASTSS 12(R12), Z20
+	VFMADD231PS  Z20, Z16, Z12
+	VFMADD231PS  Z20, Z17, Z13
+	VFMADD231PS  Z20, Z18, Z14
+	VFMADD231PS  Z20, Z19, Z15
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+64, R8
+	ADDQ         $+64, R10
+	ADDQ         $+16, R11
+	ADDQ         $+16, R12
+	DECQ         R15
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (BX)(R14*1)
+	PREFETCHT1  (DI)(R14*1)
+	PREFETCHT1  (R9)(R14*1)
+	PREFETCHT1  (CX)(R14*1)
+	MOVQ        (SP), R15
+	VCVTPH2PS   (DX)(R14*1), Z16
+	VFMADD213PS (R15), Z16, Z0
+	VMOVUPS     Z0, (R15)
+	VFMADD213PS 2112(R15), Z16, Z4
+	VMOVUPS     Z4, 2112(R15)
+	VFMADD213PS 4224(R15), Z16, Z8
+	VMOVUPS     Z8, 4224(R15)
+	VFMADD213PS 6336(R15), Z16, Z12
+	VMOVUPS     Z12, 6336(R15)
+	VCVTPH2PS   (SI)(R14*1), Z0
+	VFMADD213PS 64(R15), Z0, Z1
+	VMOVUPS     Z1, 64(R15)
+	VFMADD213PS 2176(R15), Z0, Z5
+	VMOVUPS     Z5, 2176(R15)
+	VFMADD213PS 4288(R15), Z0, Z9
+	VMOVUPS     Z9, 4288(R15)
+	VFMADD213PS 6400(R15), Z0, Z13
+	VMOVUPS     Z13, 6400(R15)
+	VCVTPH2PS   (R8)(R14*1), Z0
+	VFMADD213PS 128(R15), Z0, Z2
+	VMOVUPS     Z2, 128(R15)
+	VFMADD213PS 2240(R15), Z0, Z6
+	VMOVUPS     Z6, 2240(R15)
+	VFMADD213PS 4352(R15), Z0, Z10
+	VMOVUPS     Z10, 4352(R15)
+	VFMADD213PS 6464(R15), Z0, Z14
+	VMOVUPS     Z14, 6464(R15)
+	VCVTPH2PS   (R10)(R14*1), Z0
+	VFMADD213PS 192(R15), Z0, Z3
+	VMOVUPS     Z3, 192(R15)
+	VFMADD213PS 2304(R15), Z0, Z7
+	VMOVUPS     Z7, 2304(R15)
+	VFMADD213PS 4416(R15), Z0, Z11
+	VMOVUPS     Z11, 4416(R15)
+	VFMADD213PS 6528(R15), Z0, Z15
+	VMOVUPS     Z15, 6528(R15)
+	SUBQ        $+480, R14
+	DECQ        R13
+	JNZ         loop2
+
+end2:
+	ADDQ $+32, 8(SP)
+	ADDQ $+256, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries4AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesCodeQueries4AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Z0
+	VMULPS     (R10), Z0, Z1
+	VMOVUPS    Z1, 2048(R11)
+	VMULPS     2112(R10), Z0, Z1
+	VMOVUPS    Z1, 4160(R11)
+	VMULPS     4224(R10), Z0, Z1
+	VMOVUPS    Z1, 6272(R11)
+	VMULPS     6336(R10), Z0, Z0
+	VMOVUPS    Z0, 8384(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	LEAQ       (R13)(AX*2), R14
+	ADDQ       AX, R14
+	VMOVUPS    (R13), Z0
+	VMOVUPS    64(R13), Z1
+	VMOVUPS    (R13)(AX*1), Z2
+	VMOVUPS    64(R13)(AX*1), Z3
+	VMOVUPS    (R13)(AX*2), Z4
+	VMOVUPS    64(R13)(AX*2), Z5
+	VMOVUPS    (R14), Z6
+	VMOVUPS    64(R14), Z7
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    16(R9), Z9
+	VCVTDQ2PS    Z9, Z9
+	VBROADCASTSS (R12), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 2112(R12), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 4224(R12), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 6336(R12), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	VMOVUPS Z2, (R9)(AX*1)
+	VMOVUPS Z3, 64(R9)(AX*1)
+	VMOVUPS Z4, (R9)(AX*2)
+	VMOVUPS Z5, 64(R9)(AX*2)
+	VMOVUPS Z6, (R10)
+	VMOVUPS Z7, 64(R10)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresHalfQueries8AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresHalfQueries8AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000020, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresHalfQueries8AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), CX
+	MOVQ   q+8(FP), DI
+	LEAQ   (DI)(AX*2), R8
+	ADDQ   AX, R8
+	LEAQ   (R8)(AX*2), R9
+	ADDQ   AX, R9
+	MOVQ   d+32(FP), R10
+	SHRQ   $0x01, R10
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13533,143 +14988,268 @@ loop1:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 	TESTQ  R10, R10
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VCVTPH2PS        (R8), Z8
-	VFMADD231PS.BCST (R9), Z8, Z0
-	VFMADD231PS.BCST 4(R9), Z8, Z1
-	VFMADD231PS.BCST 8(R9), Z8, Z2
-	VFMADD231PS.BCST 12(R9), Z8, Z3
-	VFMADD231PS.BCST 16(R9), Z8, Z4
-	VFMADD231PS.BCST 20(R9), Z8, Z5
-	VFMADD231PS.BCST 24(R9), Z8, Z6
-	VFMADD231PS.BCST 28(R9), Z8, Z7
-	ADDQ             $+32, R8
-	ADDQ             $+32, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Z16
+	VCVTPH2PS    (SI), Z17
+	VBROADCASTSS (DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	VCVTPH2PS    32(DX), Z16
+	VCVTPH2PS    32(SI), Z17
+	VBROADCASTSS 4(DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS 4(DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS 4(DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS 4(R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS 4(R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS 4(R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS 4(R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS 4(R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+8, DI
+	ADDQ         $+8, R8
+	ADDQ         $+8, R9
+	DECQ         R10
+	JNZ          loop2
 
 end2:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 2048(AX)
-	VMOVUPS Z2, 4096(AX)
-	VMOVUPS Z3, 6144(AX)
-	VMOVUPS Z4, 8192(AX)
-	VMOVUPS Z5, 10240(AX)
-	VMOVUPS Z6, 12288(AX)
-	VMOVUPS Z7, 14336(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
-	DECQ    BX
-	JNZ     loop1
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 2112(CX)
+	VMOVUPS Z3, 2176(CX)
+	VMOVUPS Z4, 4224(CX)
+	VMOVUPS Z5, 4288(CX)
+	VMOVUPS Z6, 6336(CX)
+	VMOVUPS Z7, 6400(CX)
+	VMOVUPS Z8, 8448(CX)
+	VMOVUPS Z9, 8512(CX)
+	VMOVUPS Z10, 10560(CX)
+	VMOVUPS Z11, 10624(CX)
+	VMOVUPS Z12, 12672(CX)
+	VMOVUPS Z13, 12736(CX)
+	VMOVUPS Z14, 14784(CX)
+	VMOVUPS Z15, 14848(CX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
-// func valuesHalfQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesHalfQueries8AVX512(SB), NOSPLIT, $0-48
-	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
-	JLE   end1
+// func valuesHalfQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesHalfQueries8AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
 
-loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
 
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
+	VMOVUPS (R12)(AX*2), Z4
+	VMOVUPS 64(R12)(AX*2), Z5
+	VMOVUPS (R13), Z6
+	VMOVUPS 64(R13), Z7
+	VMOVUPS (R13)(AX*1), Z8
+	VMOVUPS 64(R13)(AX*1), Z9
+	VMOVUPS (R13)(AX*2), Z10
+	VMOVUPS 64(R13)(AX*2), Z11
+	VMOVUPS (R14), Z12
+	VMOVUPS 64(R14), Z13
+	VMOVUPS (R14)(AX*1), Z14
+	VMOVUPS 64(R14)(AX*1), Z15
 	TESTQ   R10, R10
 	JLE     end3
 
 loop3:
-	VCVTPH2PS        (R9), Z8
-	VFMADD231PS.BCST (SI), Z8, Z0
-	VFMADD231PS.BCST 2048(SI), Z8, Z1
-	VFMADD231PS.BCST 4096(SI), Z8, Z2
-	VFMADD231PS.BCST 6144(SI), Z8, Z3
-	VFMADD231PS.BCST 8192(SI), Z8, Z4
-	VFMADD231PS.BCST 10240(SI), Z8, Z5
-	VFMADD231PS.BCST 12288(SI), Z8, Z6
-	VFMADD231PS.BCST 14336(SI), Z8, Z7
-	ADDQ             $+32, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Z16
+	VCVTPH2PS    32(R8), Z17
+	VBROADCASTSS (R11), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS 2112(R11), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS 4224(R11), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS 6336(R11), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS 8448(R11), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS 10560(R11), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS 12672(R11), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS 14784(R11), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
 
 end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	VMOVUPS Z4, (R8)(AX*2)
+	VMOVUPS Z5, 64(R8)(AX*2)
+	VMOVUPS Z6, (R9)
+	VMOVUPS Z7, 64(R9)
+	VMOVUPS Z8, (R9)(AX*1)
+	VMOVUPS Z9, 64(R9)(AX*1)
+	VMOVUPS Z10, (R9)(AX*2)
+	VMOVUPS Z11, 64(R9)(AX*2)
+	VMOVUPS Z12, (R10)
+	VMOVUPS Z13, 64(R10)
+	VMOVUPS Z14, (R10)(AX*1)
+	VMOVUPS Z15, 64(R10)(AX*1)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
 
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z6, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z7, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+512, DX
-	ADDQ    $+64, AX
-	DECQ    CX
-	JNZ     loop1
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
 
-end1:
+done1:
 	VZEROUPPER
 	RET
 
 // func scoresFloatQueries8AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scoresFloatQueries8AVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   q+8(FP), CX
-	MOVQ   tiles+16(FP), DX
-	MOVQ   count+24(FP), BX
-	MOVQ   d+32(FP), SI
-	MOVQ   SI, DI
-	IMUL3Q $0x00000040, DI, DI
-	TESTQ  BX, BX
-	JLE    end1
+TEXT ·scoresFloatQueries8AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
 
-loop1:
-	MOVQ   (DX), R8
-	MOVQ   CX, R9
-	MOVQ   SI, R10
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), CX
+	MOVQ   q+8(FP), DI
+	LEAQ   (DI)(AX*2), R8
+	ADDQ   AX, R8
+	LEAQ   (R8)(AX*2), R9
+	ADDQ   AX, R9
+	MOVQ   d+32(FP), R10
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13678,36 +15258,2146 @@ loop1:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 	TESTQ  R10, R10
 	JLE    end2
 
 loop2:
-	PREFETCHT1       (R8)(DI*1)
-	VMOVUPS          (R8), Z8
-	VFMADD231PS.BCST (R9), Z8, Z0
-	VFMADD231PS.BCST 4(R9), Z8, Z1
-	VFMADD231PS.BCST 8(R9), Z8, Z2
-	VFMADD231PS.BCST 12(R9), Z8, Z3
-	VFMADD231PS.BCST 16(R9), Z8, Z4
-	VFMADD231PS.BCST 20(R9), Z8, Z5
-	VFMADD231PS.BCST 24(R9), Z8, Z6
-	VFMADD231PS.BCST 28(R9), Z8, Z7
-	ADDQ             $+64, R8
-	ADDQ             $+32, R9
-	DECQ             R10
-	JNZ              loop2
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Z16
+	VMOVUPS      (SI), Z17
+	VBROADCASTSS (DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	ADDQ         $+4, R9
+	DECQ         R10
+	JNZ          loop2
 
 end2:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 2048(AX)
-	VMOVUPS Z2, 4096(AX)
-	VMOVUPS Z3, 6144(AX)
-	VMOVUPS Z4, 8192(AX)
-	VMOVUPS Z5, 10240(AX)
-	VMOVUPS Z6, 12288(AX)
-	VMOVUPS Z7, 14336(AX)
-	ADDQ    $+8, DX
-	ADDQ    $+64, AX
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 2112(CX)
+	VMOVUPS Z3, 2176(CX)
+	VMOVUPS Z4, 4224(CX)
+	VMOVUPS Z5, 4288(CX)
+	VMOVUPS Z6, 6336(CX)
+	VMOVUPS Z7, 6400(CX)
+	VMOVUPS Z8, 8448(CX)
+	VMOVUPS Z9, 8512(CX)
+	VMOVUPS Z10, 10560(CX)
+	VMOVUPS Z11, 10624(CX)
+	VMOVUPS Z12, 12672(CX)
+	VMOVUPS Z13, 12736(CX)
+	VMOVUPS Z14, 14784(CX)
+	VMOVUPS Z15, 14848(CX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesFloatQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesFloatQueries8AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
+	VMOVUPS (R12)(AX*2), Z4
+	VMOVUPS 64(R12)(AX*2), Z5
+	VMOVUPS (R13), Z6
+	VMOVUPS 64(R13), Z7
+	VMOVUPS (R13)(AX*1), Z8
+	VMOVUPS 64(R13)(AX*1), Z9
+	VMOVUPS (R13)(AX*2), Z10
+	VMOVUPS 64(R13)(AX*2), Z11
+	VMOVUPS (R14), Z12
+	VMOVUPS 64(R14), Z13
+	VMOVUPS (R14)(AX*1), Z14
+	VMOVUPS 64(R14)(AX*1), Z15
+	TESTQ   R10, R10
+	JLE     end3
+
+loop3:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Z16
+	VMOVUPS      64(R8), Z17
+	VBROADCASTSS (R11), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS 2112(R11), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS 4224(R11), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS 6336(R11), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS 8448(R11), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS 10560(R11), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS 12672(R11), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS 14784(R11), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	VMOVUPS Z4, (R8)(AX*2)
+	VMOVUPS Z5, 64(R8)(AX*2)
+	VMOVUPS Z6, (R9)
+	VMOVUPS Z7, 64(R9)
+	VMOVUPS Z8, (R9)(AX*1)
+	VMOVUPS Z9, 64(R9)(AX*1)
+	VMOVUPS Z10, (R9)(AX*2)
+	VMOVUPS Z11, 64(R9)(AX*2)
+	VMOVUPS Z12, (R10)
+	VMOVUPS Z13, 64(R10)
+	VMOVUPS Z14, (R10)(AX*1)
+	VMOVUPS Z15, 64(R10)(AX*1)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries8AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresCodeQueries8AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), BX
+	MOVQ    8(CX), SI
+	MOVQ    72(CX), CX
+	MOVQ    q+8(FP), DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	MOVQ    (SP), R10
+	VPXORD  Z0, Z0, Z0
+	VMOVUPS Z0, (R10)
+	VMOVUPS Z0, 64(R10)
+	VMOVUPS Z0, 2112(R10)
+	VMOVUPS Z0, 2176(R10)
+	VMOVUPS Z0, 4224(R10)
+	VMOVUPS Z0, 4288(R10)
+	VMOVUPS Z0, 6336(R10)
+	VMOVUPS Z0, 6400(R10)
+	VMOVUPS Z0, 8448(R10)
+	VMOVUPS Z0, 8512(R10)
+	VMOVUPS Z0, 10560(R10)
+	VMOVUPS Z0, 10624(R10)
+	VMOVUPS Z0, 12672(R10)
+	VMOVUPS Z0, 12736(R10)
+	VMOVUPS Z0, 14784(R10)
+	VMOVUPS Z0, 14848(R10)
+	MOVQ    d+32(FP), R10
+	MOVQ    d+32(FP), R11
+	SHRQ    $0x05, R10
+	SHLQ    $0x04, R11
+	SUBQ    $+512, R11
+	TESTQ   R10, R10
+	JLE     end2
+
+loop2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   $0x00000008, R12
+	TESTQ  R12, R12
+	JLE    end3
+
+loop3:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    (SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS (DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	VPMOVSXBD    16(DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    16(SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 4(DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS 4(DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS 4(DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS 4(R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS 4(R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS 4(R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS 4(R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS 4(R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	VPMOVSXBD    32(DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    32(SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 8(DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS 8(DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS 8(DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS 8(R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS 8(R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS 8(R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS 8(R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS 8(R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	VPMOVSXBD    48(DX), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    48(SI), Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 12(DI), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS 12(DI)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS 12(DI)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS 12(R8), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS 12(R8)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS 12(R8)(AX*2), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS 12(R9), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS 12(R9)(AX*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+16, DI
+	ADDQ         $+16, R8
+	ADDQ         $+16, R9
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (BX)(R11*1)
+	PREFETCHT1  (CX)(R11*1)
+	MOVQ        (SP), R12
+	VCVTPH2PS   (DX)(R11*1), Z16
+	VFMADD213PS (R12), Z16, Z0
+	VMOVUPS     Z0, (R12)
+	VFMADD213PS 2112(R12), Z16, Z2
+	VMOVUPS     Z2, 2112(R12)
+	VFMADD213PS 4224(R12), Z16, Z4
+	VMOVUPS     Z4, 4224(R12)
+	VFMADD213PS 6336(R12), Z16, Z6
+	VMOVUPS     Z6, 6336(R12)
+	VFMADD213PS 8448(R12), Z16, Z8
+	VMOVUPS     Z8, 8448(R12)
+	VFMADD213PS 10560(R12), Z16, Z10
+	VMOVUPS     Z10, 10560(R12)
+	VFMADD213PS 12672(R12), Z16, Z12
+	VMOVUPS     Z12, 12672(R12)
+	VFMADD213PS 14784(R12), Z16, Z14
+	VMOVUPS     Z14, 14784(R12)
+	VCVTPH2PS   (SI)(R11*1), Z0
+	VFMADD213PS 64(R12), Z0, Z1
+	VMOVUPS     Z1, 64(R12)
+	VFMADD213PS 2176(R12), Z0, Z3
+	VMOVUPS     Z3, 2176(R12)
+	VFMADD213PS 4288(R12), Z0, Z5
+	VMOVUPS     Z5, 4288(R12)
+	VFMADD213PS 6400(R12), Z0, Z7
+	VMOVUPS     Z7, 6400(R12)
+	VFMADD213PS 8512(R12), Z0, Z9
+	VMOVUPS     Z9, 8512(R12)
+	VFMADD213PS 10624(R12), Z0, Z11
+	VMOVUPS     Z11, 10624(R12)
+	VFMADD213PS 12736(R12), Z0, Z13
+	VMOVUPS     Z13, 12736(R12)
+	VFMADD213PS 14848(R12), Z0, Z15
+	VMOVUPS     Z15, 14848(R12)
+	SUBQ        $+480, R11
+	DECQ        R10
+	JNZ         loop2
+
+end2:
+	ADDQ $+16, 8(SP)
+	ADDQ $+128, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesCodeQueries8AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Z0
+	VMULPS     (R10), Z0, Z1
+	VMOVUPS    Z1, 2048(R11)
+	VMULPS     2112(R10), Z0, Z1
+	VMOVUPS    Z1, 4160(R11)
+	VMULPS     4224(R10), Z0, Z1
+	VMOVUPS    Z1, 6272(R11)
+	VMULPS     6336(R10), Z0, Z1
+	VMOVUPS    Z1, 8384(R11)
+	VMULPS     8448(R10), Z0, Z1
+	VMOVUPS    Z1, 10496(R11)
+	VMULPS     10560(R10), Z0, Z1
+	VMOVUPS    Z1, 12608(R11)
+	VMULPS     12672(R10), Z0, Z1
+	VMOVUPS    Z1, 14720(R11)
+	VMULPS     14784(R10), Z0, Z0
+	VMOVUPS    Z0, 16832(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	LEAQ       (R13)(AX*2), R14
+	ADDQ       AX, R14
+	LEAQ       (R14)(AX*2), R15
+	ADDQ       AX, R15
+	VMOVUPS    (R13), Z0
+	VMOVUPS    64(R13), Z1
+	VMOVUPS    (R13)(AX*1), Z2
+	VMOVUPS    64(R13)(AX*1), Z3
+	VMOVUPS    (R13)(AX*2), Z4
+	VMOVUPS    64(R13)(AX*2), Z5
+	VMOVUPS    (R14), Z6
+	VMOVUPS    64(R14), Z7
+	VMOVUPS    (R14)(AX*1), Z8
+	VMOVUPS    64(R14)(AX*1), Z9
+	VMOVUPS    (R14)(AX*2), Z10
+	VMOVUPS    64(R14)(AX*2), Z11
+	VMOVUPS    (R15), Z12
+	VMOVUPS    64(R15), Z13
+	VMOVUPS    (R15)(AX*1), Z14
+	VMOVUPS    64(R15)(AX*1), Z15
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    16(R9), Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS (R12), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS 2112(R12), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS 4224(R12), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS 6336(R12), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS 8448(R12), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS 10560(R12), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS 12672(R12), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS 14784(R12), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	VMOVUPS Z2, (R9)(AX*1)
+	VMOVUPS Z3, 64(R9)(AX*1)
+	VMOVUPS Z4, (R9)(AX*2)
+	VMOVUPS Z5, 64(R9)(AX*2)
+	VMOVUPS Z6, (R10)
+	VMOVUPS Z7, 64(R10)
+	VMOVUPS Z8, (R10)(AX*1)
+	VMOVUPS Z9, 64(R10)(AX*1)
+	VMOVUPS Z10, (R10)(AX*2)
+	VMOVUPS Z11, 64(R10)(AX*2)
+	VMOVUPS Z12, (R11)
+	VMOVUPS Z13, 64(R11)
+	VMOVUPS Z14, (R11)(AX*1)
+	VMOVUPS Z15, 64(R11)(AX*1)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresHalfQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresHalfQueries12AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), CX
+	MOVQ   q+8(FP), DI
+	LEAQ   (DI)(AX*2), R8
+	ADDQ   AX, R8
+	LEAQ   (R8)(AX*2), R9
+	ADDQ   AX, R9
+	LEAQ   (R9)(AX*2), R10
+	ADDQ   AX, R10
+	MOVQ   d+32(FP), R11
+	SHRQ   $0x01, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	TESTQ  R11, R11
+	JLE    end2
+
+loop2:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VCVTPH2PS    (DX), Z24
+	VCVTPH2PS    (SI), Z25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS (DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS (DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS (R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS (R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS (R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS (R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS (R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS (R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS (R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	VCVTPH2PS    32(DX), Z24
+	VCVTPH2PS    32(SI), Z25
+	VBROADCASTSS 4(DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS 4(DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS 4(DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS 4(R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS 4(R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS 4(R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS 4(R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS 4(R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS 4(R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS 4(R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS 4(R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS 4(R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+8, DI
+	ADDQ         $+8, R8
+	ADDQ         $+8, R9
+	ADDQ         $+8, R10
+	DECQ         R11
+	JNZ          loop2
+
+end2:
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 2112(CX)
+	VMOVUPS Z3, 2176(CX)
+	VMOVUPS Z4, 4224(CX)
+	VMOVUPS Z5, 4288(CX)
+	VMOVUPS Z6, 6336(CX)
+	VMOVUPS Z7, 6400(CX)
+	VMOVUPS Z8, 8448(CX)
+	VMOVUPS Z9, 8512(CX)
+	VMOVUPS Z10, 10560(CX)
+	VMOVUPS Z11, 10624(CX)
+	VMOVUPS Z12, 12672(CX)
+	VMOVUPS Z13, 12736(CX)
+	VMOVUPS Z14, 14784(CX)
+	VMOVUPS Z15, 14848(CX)
+	VMOVUPS Z16, 16896(CX)
+	VMOVUPS Z17, 16960(CX)
+	VMOVUPS Z18, 19008(CX)
+	VMOVUPS Z19, 19072(CX)
+	VMOVUPS Z20, 21120(CX)
+	VMOVUPS Z21, 21184(CX)
+	VMOVUPS Z22, 23232(CX)
+	VMOVUPS Z23, 23296(CX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesHalfQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesHalfQueries12AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x01, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
+	VMOVUPS (R12)(AX*2), Z4
+	VMOVUPS 64(R12)(AX*2), Z5
+	VMOVUPS (R13), Z6
+	VMOVUPS 64(R13), Z7
+	VMOVUPS (R13)(AX*1), Z8
+	VMOVUPS 64(R13)(AX*1), Z9
+	VMOVUPS (R13)(AX*2), Z10
+	VMOVUPS 64(R13)(AX*2), Z11
+	VMOVUPS (R14), Z12
+	VMOVUPS 64(R14), Z13
+	VMOVUPS (R14)(AX*1), Z14
+	VMOVUPS 64(R14)(AX*1), Z15
+	VMOVUPS (R14)(AX*2), Z16
+	VMOVUPS 64(R14)(AX*2), Z17
+	VMOVUPS (R15), Z18
+	VMOVUPS 64(R15), Z19
+	VMOVUPS (R15)(AX*1), Z20
+	VMOVUPS 64(R15)(AX*1), Z21
+	VMOVUPS (R15)(AX*2), Z22
+	VMOVUPS 64(R15)(AX*2), Z23
+	TESTQ   R10, R10
+	JLE     end3
+
+loop3:
+	PREFETCHT1   (R9)
+	ADDQ         CX, R9
+	VCVTPH2PS    (R8), Z24
+	VCVTPH2PS    32(R8), Z25
+	VBROADCASTSS (R11), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS 2112(R11), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Z25, Z26, Z3
+	VBROADCASTSS 4224(R11), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Z25, Z26, Z5
+	VBROADCASTSS 6336(R11), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Z25, Z26, Z7
+	VBROADCASTSS 8448(R11), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Z25, Z26, Z9
+	VBROADCASTSS 10560(R11), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS 12672(R11), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Z25, Z26, Z13
+	VBROADCASTSS 14784(R11), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Z25, Z26, Z15
+	VBROADCASTSS 16896(R11), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Z25, Z26, Z17
+	VBROADCASTSS 19008(R11), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Z25, Z26, Z19
+	VBROADCASTSS 21120(R11), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS 23232(R11), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Z25, Z26, Z23
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	VMOVUPS Z4, (R8)(AX*2)
+	VMOVUPS Z5, 64(R8)(AX*2)
+	VMOVUPS Z6, (R9)
+	VMOVUPS Z7, 64(R9)
+	VMOVUPS Z8, (R9)(AX*1)
+	VMOVUPS Z9, 64(R9)(AX*1)
+	VMOVUPS Z10, (R9)(AX*2)
+	VMOVUPS Z11, 64(R9)(AX*2)
+	VMOVUPS Z12, (R10)
+	VMOVUPS Z13, 64(R10)
+	VMOVUPS Z14, (R10)(AX*1)
+	VMOVUPS Z15, 64(R10)(AX*1)
+	VMOVUPS Z16, (R10)(AX*2)
+	VMOVUPS Z17, 64(R10)(AX*2)
+	VMOVUPS Z18, (R11)
+	VMOVUPS Z19, 64(R11)
+	VMOVUPS Z20, (R11)(AX*1)
+	VMOVUPS Z21, 64(R11)(AX*1)
+	VMOVUPS Z22, (R11)(AX*2)
+	VMOVUPS Z23, 64(R11)(AX*2)
+	ADDQ    $+64, BX
+	ADDQ    $+64, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresFloatQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresFloatQueries12AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ   16(SP), $+0
+	JLE    done1
+	MOVQ   8(SP), CX
+	MOVQ   (CX), DX
+	MOVQ   64(CX), BX
+	MOVQ   8(CX), SI
+	MOVQ   72(CX), CX
+	MOVQ   q+8(FP), DI
+	LEAQ   (DI)(AX*2), R8
+	ADDQ   AX, R8
+	LEAQ   (R8)(AX*2), R9
+	ADDQ   AX, R9
+	LEAQ   (R9)(AX*2), R10
+	ADDQ   AX, R10
+	MOVQ   d+32(FP), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	TESTQ  R11, R11
+	JLE    end2
+
+loop2:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Z24
+	VMOVUPS      (SI), Z25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS (DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS (DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS (R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS (R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS (R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS (R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS (R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS (R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS (R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	ADDQ         $+4, R9
+	ADDQ         $+4, R10
+	DECQ         R11
+	JNZ          loop2
+
+end2:
+	MOVQ    (SP), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 2112(CX)
+	VMOVUPS Z3, 2176(CX)
+	VMOVUPS Z4, 4224(CX)
+	VMOVUPS Z5, 4288(CX)
+	VMOVUPS Z6, 6336(CX)
+	VMOVUPS Z7, 6400(CX)
+	VMOVUPS Z8, 8448(CX)
+	VMOVUPS Z9, 8512(CX)
+	VMOVUPS Z10, 10560(CX)
+	VMOVUPS Z11, 10624(CX)
+	VMOVUPS Z12, 12672(CX)
+	VMOVUPS Z13, 12736(CX)
+	VMOVUPS Z14, 14784(CX)
+	VMOVUPS Z15, 14848(CX)
+	VMOVUPS Z16, 16896(CX)
+	VMOVUPS Z17, 16960(CX)
+	VMOVUPS Z18, 19008(CX)
+	VMOVUPS Z19, 19072(CX)
+	VMOVUPS Z20, 21120(CX)
+	VMOVUPS Z21, 21184(CX)
+	VMOVUPS Z22, 23232(CX)
+	VMOVUPS Z23, 23296(CX)
+	ADDQ    $+16, 8(SP)
+	ADDQ    $+128, (SP)
+	DECQ    16(SP)
+	JMP     while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesFloatQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesFloatQueries12AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+	SHLQ $0x02, CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ    BX, R8
+	MOVQ    DX, R9
+	MOVQ    24(SP), R10
+	MOVQ    16(SP), R11
+	MOVQ    SI, R12
+	LEAQ    (R12)(AX*2), R13
+	ADDQ    AX, R13
+	LEAQ    (R13)(AX*2), R14
+	ADDQ    AX, R14
+	LEAQ    (R14)(AX*2), R15
+	ADDQ    AX, R15
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS (R12)(AX*1), Z2
+	VMOVUPS 64(R12)(AX*1), Z3
+	VMOVUPS (R12)(AX*2), Z4
+	VMOVUPS 64(R12)(AX*2), Z5
+	VMOVUPS (R13), Z6
+	VMOVUPS 64(R13), Z7
+	VMOVUPS (R13)(AX*1), Z8
+	VMOVUPS 64(R13)(AX*1), Z9
+	VMOVUPS (R13)(AX*2), Z10
+	VMOVUPS 64(R13)(AX*2), Z11
+	VMOVUPS (R14), Z12
+	VMOVUPS 64(R14), Z13
+	VMOVUPS (R14)(AX*1), Z14
+	VMOVUPS 64(R14)(AX*1), Z15
+	VMOVUPS (R14)(AX*2), Z16
+	VMOVUPS 64(R14)(AX*2), Z17
+	VMOVUPS (R15), Z18
+	VMOVUPS 64(R15), Z19
+	VMOVUPS (R15)(AX*1), Z20
+	VMOVUPS 64(R15)(AX*1), Z21
+	VMOVUPS (R15)(AX*2), Z22
+	VMOVUPS 64(R15)(AX*2), Z23
+	TESTQ   R10, R10
+	JLE     end3
+
+loop3:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         CX, R9
+	VMOVUPS      (R8), Z24
+	VMOVUPS      64(R8), Z25
+	VBROADCASTSS (R11), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS 2112(R11), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Z25, Z26, Z3
+	VBROADCASTSS 4224(R11), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Z25, Z26, Z5
+	VBROADCASTSS 6336(R11), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Z25, Z26, Z7
+	VBROADCASTSS 8448(R11), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Z25, Z26, Z9
+	VBROADCASTSS 10560(R11), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS 12672(R11), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Z25, Z26, Z13
+	VBROADCASTSS 14784(R11), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Z25, Z26, Z15
+	VBROADCASTSS 16896(R11), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Z25, Z26, Z17
+	VBROADCASTSS 19008(R11), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Z25, Z26, Z19
+	VBROADCASTSS 21120(R11), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS 23232(R11), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Z25, Z26, Z23
+	ADDQ         CX, R8
+	ADDQ         $+4, R11
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, (R8)(AX*1)
+	VMOVUPS Z3, 64(R8)(AX*1)
+	VMOVUPS Z4, (R8)(AX*2)
+	VMOVUPS Z5, 64(R8)(AX*2)
+	VMOVUPS Z6, (R9)
+	VMOVUPS Z7, 64(R9)
+	VMOVUPS Z8, (R9)(AX*1)
+	VMOVUPS Z9, 64(R9)(AX*1)
+	VMOVUPS Z10, (R9)(AX*2)
+	VMOVUPS Z11, 64(R9)(AX*2)
+	VMOVUPS Z12, (R10)
+	VMOVUPS Z13, 64(R10)
+	VMOVUPS Z14, (R10)(AX*1)
+	VMOVUPS Z15, 64(R10)(AX*1)
+	VMOVUPS Z16, (R10)(AX*2)
+	VMOVUPS Z17, 64(R10)(AX*2)
+	VMOVUPS Z18, (R11)
+	VMOVUPS Z19, 64(R11)
+	VMOVUPS Z20, (R11)(AX*1)
+	VMOVUPS Z21, 64(R11)(AX*1)
+	VMOVUPS Z22, (R11)(AX*2)
+	VMOVUPS Z23, 64(R11)(AX*2)
+	ADDQ    $+128, BX
+	ADDQ    $+128, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresCodeQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresCodeQueries12AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), BX
+	MOVQ    8(CX), SI
+	MOVQ    72(CX), CX
+	MOVQ    q+8(FP), DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	MOVQ    (SP), R11
+	VPXORD  Z0, Z0, Z0
+	VMOVUPS Z0, (R11)
+	VMOVUPS Z0, 64(R11)
+	VMOVUPS Z0, 2112(R11)
+	VMOVUPS Z0, 2176(R11)
+	VMOVUPS Z0, 4224(R11)
+	VMOVUPS Z0, 4288(R11)
+	VMOVUPS Z0, 6336(R11)
+	VMOVUPS Z0, 6400(R11)
+	VMOVUPS Z0, 8448(R11)
+	VMOVUPS Z0, 8512(R11)
+	VMOVUPS Z0, 10560(R11)
+	VMOVUPS Z0, 10624(R11)
+	VMOVUPS Z0, 12672(R11)
+	VMOVUPS Z0, 12736(R11)
+	VMOVUPS Z0, 14784(R11)
+	VMOVUPS Z0, 14848(R11)
+	VMOVUPS Z0, 16896(R11)
+	VMOVUPS Z0, 16960(R11)
+	VMOVUPS Z0, 19008(R11)
+	VMOVUPS Z0, 19072(R11)
+	VMOVUPS Z0, 21120(R11)
+	VMOVUPS Z0, 21184(R11)
+	VMOVUPS Z0, 23232(R11)
+	VMOVUPS Z0, 23296(R11)
+	MOVQ    d+32(FP), R11
+	MOVQ    d+32(FP), R12
+	SHRQ    $0x05, R11
+	SHLQ    $0x04, R12
+	SUBQ    $+512, R12
+	TESTQ   R11, R11
+	JLE     end2
+
+loop2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVQ   $0x00000008, R13
+	TESTQ  R13, R13
+	JLE    end3
+
+loop3:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VPMOVSXBD    (DX), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    (SI), Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS (DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS (DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS (R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS (R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS (R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS (R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS (R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS (R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS (R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	VPMOVSXBD    16(DX), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    16(SI), Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 4(DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS 4(DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS 4(DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS 4(R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS 4(R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS 4(R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS 4(R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS 4(R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS 4(R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS 4(R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS 4(R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS 4(R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	VPMOVSXBD    32(DX), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    32(SI), Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 8(DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS 8(DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS 8(DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS 8(R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS 8(R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS 8(R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS 8(R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS 8(R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS 8(R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS 8(R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS 8(R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS 8(R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	VPMOVSXBD    48(DX), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    48(SI), Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 12(DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS 12(DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS 12(DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS 12(R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS 12(R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS 12(R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS 12(R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS 12(R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS 12(R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS 12(R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS 12(R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS 12(R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+16, DI
+	ADDQ         $+16, R8
+	ADDQ         $+16, R9
+	ADDQ         $+16, R10
+	DECQ         R13
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (BX)(R12*1)
+	PREFETCHT1  (CX)(R12*1)
+	MOVQ        (SP), R13
+	VCVTPH2PS   (DX)(R12*1), Z24
+	VFMADD213PS (R13), Z24, Z0
+	VMOVUPS     Z0, (R13)
+	VFMADD213PS 2112(R13), Z24, Z2
+	VMOVUPS     Z2, 2112(R13)
+	VFMADD213PS 4224(R13), Z24, Z4
+	VMOVUPS     Z4, 4224(R13)
+	VFMADD213PS 6336(R13), Z24, Z6
+	VMOVUPS     Z6, 6336(R13)
+	VFMADD213PS 8448(R13), Z24, Z8
+	VMOVUPS     Z8, 8448(R13)
+	VFMADD213PS 10560(R13), Z24, Z10
+	VMOVUPS     Z10, 10560(R13)
+	VFMADD213PS 12672(R13), Z24, Z12
+	VMOVUPS     Z12, 12672(R13)
+	VFMADD213PS 14784(R13), Z24, Z14
+	VMOVUPS     Z14, 14784(R13)
+	VFMADD213PS 16896(R13), Z24, Z16
+	VMOVUPS     Z16, 16896(R13)
+	VFMADD213PS 19008(R13), Z24, Z18
+	VMOVUPS     Z18, 19008(R13)
+	VFMADD213PS 21120(R13), Z24, Z20
+	VMOVUPS     Z20, 21120(R13)
+	VFMADD213PS 23232(R13), Z24, Z22
+	VMOVUPS     Z22, 23232(R13)
+	VCVTPH2PS   (SI)(R12*1), Z0
+	VFMADD213PS 64(R13), Z0, Z1
+	VMOVUPS     Z1, 64(R13)
+	VFMADD213PS 2176(R13), Z0, Z3
+	VMOVUPS     Z3, 2176(R13)
+	VFMADD213PS 4288(R13), Z0, Z5
+	VMOVUPS     Z5, 4288(R13)
+	VFMADD213PS 6400(R13), Z0, Z7
+	VMOVUPS     Z7, 6400(R13)
+	VFMADD213PS 8512(R13), Z0, Z9
+	VMOVUPS     Z9, 8512(R13)
+	VFMADD213PS 10624(R13), Z0, Z11
+	VMOVUPS     Z11, 10624(R13)
+	VFMADD213PS 12736(R13), Z0, Z13
+	VMOVUPS     Z13, 12736(R13)
+	VFMADD213PS 14848(R13), Z0, Z15
+	VMOVUPS     Z15, 14848(R13)
+	VFMADD213PS 16960(R13), Z0, Z17
+	VMOVUPS     Z17, 16960(R13)
+	VFMADD213PS 19072(R13), Z0, Z19
+	VMOVUPS     Z19, 19072(R13)
+	VFMADD213PS 21184(R13), Z0, Z21
+	VMOVUPS     Z21, 21184(R13)
+	VFMADD213PS 23296(R13), Z0, Z23
+	VMOVUPS     Z23, 23296(R13)
+	SUBQ        $+480, R12
+	DECQ        R11
+	JNZ         loop2
+
+end2:
+	ADDQ $+16, 8(SP)
+	ADDQ $+128, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func valuesCodeQueries12AVX512(dst *float32, p *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesCodeQueries12AVX512(SB), NOSPLIT, $32-40
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, (SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ p+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	MOVQ d+32(FP), CX
+
+while1:
+	CMPQ    8(SP), $+0
+	JLE     done1
+	MOVQ    $0x00000010, DX
+	MOVQ    8(SP), BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, 24(SP)
+	MOVQ    (SP), DX
+	MOVQ    (DX), BX
+	MOVQ    64(DX), DX
+	MOVQ    dst+0(FP), SI
+	MOVQ    d+32(FP), DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	SHRQ    $0x05, DI
+	TESTQ   DI, DI
+	JLE     end2
+
+loop2:
+	MOVQ       R8, R9
+	MOVQ       16(SP), R10
+	MOVQ       p+8(FP), R11
+	PREFETCHT1 (DX)(R9*1)
+	VCVTPH2PS  (BX)(R9*1), Z0
+	VMULPS     (R10), Z0, Z1
+	VMOVUPS    Z1, 2048(R11)
+	VMULPS     2112(R10), Z0, Z1
+	VMOVUPS    Z1, 4160(R11)
+	VMULPS     4224(R10), Z0, Z1
+	VMOVUPS    Z1, 6272(R11)
+	VMULPS     6336(R10), Z0, Z1
+	VMOVUPS    Z1, 8384(R11)
+	VMULPS     8448(R10), Z0, Z1
+	VMOVUPS    Z1, 10496(R11)
+	VMULPS     10560(R10), Z0, Z1
+	VMOVUPS    Z1, 12608(R11)
+	VMULPS     12672(R10), Z0, Z1
+	VMOVUPS    Z1, 14720(R11)
+	VMULPS     14784(R10), Z0, Z1
+	VMOVUPS    Z1, 16832(R11)
+	VMULPS     16896(R10), Z0, Z1
+	VMOVUPS    Z1, 18944(R11)
+	VMULPS     19008(R10), Z0, Z1
+	VMOVUPS    Z1, 21056(R11)
+	VMULPS     21120(R10), Z0, Z1
+	VMOVUPS    Z1, 23168(R11)
+	VMULPS     23232(R10), Z0, Z0
+	VMOVUPS    Z0, 25280(R11)
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+	MOVQ       24(SP), R11
+	MOVQ       p+8(FP), R12
+	ADDQ       $+2048, R12
+	MOVQ       SI, R13
+	LEAQ       (R13)(AX*2), R14
+	ADDQ       AX, R14
+	LEAQ       (R14)(AX*2), R15
+	ADDQ       AX, R15
+	LEAQ       (R15)(AX*2), BP
+	ADDQ       AX, BP
+	VMOVUPS    (R13), Z0
+	VMOVUPS    64(R13), Z1
+	VMOVUPS    (R13)(AX*1), Z2
+	VMOVUPS    64(R13)(AX*1), Z3
+	VMOVUPS    (R13)(AX*2), Z4
+	VMOVUPS    64(R13)(AX*2), Z5
+	VMOVUPS    (R14), Z6
+	VMOVUPS    64(R14), Z7
+	VMOVUPS    (R14)(AX*1), Z8
+	VMOVUPS    64(R14)(AX*1), Z9
+	VMOVUPS    (R14)(AX*2), Z10
+	VMOVUPS    64(R14)(AX*2), Z11
+	VMOVUPS    (R15), Z12
+	VMOVUPS    64(R15), Z13
+	VMOVUPS    (R15)(AX*1), Z14
+	VMOVUPS    64(R15)(AX*1), Z15
+	VMOVUPS    (R15)(AX*2), Z16
+	VMOVUPS    64(R15)(AX*2), Z17
+	VMOVUPS    (BP), Z18
+	VMOVUPS    64(BP), Z19
+	VMOVUPS    (BP)(AX*1), Z20
+	VMOVUPS    64(BP)(AX*1), Z21
+	VMOVUPS    (BP)(AX*2), Z22
+	VMOVUPS    64(BP)(AX*2), Z23
+	TESTQ      R11, R11
+	JLE        end3
+
+loop3:
+	PREFETCHT1   (R10)
+	ADDQ         CX, R10
+	VPMOVSXBD    (R9), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    16(R9), Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS (R12), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS 2112(R12), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Z25, Z26, Z3
+	VBROADCASTSS 4224(R12), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Z25, Z26, Z5
+	VBROADCASTSS 6336(R12), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Z25, Z26, Z7
+	VBROADCASTSS 8448(R12), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Z25, Z26, Z9
+	VBROADCASTSS 10560(R12), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS 12672(R12), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Z25, Z26, Z13
+	VBROADCASTSS 14784(R12), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Z25, Z26, Z15
+	VBROADCASTSS 16896(R12), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Z25, Z26, Z17
+	VBROADCASTSS 19008(R12), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Z25, Z26, Z19
+	VBROADCASTSS 21120(R12), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS 23232(R12), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Z25, Z26, Z23
+	ADDQ         CX, R9
+	ADDQ         $+4, R12
+	DECQ         R11
+	JNZ          loop3
+
+end3:
+	MOVQ    SI, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	LEAQ    (R11)(AX*2), R12
+	ADDQ    AX, R12
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	VMOVUPS Z2, (R9)(AX*1)
+	VMOVUPS Z3, 64(R9)(AX*1)
+	VMOVUPS Z4, (R9)(AX*2)
+	VMOVUPS Z5, 64(R9)(AX*2)
+	VMOVUPS Z6, (R10)
+	VMOVUPS Z7, 64(R10)
+	VMOVUPS Z8, (R10)(AX*1)
+	VMOVUPS Z9, 64(R10)(AX*1)
+	VMOVUPS Z10, (R10)(AX*2)
+	VMOVUPS Z11, 64(R10)(AX*2)
+	VMOVUPS Z12, (R11)
+	VMOVUPS Z13, 64(R11)
+	VMOVUPS Z14, (R11)(AX*1)
+	VMOVUPS Z15, 64(R11)(AX*1)
+	VMOVUPS Z16, (R11)(AX*2)
+	VMOVUPS Z17, 64(R11)(AX*2)
+	VMOVUPS Z18, (R12)
+	VMOVUPS Z19, 64(R12)
+	VMOVUPS Z20, (R12)(AX*1)
+	VMOVUPS Z21, 64(R12)(AX*1)
+	VMOVUPS Z22, (R12)(AX*2)
+	VMOVUPS Z23, 64(R12)(AX*2)
+	ADDQ    $+32, BX
+	ADDQ    $+32, DX
+	ADDQ    $+128, SI
+	DECQ    DI
+	JNZ     loop2
+
+end2:
+	SUBQ $+16, 8(SP)
+	ADDQ $+8, (SP)
+	ADDQ $+64, 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func scoresWideQueries12AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresWideQueries12AVX512(SB), NOSPLIT, $24-40
+	MOVQ dst+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ tiles+16(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ count+24(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ d+32(FP), AX
+	SHLQ $0x02, AX
+	SHRQ $0x01, 16(SP)
+
+while1:
+	CMPQ    16(SP), $+0
+	JLE     done1
+	MOVQ    8(SP), CX
+	MOVQ    (CX), DX
+	MOVQ    64(CX), BX
+	MOVQ    8(CX), SI
+	MOVQ    72(CX), CX
+	MOVQ    q+8(FP), DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	MOVQ    (SP), R11
+	VPXORD  Z0, Z0, Z0
+	VMOVUPS Z0, (R11)
+	VMOVUPS Z0, 64(R11)
+	VMOVUPS Z0, 2112(R11)
+	VMOVUPS Z0, 2176(R11)
+	VMOVUPS Z0, 4224(R11)
+	VMOVUPS Z0, 4288(R11)
+	VMOVUPS Z0, 6336(R11)
+	VMOVUPS Z0, 6400(R11)
+	VMOVUPS Z0, 8448(R11)
+	VMOVUPS Z0, 8512(R11)
+	VMOVUPS Z0, 10560(R11)
+	VMOVUPS Z0, 10624(R11)
+	VMOVUPS Z0, 12672(R11)
+	VMOVUPS Z0, 12736(R11)
+	VMOVUPS Z0, 14784(R11)
+	VMOVUPS Z0, 14848(R11)
+	VMOVUPS Z0, 16896(R11)
+	VMOVUPS Z0, 16960(R11)
+	VMOVUPS Z0, 19008(R11)
+	VMOVUPS Z0, 19072(R11)
+	VMOVUPS Z0, 21120(R11)
+	VMOVUPS Z0, 21184(R11)
+	VMOVUPS Z0, 23232(R11)
+	VMOVUPS Z0, 23296(R11)
+	MOVQ    d+32(FP), R11
+	MOVQ    d+32(FP), R12
+	SHRQ    $0x05, R11
+	SHLQ    $0x06, R12
+	SUBQ    $+2048, R12
+	TESTQ   R11, R11
+	JLE     end2
+
+loop2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVQ   $0x00000020, R13
+	TESTQ  R13, R13
+	JLE    end3
+
+loop3:
+	PREFETCHT1   (BX)
+	ADDQ         $+64, BX
+	PREFETCHT1   (CX)
+	ADDQ         $+64, CX
+	VMOVUPS      (DX), Z24
+	VMOVUPS      (SI), Z25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z26, Z24, Z0
+	VFMADD231PS  Z26, Z25, Z1
+	VBROADCASTSS (DI)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z2
+	VFMADD231PS  Z26, Z25, Z3
+	VBROADCASTSS (DI)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z4
+	VFMADD231PS  Z26, Z25, Z5
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z26, Z24, Z6
+	VFMADD231PS  Z26, Z25, Z7
+	VBROADCASTSS (R8)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z8
+	VFMADD231PS  Z26, Z25, Z9
+	VBROADCASTSS (R8)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z10
+	VFMADD231PS  Z26, Z25, Z11
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z26, Z24, Z12
+	VFMADD231PS  Z26, Z25, Z13
+	VBROADCASTSS (R9)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z14
+	VFMADD231PS  Z26, Z25, Z15
+	VBROADCASTSS (R9)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z16
+	VFMADD231PS  Z26, Z25, Z17
+	VBROADCASTSS (R10), Z26
+	VFMADD231PS  Z26, Z24, Z18
+	VFMADD231PS  Z26, Z25, Z19
+	VBROADCASTSS (R10)(AX*1), Z26
+	VFMADD231PS  Z26, Z24, Z20
+	VFMADD231PS  Z26, Z25, Z21
+	VBROADCASTSS (R10)(AX*2), Z26
+	VFMADD231PS  Z26, Z24, Z22
+	VFMADD231PS  Z26, Z25, Z23
+	ADDQ         $+64, DX
+	ADDQ         $+64, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	ADDQ         $+4, R9
+	ADDQ         $+4, R10
+	DECQ         R13
+	JNZ          loop3
+
+end3:
+	PREFETCHT1  (BX)(R12*1)
+	PREFETCHT1  (CX)(R12*1)
+	MOVQ        (SP), R13
+	VCVTPH2PS   (DX)(R12*1), Z24
+	VFMADD213PS (R13), Z24, Z0
+	VMOVUPS     Z0, (R13)
+	VFMADD213PS 2112(R13), Z24, Z2
+	VMOVUPS     Z2, 2112(R13)
+	VFMADD213PS 4224(R13), Z24, Z4
+	VMOVUPS     Z4, 4224(R13)
+	VFMADD213PS 6336(R13), Z24, Z6
+	VMOVUPS     Z6, 6336(R13)
+	VFMADD213PS 8448(R13), Z24, Z8
+	VMOVUPS     Z8, 8448(R13)
+	VFMADD213PS 10560(R13), Z24, Z10
+	VMOVUPS     Z10, 10560(R13)
+	VFMADD213PS 12672(R13), Z24, Z12
+	VMOVUPS     Z12, 12672(R13)
+	VFMADD213PS 14784(R13), Z24, Z14
+	VMOVUPS     Z14, 14784(R13)
+	VFMADD213PS 16896(R13), Z24, Z16
+	VMOVUPS     Z16, 16896(R13)
+	VFMADD213PS 19008(R13), Z24, Z18
+	VMOVUPS     Z18, 19008(R13)
+	VFMADD213PS 21120(R13), Z24, Z20
+	VMOVUPS     Z20, 21120(R13)
+	VFMADD213PS 23232(R13), Z24, Z22
+	VMOVUPS     Z22, 23232(R13)
+	VCVTPH2PS   (SI)(R12*1), Z0
+	VFMADD213PS 64(R13), Z0, Z1
+	VMOVUPS     Z1, 64(R13)
+	VFMADD213PS 2176(R13), Z0, Z3
+	VMOVUPS     Z3, 2176(R13)
+	VFMADD213PS 4288(R13), Z0, Z5
+	VMOVUPS     Z5, 4288(R13)
+	VFMADD213PS 6400(R13), Z0, Z7
+	VMOVUPS     Z7, 6400(R13)
+	VFMADD213PS 8512(R13), Z0, Z9
+	VMOVUPS     Z9, 8512(R13)
+	VFMADD213PS 10624(R13), Z0, Z11
+	VMOVUPS     Z11, 10624(R13)
+	VFMADD213PS 12736(R13), Z0, Z13
+	VMOVUPS     Z13, 12736(R13)
+	VFMADD213PS 14848(R13), Z0, Z15
+	VMOVUPS     Z15, 14848(R13)
+	VFMADD213PS 16960(R13), Z0, Z17
+	VMOVUPS     Z17, 16960(R13)
+	VFMADD213PS 19072(R13), Z0, Z19
+	VMOVUPS     Z19, 19072(R13)
+	VFMADD213PS 21184(R13), Z0, Z21
+	VMOVUPS     Z21, 21184(R13)
+	VFMADD213PS 23296(R13), Z0, Z23
+	VMOVUPS     Z23, 23296(R13)
+	SUBQ        $+2016, R12
+	DECQ        R11
+	JNZ         loop2
+
+end2:
+	ADDQ $+16, 8(SP)
+	ADDQ $+128, (SP)
+	DECQ 16(SP)
+	JMP  while1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func wideValuesAVX512(dst *float32, p *float32, v *float32, count int, columns int, stride int)
+// Requires: AVX, AVX512F
+TEXT ·wideValuesAVX512(SB), NOSPLIT, $0-48
+	MOVQ  stride+40(FP), AX
+	MOVQ  v+16(FP), CX
+	MOVQ  dst+0(FP), DX
+	SHLQ  $0x02, AX
+	MOVQ  columns+32(FP), BX
+	SHRQ  $0x05, BX
+	TESTQ BX, BX
+	JLE   end1
+
+loop1:
+	MOVQ    CX, SI
+	MOVQ    p+8(FP), DI
+	MOVQ    DX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	LEAQ    (R9)(AX*2), R10
+	ADDQ    AX, R10
+	LEAQ    (R10)(AX*2), R11
+	ADDQ    AX, R11
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS (R8)(AX*1), Z2
+	VMOVUPS 64(R8)(AX*1), Z3
+	VMOVUPS (R8)(AX*2), Z4
+	VMOVUPS 64(R8)(AX*2), Z5
+	VMOVUPS (R9), Z6
+	VMOVUPS 64(R9), Z7
+	VMOVUPS (R9)(AX*1), Z8
+	VMOVUPS 64(R9)(AX*1), Z9
+	VMOVUPS (R9)(AX*2), Z10
+	VMOVUPS 64(R9)(AX*2), Z11
+	VMOVUPS (R10), Z12
+	VMOVUPS 64(R10), Z13
+	VMOVUPS (R10)(AX*1), Z14
+	VMOVUPS 64(R10)(AX*1), Z15
+	VMOVUPS (R10)(AX*2), Z16
+	VMOVUPS 64(R10)(AX*2), Z17
+	VMOVUPS (R11), Z18
+	VMOVUPS 64(R11), Z19
+	VMOVUPS (R11)(AX*1), Z20
+	VMOVUPS 64(R11)(AX*1), Z21
+	VMOVUPS (R11)(AX*2), Z22
+	VMOVUPS 64(R11)(AX*2), Z23
+	MOVQ    count+24(FP), R8
+	TESTQ   R8, R8
+	JLE     end2
+
+loop2:
+	VMOVUPS      (SI), Z24
+	VMOVUPS      64(SI), Z25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS 2112(DI), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Z25, Z26, Z3
+	VBROADCASTSS 4224(DI), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Z25, Z26, Z5
+	VBROADCASTSS 6336(DI), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Z25, Z26, Z7
+	VBROADCASTSS 8448(DI), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Z25, Z26, Z9
+	VBROADCASTSS 10560(DI), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS 12672(DI), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Z25, Z26, Z13
+	VBROADCASTSS 14784(DI), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Z25, Z26, Z15
+	VBROADCASTSS 16896(DI), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Z25, Z26, Z17
+	VBROADCASTSS 19008(DI), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Z25, Z26, Z19
+	VBROADCASTSS 21120(DI), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS 23232(DI), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Z25, Z26, Z23
+	ADDQ         AX, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNZ          loop2
+
+end2:
+	MOVQ    DX, SI
+	LEAQ    (SI)(AX*2), DI
+	ADDQ    AX, DI
+	LEAQ    (DI)(AX*2), R8
+	ADDQ    AX, R8
+	LEAQ    (R8)(AX*2), R9
+	ADDQ    AX, R9
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(AX*1)
+	VMOVUPS Z3, 64(SI)(AX*1)
+	VMOVUPS Z4, (SI)(AX*2)
+	VMOVUPS Z5, 64(SI)(AX*2)
+	VMOVUPS Z6, (DI)
+	VMOVUPS Z7, 64(DI)
+	VMOVUPS Z8, (DI)(AX*1)
+	VMOVUPS Z9, 64(DI)(AX*1)
+	VMOVUPS Z10, (DI)(AX*2)
+	VMOVUPS Z11, 64(DI)(AX*2)
+	VMOVUPS Z12, (R8)
+	VMOVUPS Z13, 64(R8)
+	VMOVUPS Z14, (R8)(AX*1)
+	VMOVUPS Z15, 64(R8)(AX*1)
+	VMOVUPS Z16, (R8)(AX*2)
+	VMOVUPS Z17, 64(R8)(AX*2)
+	VMOVUPS Z18, (R9)
+	VMOVUPS Z19, 64(R9)
+	VMOVUPS Z20, (R9)(AX*1)
+	VMOVUPS Z21, 64(R9)(AX*1)
+	VMOVUPS Z22, (R9)(AX*2)
+	VMOVUPS Z23, 64(R9)(AX*2)
+	ADDQ    $+128, CX
+	ADDQ    $+128, DX
 	DECQ    BX
 	JNZ     loop1
 
@@ -13715,84 +17405,253 @@ end1:
 	VZEROUPPER
 	RET
 
-// func valuesFloatQueries8AVX512(dst *float32, p *float32, tiles **byte, count int, d int, at int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·valuesFloatQueries8AVX512(SB), NOSPLIT, $0-48
+// func weighAVX512(dst *float32, p *float32, scales *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·weighAVX512(SB), NOSPLIT, $0-32
 	MOVQ  dst+0(FP), AX
-	MOVQ  d+32(FP), CX
-	MOVQ  at+40(FP), DX
-	MOVQ  CX, BX
-	SHLQ  $0x02, BX
-	SHRQ  $0x04, CX
-	TESTQ CX, CX
+	MOVQ  p+8(FP), CX
+	MOVQ  scales+16(FP), DX
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x04, BX
+	TESTQ BX, BX
 	JLE   end1
 
 loop1:
-	MOVQ   p+8(FP), SI
-	MOVQ   tiles+16(FP), DI
-	MOVQ   count+24(FP), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-
-tile2:
-	TESTQ   R8, R8
-	JLE     done2
-	MOVQ    (DI), R9
-	ADDQ    DX, R9
-	MOVQ    $0x00000010, R10
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	TESTQ   R10, R10
-	JLE     end3
-
-loop3:
-	VMOVUPS          (R9), Z8
-	VFMADD231PS.BCST (SI), Z8, Z0
-	VFMADD231PS.BCST 2048(SI), Z8, Z1
-	VFMADD231PS.BCST 4096(SI), Z8, Z2
-	VFMADD231PS.BCST 6144(SI), Z8, Z3
-	VFMADD231PS.BCST 8192(SI), Z8, Z4
-	VFMADD231PS.BCST 10240(SI), Z8, Z5
-	VFMADD231PS.BCST 12288(SI), Z8, Z6
-	VFMADD231PS.BCST 14336(SI), Z8, Z7
-	ADDQ             $+64, R9
-	ADDQ             $+4, SI
-	DECQ             R10
-	JNZ              loop3
-
-end3:
-	SUBQ $+16, R8
-	ADDQ $+8, DI
-	JMP  tile2
-
-done2:
-	MOVQ    AX, SI
-	VMOVUPS Z0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z6, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z7, (SI)
-	ADDQ    BX, SI
-	ADDQ    $+1024, DX
+	VMOVUPS (DX), Z0
+	VMULPS  (CX), Z0, Z1
+	VMOVUPS Z1, (AX)
+	VMULPS  2112(CX), Z0, Z1
+	VMOVUPS Z1, 2112(AX)
+	VMULPS  4224(CX), Z0, Z1
+	VMOVUPS Z1, 4224(AX)
+	VMULPS  6336(CX), Z0, Z1
+	VMOVUPS Z1, 6336(AX)
+	VMULPS  8448(CX), Z0, Z1
+	VMOVUPS Z1, 8448(AX)
+	VMULPS  10560(CX), Z0, Z1
+	VMOVUPS Z1, 10560(AX)
+	VMULPS  12672(CX), Z0, Z1
+	VMOVUPS Z1, 12672(AX)
+	VMULPS  14784(CX), Z0, Z1
+	VMOVUPS Z1, 14784(AX)
+	VMULPS  16896(CX), Z0, Z1
+	VMOVUPS Z1, 16896(AX)
+	VMULPS  19008(CX), Z0, Z1
+	VMOVUPS Z1, 19008(AX)
+	VMULPS  21120(CX), Z0, Z1
+	VMOVUPS Z1, 21120(AX)
+	VMULPS  23232(CX), Z0, Z0
+	VMOVUPS Z0, 23232(AX)
 	ADDQ    $+64, AX
-	DECQ    CX
+	ADDQ    $+64, CX
+	ADDQ    $+64, DX
+	DECQ    BX
 	JNZ     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func widenHalfAVX512(dst *float32, src *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·widenHalfAVX512(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	SHRQ  $0x04, DX
+	TESTQ DX, DX
+	JLE   end1
+
+loop1:
+	VCVTPH2PS (CX), Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      $+32, CX
+	ADDQ      $+64, AX
+	DECQ      DX
+	JNZ       loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func widenFloatAVX512(dst *float32, src *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·widenFloatAVX512(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	SHRQ  $0x04, DX
+	TESTQ DX, DX
+	JLE   end1
+
+loop1:
+	VMOVUPS (CX), Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $+64, CX
+	ADDQ    $+64, AX
+	DECQ    DX
+	JNZ     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func widenCodeAVX512(dst *float32, src *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·widenCodeAVX512(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	SHRQ  $0x04, DX
+	TESTQ DX, DX
+	JLE   end1
+
+loop1:
+	VPMOVSXBD (CX), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      $+16, CX
+	ADDQ      $+64, AX
+	DECQ      DX
+	JNZ       loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func foldAVX512(sum *float32, stat *[2]float32, next *float32, nextStat *[2]float32, n int)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·foldAVX512(SB), NOSPLIT, $0-40
+	MOVQ         stat+8(FP), AX
+	MOVQ         nextStat+24(FP), CX
+	VBROADCASTSS (AX), Z1
+	VBROADCASTSS (CX), Z2
+	VMAXPS       Z1, Z2, Z0
+	VSUBPS       Z0, Z1, Z1
+	VSUBPS       Z0, Z2, Z2
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z1, K1
+	VMINPS       expmax_avx512<>+0(SB), Z1, Z1
+	VMAXPS       expmin_avx512<>+0(SB), Z1, Z1
+	VMULPS       log2e_avx512<>+0(SB), Z1, Z3
+	VRNDSCALEPS  $0x08, Z3, Z3
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z1
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z1
+	VMOVUPS      exp7_avx512<>+0(SB), Z4
+	VFMADD213PS  exp6_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp5_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp4_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp3_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  exp2_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z1, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z1, Z4
+	VCVTPS2DQ    Z3, Z3
+	VPADDD       bias_avx512<>+0(SB), Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS.Z     Z3, Z4, K1, Z1
+	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z2, K1
+	VMINPS       expmax_avx512<>+0(SB), Z2, Z2
+	VMAXPS       expmin_avx512<>+0(SB), Z2, Z2
+	VMULPS       log2e_avx512<>+0(SB), Z2, Z3
+	VRNDSCALEPS  $0x08, Z3, Z3
+	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z2
+	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z2
+	VMOVUPS      exp7_avx512<>+0(SB), Z4
+	VFMADD213PS  exp6_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp5_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp4_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp3_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  exp2_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
+	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
+	VCVTPS2DQ    Z3, Z3
+	VPADDD       bias_avx512<>+0(SB), Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS.Z     Z3, Z4, K1, Z2
+	VMULSS       4(CX), X2, X3
+	VFMADD231SS  4(AX), X1, X3
+	VMOVSS       X0, (AX)
+	VMOVSS       X3, 4(AX)
+	MOVQ         sum+0(FP), AX
+	MOVQ         next+16(FP), CX
+	MOVQ         n+32(FP), DX
+	SHRQ         $0x04, DX
+	TESTQ        DX, DX
+	JLE          end1
+
+loop1:
+	VMULPS      (CX), Z2, Z0
+	VFMADD231PS (AX), Z1, Z0
+	VMOVUPS     Z0, (AX)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	DECQ        DX
+	JNZ         loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func encodeKVAVX512(codes *byte, scales *uint16, x *float32, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·encodeKVAVX512(SB), NOSPLIT, $0-32
+	MOVQ  codes+0(FP), AX
+	MOVQ  scales+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  blocks+24(FP), BX
+	TESTQ BX, BX
+	JLE   end1
+
+loop1:
+	VPXOR        Y0, Y0, Y0
+	VMOVUPS      (DX), Y1
+	VANDPS       abs_avx512<>+0(SB), Y1, Y2
+	VMAXPS       Y2, Y0, Y0
+	VMOVUPS      32(DX), Y2
+	VANDPS       abs_avx512<>+0(SB), Y2, Y3
+	VMAXPS       Y3, Y0, Y0
+	VMOVUPS      64(DX), Y3
+	VANDPS       abs_avx512<>+0(SB), Y3, Y4
+	VMAXPS       Y4, Y0, Y0
+	VMOVUPS      96(DX), Y4
+	VANDPS       abs_avx512<>+0(SB), Y4, Y5
+	VMAXPS       Y5, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X5
+	VMAXPS       X5, X0, X0
+	VPSHUFD      $0x0e, X0, X5
+	VMAXPS       X5, X0, X0
+	VPSHUFD      $0x01, X0, X5
+	VMAXPS       X5, X0, X0
+	VMOVSS       c127_avx512<>+0(SB), X5
+	VDIVSS       X5, X0, X0
+	VMINSS       halfmax_avx512<>+0(SB), X0, X0
+	VCVTPS2PH    $0x00, X0, X0
+	VPEXTRW      $0x00, X0, (CX)
+	VCVTPH2PS    X0, X0
+	VMOVSS       one_avx512<>+0(SB), X6
+	VDIVSS       X0, X6, X6
+	VPXOR        X5, X5, X5
+	VCMPSS       $0x04, X5, X0, X0
+	VANDPS       X0, X6, X6
+	VBROADCASTSS X6, Y0
+	VMULPS       Y0, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VMULPS       Y0, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VMULPS       Y0, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VMULPS       Y0, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VPACKSSDW    Y2, Y1, Y1
+	VPACKSSDW    Y4, Y3, Y3
+	VPACKSSWB    Y3, Y1, Y1
+	VMOVDQU      order_avx512<>+0(SB), Y0
+	VPERMD       Y1, Y0, Y0
+	VMOVDQU      Y0, (AX)
+	ADDQ         $+32, AX
+	ADDQ         $+2, CX
+	ADDQ         $+128, DX
+	DECQ         BX
+	JNZ          loop1
 
 end1:
 	VZEROUPPER
@@ -14746,19 +18605,41 @@ end1:
 // Requires: AVX, AVX512F
 TEXT ·softmaxAVX512(SB), NOSPLIT, $0-24
 	VMOVUPS neginf_avx512<>+0(SB), Z0
+	VMOVUPS neginf_avx512<>+0(SB), Z1
+	VMOVUPS neginf_avx512<>+0(SB), Z2
+	VMOVUPS neginf_avx512<>+0(SB), Z3
 	MOVQ    p+0(FP), AX
 	MOVQ    n+8(FP), CX
 	SHRQ    $0x04, CX
-	TESTQ   CX, CX
+	MOVQ    CX, DX
+	SHRQ    $0x02, DX
+	ANDQ    $+3, CX
+	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
 	VMAXPS (AX), Z0, Z0
-	ADDQ   $+64, AX
-	DECQ   CX
+	VMAXPS 64(AX), Z1, Z1
+	VMAXPS 128(AX), Z2, Z2
+	VMAXPS 192(AX), Z3, Z3
+	ADDQ   $+256, AX
+	DECQ   DX
 	JNZ    loop1
 
 end1:
+	TESTQ CX, CX
+	JLE   end2
+
+loop2:
+	VMAXPS (AX), Z0, Z0
+	ADDQ   $+64, AX
+	DECQ   CX
+	JNZ    loop2
+
+end2:
+	VMAXPS        Z1, Z0, Z0
+	VMAXPS        Z3, Z2, Z2
+	VMAXPS        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -14771,41 +18652,51 @@ end1:
 	VMOVSS        X0, (AX)
 	VBROADCASTSS  X0, Z0
 	VPXORD        Z1, Z1, Z1
+	VMOVUPS       softmin_avx512<>+0(SB), Z2
+	VMOVUPS       log2e_avx512<>+0(SB), Z3
+	VMOVUPS       round_avx512<>+0(SB), Z4
+	VMOVUPS       ln2hi_avx512<>+0(SB), Z5
+	VMOVUPS       ln2lo_avx512<>+0(SB), Z6
+	VMOVUPS       exp7_avx512<>+0(SB), Z7
+	VMOVUPS       exp6_avx512<>+0(SB), Z8
+	VMOVUPS       exp5_avx512<>+0(SB), Z9
+	VMOVUPS       exp4_avx512<>+0(SB), Z10
+	VMOVUPS       exp3_avx512<>+0(SB), Z11
+	VMOVUPS       exp2_avx512<>+0(SB), Z12
+	VMOVUPS       one_avx512<>+0(SB), Z13
 	MOVQ          p+0(FP), CX
 	MOVQ          n+8(FP), DX
 	SHRQ          $0x04, DX
 	TESTQ         DX, DX
-	JLE           end2
+	JLE           end3
 
-loop2:
-	VMOVUPS      (CX), Z2
-	VSUBPS       Z0, Z2, Z2
-	VCMPPS       $0x0d, expmin_avx512<>+0(SB), Z2, K1
-	VMINPS       expmax_avx512<>+0(SB), Z2, Z2
-	VMAXPS       expmin_avx512<>+0(SB), Z2, Z2
-	VMULPS       log2e_avx512<>+0(SB), Z2, Z3
-	VRNDSCALEPS  $0x08, Z3, Z3
-	VFNMADD231PS ln2hi_avx512<>+0(SB), Z3, Z2
-	VFNMADD231PS ln2lo_avx512<>+0(SB), Z3, Z2
-	VMOVUPS      exp7_avx512<>+0(SB), Z4
-	VFMADD213PS  exp6_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp5_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp4_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp3_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  exp2_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
-	VFMADD213PS  one_avx512<>+0(SB), Z2, Z4
-	VCVTPS2DQ    Z3, Z3
-	VPADDD       bias_avx512<>+0(SB), Z3, Z3
-	VPSLLD       $0x17, Z3, Z3
-	VMULPS.Z     Z3, Z4, K1, Z2
-	VMOVUPS      Z2, (CX)
-	VADDPS       Z2, Z1, Z1
+loop3:
+	VMOVUPS      (CX), Z14
+	VSUBPS       Z0, Z14, Z14
+	VCMPPS       $0x0d, Z2, Z14, K1
+	VMAXPS       Z2, Z14, Z14
+	VMOVUPS      Z4, Z15
+	VFMADD231PS  Z3, Z14, Z15
+	VSUBPS       Z4, Z15, Z16
+	VFNMADD231PS Z5, Z16, Z14
+	VFNMADD231PS Z6, Z16, Z14
+	VMOVUPS      Z7, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VFMADD213PS  Z10, Z14, Z16
+	VFMADD213PS  Z11, Z14, Z16
+	VFMADD213PS  Z12, Z14, Z16
+	VFMADD213PS  Z13, Z14, Z16
+	VFMADD213PS  Z13, Z14, Z16
+	VPSLLD       $0x17, Z15, Z15
+	VPADDD.Z     Z15, Z16, K1, Z16
+	VMOVUPS      Z16, (CX)
+	VADDPS       Z16, Z1, Z1
 	ADDQ         $+64, CX
 	DECQ         DX
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -15284,6 +19175,46 @@ loop1:
 	ADDQ         $+64, BX
 	DECQ         SI
 	JNZ          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func multiplyAVX512(rounds int)
+// Requires: AVX, AVX512F
+TEXT ·multiplyAVX512(SB), NOSPLIT, $0-8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	MOVQ   rounds+0(FP), AX
+	TESTQ  AX, AX
+	JLE    end1
+
+loop1:
+	VFMADD231PS Z0, Z0, Z1
+	VFMADD231PS Z0, Z0, Z2
+	VFMADD231PS Z0, Z0, Z3
+	VFMADD231PS Z0, Z0, Z4
+	VFMADD231PS Z0, Z0, Z5
+	VFMADD231PS Z0, Z0, Z6
+	VFMADD231PS Z0, Z0, Z7
+	VFMADD231PS Z0, Z0, Z8
+	VFMADD231PS Z0, Z0, Z9
+	VFMADD231PS Z0, Z0, Z10
+	VFMADD231PS Z0, Z0, Z11
+	VFMADD231PS Z0, Z0, Z12
+	DECQ        AX
+	JNZ         loop1
 
 end1:
 	VZEROUPPER

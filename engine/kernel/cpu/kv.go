@@ -12,9 +12,9 @@ import (
 type cache struct {
 	of     *Backend
 	cfg    kernel.CacheConfig
-	dim    int // HeadDim rounded up to kvTile
-	elem   int // bytes of a K or V element
-	pages  []block
+	shape  tileShape
+	slabs  []block  // slabPages pages each, mapped when one of them is first used
+	pages  [][]byte // nil until first used
 	slots  []slot
 	used   int64
 	layout stateLayout
@@ -30,31 +30,76 @@ type slot struct {
 // stateLayout holds sizes of a slot, in float32 values per layer.
 type stateLayout struct{ conv, s int }
 
+// tileShape says how the K and V of 16 positions of a head lie in memory.
+type tileShape struct {
+	kv   kernel.KVType
+	dim  int // HeadDim rounded up to kernel.KVBlock
+	half int // bytes of K, and of V, scales included
+}
+
+func newTileShape(c kernel.CacheConfig) tileShape {
+	s := tileShape{kv: c.KV, dim: roundUp(c.HeadDim, kernel.KVBlock)}
+	elements := s.dim * kvTile
+	switch c.KV {
+	case kernel.KVF32:
+		s.half = 4 * elements
+	case kernel.KVQ8:
+		s.half = elements + 2*elements/kernel.KVBlock
+	default:
+		s.half = 2 * elements
+	}
+	return s
+}
+
+// slabBytes is the size of a slab, at most, unless a single page is larger. Only
+// address space is taken at once: memory comes with the first write, in huge
+// pages where the system has them: KV in small ones, with a walk of the page table
+// per tile, was read 5 to 15 % slower.
+const slabBytes = 64 << 20
+
+// pageBytes is the size of a page, a multiple of 64.
+func pageBytes(c kernel.CacheConfig) int {
+	return c.Layers * c.KVHeads * (c.PageTokens / kvTile) * 2 * newTileShape(c).half
+}
+
+// slabPages is how many pages of a pool lie in one slab.
+func slabPages(c kernel.CacheConfig) int {
+	return max(1, min(c.Pages, slabBytes/max(1, pageBytes(c))))
+}
+
+// PageBytes implements kernel.Backend.
+func (*Backend) PageBytes(c kernel.CacheConfig) int64 { return int64(pageBytes(c)) }
+
 // NewCache implements kernel.Backend.
 func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
-	sizes := []int{c.Layers, c.KVHeads, c.HeadDim, c.Pages, c.LinearLayers, c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim}
-	for _, n := range sizes {
-		if n < 0 {
-			return nil, fmt.Errorf("new cache: negative size in %+v", c)
-		}
+	if err := checkCache(c); err != nil {
+		return nil, fmt.Errorf("new cache: %w", err)
 	}
-	if c.HeadDim > headDimMax {
-		return nil, fmt.Errorf("new cache: head dimension %d, at most %d", c.HeadDim, headDimMax)
-	}
-	if c.Layers > 0 && (c.PageTokens < kvTile || c.PageTokens%kvTile != 0) {
-		return nil, fmt.Errorf("new cache: %d positions per page, want a multiple of %d", c.PageTokens, kvTile)
-	}
-	if c.LinearLayers > 0 && c.ConvKernel < 1 {
-		return nil, fmt.Errorf("new cache: convolution of %d taps", c.ConvKernel)
-	}
-	k := &cache{of: b, cfg: c, dim: roundUp(c.HeadDim, kvTile), elem: 2, pages: make([]block, c.Pages), slots: make([]slot, c.StateSlots)}
-	if c.KVFloat32 {
-		k.elem = 4
-	}
+	k := &cache{of: b, cfg: c, shape: newTileShape(c), pages: make([][]byte, c.Pages), slots: make([]slot, c.StateSlots)}
 	k.layout.conv = (c.ConvKernel - 1) * c.ConvDim
 	k.layout.s = c.VHeads * c.StateDim * roundUp(c.StateDim, kvTile)
 	b.caches = append(b.caches, k)
 	return k, nil
+}
+
+func checkCache(c kernel.CacheConfig) error {
+	sizes := []int{c.Layers, c.KVHeads, c.HeadDim, c.Pages, c.LinearLayers, c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim}
+	for _, n := range sizes {
+		if n < 0 {
+			return fmt.Errorf("negative size in %+v", c)
+		}
+	}
+	switch {
+	case c.KV > kernel.KVQ8:
+		return fmt.Errorf("kv type %d is not known", c.KV)
+	case c.HeadDim > headDimMax:
+		return fmt.Errorf("head dimension %d, at most %d", c.HeadDim, headDimMax)
+	case c.Layers > 0 && (c.PageTokens < kvTile || c.PageTokens%kvTile != 0):
+		return fmt.Errorf("%d positions per page, want a multiple of %d", c.PageTokens, kvTile)
+	case c.LinearLayers > 0 && c.ConvKernel < 1:
+		return fmt.Errorf("convolution of %d taps", c.ConvKernel)
+	}
+	return nil
 }
 
 // Close implements kernel.Cache.
@@ -65,35 +110,49 @@ func (c *cache) Close() {
 
 // free gives all memory back.
 func (c *cache) free() {
-	for i := range c.pages {
-		c.pages[i].free()
+	for i := range c.slabs {
+		c.slabs[i].free()
 	}
 	for i := range c.slots {
 		c.slots[i].mem.free()
 	}
-	c.pages, c.slots, c.used = nil, nil, 0
+	c.slabs, c.pages, c.slots, c.used = nil, nil, nil, 0
 }
-
-// tileBytes is the size of the K or the V half of a tile.
-func (c *cache) tileBytes() int { return c.dim * kvTile * c.elem }
 
 // page returns the memory of a page, which exists from its first use on.
 func (c *cache) page(id int32) []byte {
-	p := &c.pages[id]
-	if p.b == nil {
-		tiles := c.cfg.Layers * c.cfg.KVHeads * (c.cfg.PageTokens / kvTile)
-		*p = newBlock(2 * tiles * c.tileBytes())
-		c.used += int64(len(p.b))
+	if p := c.pages[id]; p != nil {
+		return p
 	}
-	return p.b
+	return c.takePage(int(id))
+}
+
+func (c *cache) takePage(id int) []byte {
+	per, n := slabPages(c.cfg), pageBytes(c.cfg)
+	if c.slabs == nil {
+		c.slabs = make([]block, (len(c.pages)+per-1)/per)
+	}
+	slab := &c.slabs[id/per]
+	if slab.b == nil {
+		*slab = newBlock(min(per, len(c.pages)-id/per*per) * n)
+	}
+	at := id % per * n
+	c.pages[id] = slab.b[at : at+n : at+n]
+	c.used += int64(n)
+	return c.pages[id]
+}
+
+// tilesAt is how far into a page the tiles of a layer and KV head begin; they
+// follow each other.
+func (c *cache) tilesAt(layer, head int) int {
+	return (layer*c.cfg.KVHeads + head) * (c.cfg.PageTokens / kvTile) * 2 * c.shape.half
 }
 
 // tile is K and V of the 16 positions around pos, of one layer and KV head.
 func (c *cache) tile(layer, head int, pages []int32, pos int) []byte {
 	size := c.cfg.PageTokens
-	per := size / kvTile
-	n := 2 * c.tileBytes()
-	at := ((layer*c.cfg.KVHeads+head)*per + pos%size/kvTile) * n
+	n := 2 * c.shape.half
+	at := c.tilesAt(layer, head) + pos%size/kvTile*n
 	return c.page(pages[pos/size])[at : at+n : at+n]
 }
 
@@ -148,83 +207,3 @@ func (c *cache) ReleaseState(id int32) {
 
 // BytesUsed implements kernel.Cache.
 func (c *cache) BytesUsed() int64 { return c.used }
-
-// storeParallel is the number of rows of a step from which K and V are stored on
-// all threads.
-const storeParallel = 8
-
-// storeTask is one StoreKV; a unit is one KV head of one span.
-type storeTask struct {
-	b       *Backend
-	c       *cache
-	layer   int
-	k, v    []float32
-	spans   []kernel.Span
-	scratch []storeScratch // one per thread
-}
-
-// storeScratch holds a head's k and v as float16.
-type storeScratch struct{ k, v [headDimMax]uint16 }
-
-// StoreKV implements kernel.Backend.
-func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
-	t, c := &b.store, kc.(*cache)
-	width := c.cfg.KVHeads * c.cfg.HeadDim
-	t.c, t.layer, t.k, t.v = c, layer, floats(k, step.Rows*width), floats(v, step.Rows*width)
-	t.spans = step.Spans
-	for _, s := range step.Spans {
-		for pos := s.Pos; pos < s.Pos+s.Len; pos += c.cfg.PageTokens - pos%c.cfg.PageTokens {
-			c.page(s.Pages[pos/c.cfg.PageTokens]) // threads must find pages, not make them
-		}
-	}
-	units := len(step.Spans) * c.cfg.KVHeads
-	if step.Rows >= storeParallel {
-		b.pool.run(units, t)
-		return
-	}
-	for i := range units {
-		t.do(0, i)
-	}
-}
-
-// do stores one KV head of one span's rows.
-func (t *storeTask) do(worker, i int) {
-	heads, d := t.c.cfg.KVHeads, t.c.cfg.HeadDim
-	s, h := &t.spans[i/heads], i%heads
-	w := &t.scratch[worker]
-	for i := range s.Len {
-		tile, lane := t.c.tile(t.layer, h, s.Pages, s.Pos+i), (s.Pos+i)%kvTile
-		at := ((s.Row+i)*heads + h) * d
-		k, v := t.k[at:at+d], t.v[at:at+d]
-		if t.c.cfg.KVFloat32 {
-			scatter(asFloats(tile), t.c.dim, lane, k, v)
-			continue
-		}
-		t.b.halves(&w.k, k)
-		t.b.halves(&w.v, v)
-		scatter(asHalves(tile), t.c.dim, lane, w.k[:d], w.v[:d])
-	}
-}
-
-// halves rounds x to float16, any length up to headDimMax.
-func (b *Backend) halves(dst *[headDimMax]uint16, x []float32) {
-	body := len(x) &^ 15
-	b.ops.toHalf(&dst[0], ptr(x), body)
-	for i := body; i < len(x); i++ {
-		dst[i] = floatToHalf(x[i])
-	}
-}
-
-// headDimMax bounds the scratch of a head.
-const headDimMax = 1024
-
-// scatter writes k down one column of K [d][16], v into the chunks of V [d/16][16][16].
-func scatter[T float32 | uint16](tile []T, dim, lane int, k, v []T) {
-	for i, x := range k {
-		tile[i*kvTile+lane] = x
-	}
-	values := tile[dim*kvTile:]
-	for i := 0; i < len(v); i += kvTile {
-		copy(values[i*kvTile+lane*kvTile:][:kvTile], v[i:min(i+kvTile, len(v))])
-	}
-}

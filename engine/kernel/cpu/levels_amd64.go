@@ -1,6 +1,10 @@
 package cpu
 
-import "golang.org/x/sys/cpu"
+import (
+	"golang.org/x/sys/cpu"
+
+	"corenode/engine/kernel"
+)
 
 // archLevels are the assembly levels that this processor and system can run.
 // F16C is not among the features that are reported; no processor has AVX2
@@ -57,16 +61,26 @@ func avx512Ops() *ops {
 		},
 		readStreams: readStreamsAVX512,
 		fetchLines:  fetchLinesAVX512,
-		scores: [2][len(queryRows)]scoresFunc{
-			{scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512},
-			{scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512},
+		scores: [kvTypes][len(queryRows)]scoresFunc{
+			kernel.KVF16: {scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512, scoresHalfQueries12AVX512},
+			kernel.KVF32: {scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512, scoresFloatQueries12AVX512},
+			kernel.KVQ8:  {scoresCodeQueries1AVX512, scoresCodeQueries2AVX512, scoresCodeQueries4AVX512, scoresCodeQueries8AVX512, scoresCodeQueries12AVX512},
 		},
-		values: [2][len(queryRows)]valuesFunc{
-			{valuesHalfQueries1AVX512, valuesHalfQueries2AVX512, valuesHalfQueries4AVX512, valuesHalfQueries8AVX512},
-			{valuesFloatQueries1AVX512, valuesFloatQueries2AVX512, valuesFloatQueries4AVX512, valuesFloatQueries8AVX512},
+		values: [kvTypes][len(queryRows)]valuesFunc{
+			kernel.KVF16: {valuesHalfQueries1AVX512, valuesHalfQueries2AVX512, valuesHalfQueries4AVX512, valuesHalfQueries8AVX512, valuesHalfQueries12AVX512},
+			kernel.KVF32: {valuesFloatQueries1AVX512, valuesFloatQueries2AVX512, valuesFloatQueries4AVX512, valuesFloatQueries8AVX512, valuesFloatQueries12AVX512},
+			kernel.KVQ8:  {valuesCodeQueries1AVX512, valuesCodeQueries2AVX512, valuesCodeQueries4AVX512, valuesCodeQueries8AVX512, valuesCodeQueries12AVX512},
 		},
-		quantize:   quantizeAVX512,
+		quantize: quantizeAVX512,
+		widen: [kvTypes]func(dst *float32, src *byte, n int){
+			kernel.KVF16: widenHalfAVX512, kernel.KVF32: widenFloatAVX512, kernel.KVQ8: widenCodeAVX512,
+		},
+		wideScores: scoresWideQueries12AVX512,
+		wideValues: wideValuesAVX512,
+		weigh:      weighAVX512,
 		softmax:    softmaxAVX512,
+		fold:       foldAVX512,
+		encodeKV:   encodeKVAVX512,
 		delta:      deltaAVX512OrGo,
 		product:    productAVX512,
 		solve:      solveAVX512,
@@ -87,6 +101,8 @@ func avx512Ops() *ops {
 		sigmoidMul: sigmoidMulAVX512,
 		rotate:     rotateAVX512,
 		toHalf:     toHalfAVX512,
+		multiply:   multiplyAVX512,
+		multiplies: 12 * 16,
 	}
 }
 
@@ -115,16 +131,26 @@ func avx2Ops() *ops {
 		},
 		readStreams: readStreamsAVX2,
 		fetchLines:  fetchLinesAVX2,
-		scores: [2][len(queryRows)]scoresFunc{
-			{scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2},
-			{scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2},
+		scores: [kvTypes][len(queryRows)]scoresFunc{
+			kernel.KVF16: {scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2, scoresHalfQueries12AVX2},
+			kernel.KVF32: {scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2, scoresFloatQueries12AVX2},
+			kernel.KVQ8:  {scoresCodeQueries1AVX2, scoresCodeQueries2AVX2, scoresCodeQueries4AVX2, scoresCodeQueries8AVX2, scoresCodeQueries12AVX2},
 		},
-		values: [2][len(queryRows)]valuesFunc{
-			{valuesHalfQueries1AVX2, valuesHalfQueries2AVX2, valuesHalfQueries4AVX2, valuesHalfQueries8AVX2},
-			{valuesFloatQueries1AVX2, valuesFloatQueries2AVX2, valuesFloatQueries4AVX2, valuesFloatQueries8AVX2},
+		values: [kvTypes][len(queryRows)]valuesFunc{
+			kernel.KVF16: {valuesHalfQueries1AVX2, valuesHalfQueries2AVX2, valuesHalfQueries4AVX2, valuesHalfQueries8AVX2, valuesHalfQueries12AVX2},
+			kernel.KVF32: {valuesFloatQueries1AVX2, valuesFloatQueries2AVX2, valuesFloatQueries4AVX2, valuesFloatQueries8AVX2, valuesFloatQueries12AVX2},
+			kernel.KVQ8:  {valuesCodeQueries1AVX2, valuesCodeQueries2AVX2, valuesCodeQueries4AVX2, valuesCodeQueries8AVX2, valuesCodeQueries12AVX2},
 		},
-		quantize:   quantizeAVX2,
+		quantize: quantizeAVX2,
+		widen: [kvTypes]func(dst *float32, src *byte, n int){
+			kernel.KVF16: widenHalfAVX2, kernel.KVF32: widenFloatAVX2, kernel.KVQ8: widenCodeAVX2,
+		},
+		wideScores: scoresWideQueries12AVX2,
+		wideValues: wideValuesAVX2,
+		weigh:      weighAVX2,
 		softmax:    softmaxAVX2,
+		fold:       foldAVX2,
+		encodeKV:   encodeKVAVX2,
 		delta:      deltaAVX2OrGo,
 		product:    productAVX2,
 		solve:      solveAVX2,
@@ -145,6 +171,8 @@ func avx2Ops() *ops {
 		sigmoidMul: sigmoidMulAVX2,
 		rotate:     rotateAVX2,
 		toHalf:     toHalfAVX2,
+		multiply:   multiplyAVX2,
+		multiplies: 12 * 8,
 	}
 }
 

@@ -85,6 +85,12 @@ func asFloats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4)
 }
 
+// asBytes is the memory of x.
+func asBytes(x []float32) []byte { return unsafe.Slice(bytePtr(x), 4*len(x)) }
+
+// bytesAt is n bytes of memory, at bytes after p.
+func bytesAt(p *byte, at, n int) []byte { return unsafe.Slice(skip(p, at), n) }
+
 // asHalves reinterprets bytes that are aligned to 2.
 func asHalves(b []byte) []uint16 {
 	if len(b) == 0 {

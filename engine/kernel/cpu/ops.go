@@ -4,20 +4,27 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"corenode/engine/kernel"
 )
 
 // tileRows are the heights of row tiles that matMul kernels exist for.
 var tileRows = [...]int{1, 2, 4, 6}
 
 // queryRows are the heights of query tiles that attention kernels exist for.
-var queryRows = [...]int{1, 2, 4, 8}
+var queryRows = [...]int{1, 2, 4, 8, 12}
+
+// queryTiles is how many tiles of K a kernel of each height takes at once.
+var queryTiles = [len(queryRows)]int{4, 4, 4, 2, 2}
 
 const (
-	tileMax    = 6   // rows of a full tile of activations
-	queryMax   = 8   // queries of a full query tile
-	kvTile     = 16  // positions of a tile of K or V
-	rangeTiles = 32  // tiles of an attention range
-	rangeSize  = 512 // positions of an attention range
+	tileMax     = 6                   // rows of a full tile of activations
+	queryMax    = 12                  // queries of a full query tile
+	kvTile      = 16                  // positions of a tile of K or V
+	rangeTiles  = 32                  // tiles of an attention range
+	rangeSize   = rangeTiles * kvTile // positions of an attention range
+	scoreStride = rangeSize + 16      // from one query's scores to the next one's
+	tilesAhead  = 8                   // kernels ask memory for the tile this many places further in their list
 )
 
 // matMulFunc writes one tile of outputs, dst[row][32], from steps steps of a
@@ -32,13 +39,18 @@ const vecStreams = 4
 // bytes apart; dst is [vecStreams][32].
 type matVecFunc func(dst *float32, act, panel *byte, stride, steps int)
 
-// scoresFunc writes dst[query][rangeSize] = q · K for tiles of 16 positions; q
-// is [d][queries], tiles point at K tiles.
+// scoresFunc writes dst[query][scoreStride] = q · K for count tiles of 16
+// positions, a multiple of queryTiles; q is [query][d]. The list goes on for
+// tilesAhead entries, which are only asked for.
 type scoresFunc func(dst, q *float32, tiles **byte, count, d int)
 
-// valuesFunc writes dst[query][d] = Σ p·V over count positions; p is
-// [query][rangeSize]. V lies at bytes after the K that tiles point at.
-type valuesFunc func(dst, p *float32, tiles **byte, count, d, at int)
+// valuesFunc adds Σ p·V over count positions to dst[query][d]; p is
+// [query][scoreStride]: probabilities, readable to the end of a tile, and after
+// rangeSize of them scratch. The list is as above.
+type valuesFunc func(dst, p *float32, tiles **byte, count, d int)
+
+// kvTypes is the number of types that K and V are stored as.
+const kvTypes = int(kernel.KVQ8) + 1
 
 // ops are the kernels of one level. Their arguments are raw pointers: callers
 // check lengths. Vector kernels take any n that is a multiple of 16.
@@ -59,11 +71,24 @@ type ops struct {
 	// quantize writes blocks of 32 values of a row as records that are stride bytes apart.
 	quantize func(dst *byte, stride int, x *float32, blocks int)
 
-	// scores and values by KV type (0 float16, 1 float32) and index in queryRows.
-	scores [2][len(queryRows)]scoresFunc
-	values [2][len(queryRows)]valuesFunc
+	// scores and values by KV type and index in queryRows; d is a multiple of kernel.KVBlock.
+	scores [kvTypes][len(queryRows)]scoresFunc
+	values [kvTypes][len(queryRows)]valuesFunc
+	// widen converts elements of K or V to float32, a multiple of 16; nil where
+	// nothing is won. The next three are for what was converted, and queryMax
+	// queries: wideScores reads codes of KVQ8 with their scales after them, wideValues
+	// adds Σ p·V to columns of dst, both stride wide, and weigh multiplies rows of
+	// probabilities by the scales of their positions.
+	widen      [kvTypes]func(dst *float32, src *byte, n int)
+	wideScores scoresFunc
+	wideValues func(dst, p, v *float32, count, columns, stride int)
+	weigh      func(dst, p, scales *float32, n int)
 	// softmax turns p into exp(p - max p) in place and writes the maximum and the sum to stat.
 	softmax func(p *float32, n int, stat *[2]float32)
+	// fold adds the values of a further range, with its stat, to sum and stat.
+	fold func(sum *float32, stat *[2]float32, next *float32, nextStat *[2]float32, n int)
+	// encodeKV writes blocks of kernel.KVBlock values as 8-bit codes and float16 scales.
+	encodeKV func(codes *byte, scales *uint16, x *float32, blocks int)
 
 	// delta advances 16 columns of a state [dk][16] by one token, writes their output and
 	// fetches the 16 columns at next.
@@ -95,6 +120,10 @@ type ops struct {
 	sigmoidMul func(x, gate *float32, n int)                  // x *= sigmoid(gate)
 	rotate     func(a, b, cos, sin *float32, n int)           // (a, b) turned by the angle
 	toHalf     func(dst *uint16, x *float32, n int)
+
+	// multiply does rounds of multiplies multiply-adds on nothing, as a measure.
+	multiply   func(rounds int)
+	multiplies int
 }
 
 // levelEnv forces a level when Options.Level is empty.

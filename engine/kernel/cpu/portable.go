@@ -5,6 +5,8 @@ import (
 	"math"
 	"runtime"
 	"unsafe"
+
+	"corenode/engine/kernel"
 )
 
 // portable is the level in plain Go. It does the same integer arithmetic as
@@ -35,6 +37,10 @@ func portable() *ops {
 		sigmoidMul:  sigmoidMulGo,
 		rotate:      rotateGo,
 		toHalf:      toHalfGo,
+		fold:        foldGo,
+		encodeKV:    encodeKVGo,
+		multiply:    multiplyGo,
+		multiplies:  4,
 	}
 	for i, rows := range tileRows {
 		for l := range layouts {
@@ -42,8 +48,9 @@ func portable() *ops {
 		}
 	}
 	for i, queries := range queryRows {
-		o.scores[0][i], o.values[0][i] = portableAttention(queries, loadHalf)
-		o.scores[1][i], o.values[1][i] = portableAttention(queries, loadFloat)
+		for t := range kvTypes {
+			o.scores[t][i], o.values[t][i] = portableAttention(queries, kernel.KVType(t))
+		}
 	}
 	return o
 }
@@ -208,49 +215,6 @@ func quantizeBlock(rec []byte, b int, x []float32) {
 	putInt(rec, recordC32+8*b+4, -32*sums[1])
 }
 
-// loadHalf and loadFloat read element i of a tile.
-func loadHalf(p unsafe.Pointer, i int) float32 {
-	return halfToFloat(*(*uint16)(unsafe.Add(p, 2*i)))
-}
-
-func loadFloat(p unsafe.Pointer, i int) float32 { return *(*float32)(unsafe.Add(p, 4*i)) }
-
-// portableAttention is the pair of attention kernels for one query tile height.
-func portableAttention(queries int, load func(unsafe.Pointer, int) float32) (scoresFunc, valuesFunc) {
-	scores := func(dst, q *float32, tiles **byte, count, d int) {
-		out, in := unsafe.Slice(dst, queries*rangeSize), unsafe.Slice(q, queries*d)
-		for t, tile := range unsafe.Slice(tiles, count) {
-			var sum [queryMax][kvTile]float32
-			for i := range d {
-				for lane := range kvTile {
-					k := load(unsafe.Pointer(tile), i*kvTile+lane)
-					for m := range queries {
-						sum[m][lane] += in[i*queries+m] * k
-					}
-				}
-			}
-			for m := range queries {
-				copy(out[m*rangeSize+t*kvTile:], sum[m][:])
-			}
-		}
-	}
-	values := func(dst, p *float32, tiles **byte, count, d, at int) {
-		out, in := unsafe.Slice(dst, queries*d), unsafe.Slice(p, queries*rangeSize)
-		clear(out)
-		list := unsafe.Slice(tiles, (count+kvTile-1)/kvTile)
-		for pos := range count {
-			v := unsafe.Add(unsafe.Pointer(list[pos/kvTile]), at)
-			for i := range d {
-				x := load(v, (i/kvTile*kvTile+pos%kvTile)*kvTile+i%kvTile)
-				for m := range queries {
-					out[m*d+i] += in[m*rangeSize+pos] * x
-				}
-			}
-		}
-	}
-	return scores, values
-}
-
 func softmaxGo(p *float32, n int, stat *[2]float32) {
 	v := unsafe.Slice(p, n)
 	top := float32(math.Inf(-1))
@@ -377,3 +341,15 @@ func exp32(x float32) float32 {
 
 // expMin is where e^x leaves the normal numbers.
 const expMin = -87.33654
+
+// multiplyGo does four multiply-adds a round.
+func multiplyGo(rounds int) {
+	var a, b, c, d float32
+	x := float32(rounds)
+	for range rounds {
+		a, b, c, d = a*x+x, b*x+x, c*x+x, d*x+x
+	}
+	if a+b+c+d == 1 {
+		panic("unreachable") // the sums are used
+	}
+}

@@ -97,8 +97,13 @@ func (c *cache) BytesUsed() int64 {
 	return int64(n) * 4
 }
 
-// StoreKV implements kernel.Backend. Without KVFloat32 values are rounded as
-// float16 storage would round them.
+// PageBytes implements kernel.Backend: float32 of any type.
+func (*Backend) PageBytes(c kernel.CacheConfig) int64 {
+	return 4 * int64(c.Layers) * 2 * int64(c.PageTokens) * int64(c.KVHeads) * int64(c.HeadDim)
+}
+
+// StoreKV implements kernel.Backend. Values are float32, rounded to what
+// storage as the cache's type would give back.
 func (*Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
 	c := kc.(*cache)
 	width := c.cfg.KVHeads * c.cfg.HeadDim
@@ -111,13 +116,39 @@ func (*Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *ke
 	}
 }
 
-// put stores a row in the precision of the cache.
+// put stores a row of all heads in the precision of the cache.
 func (c *cache) put(dst, src []float32) {
-	for i, x := range src {
-		if !c.cfg.KVFloat32 {
-			x = roundHalf(x)
+	copy(dst, src)
+	switch c.cfg.KV {
+	case kernel.KVF16:
+		for i, x := range dst {
+			dst[i] = roundHalf(x)
 		}
-		dst[i] = x
+	case kernel.KVQ8:
+		for d := c.cfg.HeadDim; len(dst) > 0; dst = dst[d:] {
+			for at := 0; at < d; at += kernel.KVBlock {
+				roundCodes(dst[at:min(at+kernel.KVBlock, d)])
+			}
+		}
+	}
+}
+
+// roundCodes is a block after storage as 8-bit codes: the scale is the largest
+// value over 127, as float16 and finite; a code is the nearest whole number of
+// scales, ties to even. Arithmetic is float32, so that codes are the same everywhere.
+func roundCodes(x []float32) {
+	var top float32
+	for _, v := range x {
+		top = max(top, float32(math.Abs(float64(v))))
+	}
+	scale := roundHalf(min(top/127, 65504))
+	var inverse float32
+	if scale != 0 {
+		inverse = 1 / scale
+	}
+	for i, v := range x {
+		code := math.RoundToEven(float64(v * inverse))
+		x[i] = scale * float32(max(-128, min(127, code)))
 	}
 }
 

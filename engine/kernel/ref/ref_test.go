@@ -168,7 +168,7 @@ func TestAttend(t *testing.T) {
 	}
 	for _, size := range []int{1, 4, 16, 64} {
 		b := New()
-		c, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: kvHeads, HeadDim: d, PageTokens: size, Pages: 40, KVFloat32: true})
+		c, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: kvHeads, HeadDim: d, PageTokens: size, Pages: 40, KV: kernel.KVF32})
 		if err != nil {
 			t.Fatal(err)
 		}

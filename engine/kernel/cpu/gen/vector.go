@@ -19,6 +19,7 @@ func (g *gen) vectors() {
 	g.siluMul()
 	g.sigmoidMul()
 	g.rotate()
+	g.multiplyAdds()
 }
 
 // rounds is n as a number of registers.
@@ -150,26 +151,94 @@ func (g *gen) fold(v reg.VecVirtual, op func(a, b, to operand.Op)) reg.VecVirtua
 func (g *gen) addPS(a, b, to operand.Op) { g.VADDPS(a, b, to) }
 func (g *gen) maxPS(a, b, to operand.Op) { g.VMAXPS(a, b, to) }
 
+// softmax looks at four registers at a time for the maximum: a chain of them
+// would wait for each.
 func (g *gen) softmax() {
 	g.function("softmax", "func(p *float32, n int, stat *[2]float32)",
 		"turns p into exp(p - max p); stat is the maximum and the sum.")
-	top := g.load(g.c("neginf"))
-	g.elements([]string{"p"}, func(p []reg.Register) { g.VMAXPS(mem(p[0], 0), top, top) })
-	most := g.fold(top, g.maxPS)
+	tops := g.vecs(4)
+	for _, top := range tops {
+		g.VMOVUPS(g.c("neginf"), top)
+	}
+	p, left := g.arg("p"), g.rounds()
+	fours := g.moved(left)
+	g.SHRQ(operand.U8(2), fours)
+	g.ANDQ(operand.I8(3), left)
+	g.loop(fours, func() {
+		for i, top := range tops {
+			g.VMAXPS(mem(p, 4*g.lanes()*i), top, top)
+		}
+		g.ADDQ(operand.I32(int32(16*g.lanes())), p)
+	})
+	g.loop(left, func() {
+		g.VMAXPS(mem(p, 0), tops[0], tops[0])
+		g.ADDQ(operand.I8(int8(4*g.lanes())), p)
+	})
+	g.VMAXPS(tops[1], tops[0], tops[0])
+	g.VMAXPS(tops[3], tops[2], tops[2])
+	g.VMAXPS(tops[2], tops[0], tops[0])
+	most := g.fold(tops[0], g.maxPS)
 	stat := g.arg("stat")
 	g.VMOVSS(most, mem(stat, 0))
 	all, sum := g.vec(), g.vec()
 	g.VBROADCASTSS(most, all)
 	g.zero(sum)
+	held := g.hold("softmin", "log2e", "round", "ln2hi", "ln2lo", "exp7", "exp6", "exp5", "exp4", "exp3", "exp2", "one")
 	g.elements([]string{"p"}, func(p []reg.Register) {
 		x := g.load(mem(p[0], 0))
 		g.VSUBPS(all, x, x)
-		g.exp(x)
+		x = g.expNegative(x, held)
 		g.VMOVUPS(x, mem(p[0], 0))
 		g.VADDPS(x, sum, sum)
 	})
 	g.VMOVSS(g.fold(sum, g.addPS), mem(stat, 4))
 	g.finish()
+}
+
+// hold keeps constants in registers where there are enough of them.
+func (g *gen) hold(names ...string) map[string]operand.Op {
+	held := map[string]operand.Op{}
+	for _, name := range names {
+		if held[name] = g.c(name); g.wide {
+			held[name] = g.load(g.c(name))
+		}
+	}
+	return held
+}
+
+// expNegative is e^x for x that is not above zero: 0 below -86.6. Adding a
+// number whose last place is a whole one rounds, and leaves the power of two
+// where it can be shifted to the exponent.
+func (g *gen) expNegative(x reg.VecVirtual, c map[string]operand.Op) reg.VecVirtual {
+	n, r, p := g.vec(), g.vec(), g.vec()
+	var keep reg.Virtual
+	if g.wide {
+		k := g.K()
+		g.VCMPPS(operand.U8(13), c["softmin"], x, k) // x >= min
+		keep = k
+	} else {
+		v := g.vec()
+		g.VCMPPS(operand.U8(13), c["softmin"], x, v)
+		keep = v
+	}
+	g.VMAXPS(c["softmin"], x, x)
+	g.VMOVUPS(c["round"], n)
+	g.VFMADD231PS(c["log2e"], x, n)
+	g.VSUBPS(c["round"], n, r)
+	g.VFNMADD231PS(c["ln2hi"], r, x)
+	g.VFNMADD231PS(c["ln2lo"], r, x)
+	g.VMOVUPS(c["exp7"], p)
+	for _, name := range []string{"exp6", "exp5", "exp4", "exp3", "exp2", "one", "one"} {
+		g.VFMADD213PS(c[name], x, p)
+	}
+	g.VPSLLD(operand.U8(23), n, n)
+	if g.wide {
+		g.VPADDD_Z(n, p, keep, p)
+	} else {
+		g.VPADDD(n, p, p)
+		g.VANDPS(keep, p, p)
+	}
+	return p
 }
 
 func (g *gen) sumSquares() {
@@ -383,4 +452,19 @@ func (g *gen) blockSums(dst reg.Register, block int, v []reg.VecVirtual, d reg.V
 	g.VMOVD(t, mem(dst, atC8+4*block))
 	g.VPSLLD(operand.U8(7), all, t)
 	g.VMOVD(t, mem(dst, atC128+4*block))
+}
+
+// multiplyAdds emits a loop of multiply-adds that depend on nothing but their own
+// last round: twelve hide the latency of each.
+func (g *gen) multiplyAdds() {
+	g.function("multiply", "func(rounds int)", "does twelve multiply-adds of registers a round, as a measure.")
+	x, sums := g.vec(), g.vecs(12)
+	g.zero(x)
+	g.zero(sums...)
+	g.loop(g.arg("rounds"), func() {
+		for _, s := range sums {
+			g.VFMADD231PS(x, x, s)
+		}
+	})
+	g.finish()
 }
