@@ -116,6 +116,7 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 		if len(ends) < threads {
 			want = total * 3 / (5 * threads)
 		}
+		want = min(want, unitBytesMax)
 		for took := 0; job < len(jobs) && (took == 0 || took < want); {
 			j := &jobs[job]
 			size := j.w.layout.panelBytes(j.w.src.Cols)
@@ -130,6 +131,10 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 	}
 	return ends
 }
+
+// unitBytesMax keeps the streams of a unit near each other, and what a
+// descheduled thread holds small.
+const unitBytesMax = 4 << 20
 
 // bytes is the size of the job's matrix.
 func (j *matJob) bytes() int { return j.w.panels * j.w.layout.panelBytes(j.w.src.Cols) }
