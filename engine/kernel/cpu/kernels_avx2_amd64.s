@@ -222,6 +222,16 @@ DATA bits45_avx2<>+24(SB)/4, $0x30303030
 DATA bits45_avx2<>+28(SB)/4, $0x30303030
 GLOBL bits45_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA ones16_avx2<>+0(SB)/4, $0x00010001
+DATA ones16_avx2<>+4(SB)/4, $0x00010001
+DATA ones16_avx2<>+8(SB)/4, $0x00010001
+DATA ones16_avx2<>+12(SB)/4, $0x00010001
+DATA ones16_avx2<>+16(SB)/4, $0x00010001
+DATA ones16_avx2<>+20(SB)/4, $0x00010001
+DATA ones16_avx2<>+24(SB)/4, $0x00010001
+DATA ones16_avx2<>+28(SB)/4, $0x00010001
+GLOBL ones16_avx2<>(SB), RODATA|NOPTR, $32
+
 DATA bits5_avx2<>+0(SB)/4, $0x1f1f1f1f
 DATA bits5_avx2<>+4(SB)/4, $0x1f1f1f1f
 DATA bits5_avx2<>+8(SB)/4, $0x1f1f1f1f
@@ -241,16 +251,6 @@ DATA bits6_avx2<>+20(SB)/4, $0x3f3f3f3f
 DATA bits6_avx2<>+24(SB)/4, $0x3f3f3f3f
 DATA bits6_avx2<>+28(SB)/4, $0x3f3f3f3f
 GLOBL bits6_avx2<>(SB), RODATA|NOPTR, $32
-
-DATA ones16_avx2<>+0(SB)/4, $0x00010001
-DATA ones16_avx2<>+4(SB)/4, $0x00010001
-DATA ones16_avx2<>+8(SB)/4, $0x00010001
-DATA ones16_avx2<>+12(SB)/4, $0x00010001
-DATA ones16_avx2<>+16(SB)/4, $0x00010001
-DATA ones16_avx2<>+20(SB)/4, $0x00010001
-DATA ones16_avx2<>+24(SB)/4, $0x00010001
-DATA ones16_avx2<>+28(SB)/4, $0x00010001
-GLOBL ones16_avx2<>(SB), RODATA|NOPTR, $32
 
 DATA order_avx2<>+0(SB)/4, $0x00000000
 DATA order_avx2<>+4(SB)/4, $0x00000004

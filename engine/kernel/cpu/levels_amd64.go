@@ -32,13 +32,6 @@ func avx512Ops() *ops {
 			float16s:  {matMulFloat16Rows1AVX512, matMulFloat16Rows2AVX512, matMulFloat16Rows4AVX512, matMulFloat16Rows6AVX512},
 			bfloat16s: {matMulBFloat16Rows1AVX512, matMulBFloat16Rows2AVX512, matMulBFloat16Rows4AVX512, matMulBFloat16Rows6AVX512},
 		},
-		matVec: [layouts]matVecFunc{
-			code8: matVecCode8AVX512, code6: matVecCode6AVX512, code5m: matVecCode5mAVX512,
-			code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
-			float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
-		},
-		readStreams: readStreamsAVX512,
-		fetchLines:  fetchLinesAVX512,
 		scores: [2][len(queryRows)]scoresFunc{
 			{scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512},
 			{scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512},
@@ -60,6 +53,14 @@ func avx512Ops() *ops {
 		sigmoidMul: sigmoidMulAVX512,
 		rotate:     rotateAVX512,
 		toHalf:     toHalfAVX512,
+
+		matVec: [layouts]matVecFunc{
+			code8: matVecCode8AVX512, code6: matVecCode6AVX512, code5m: matVecCode5mAVX512,
+			code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
+			float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
+		},
+		readStreams: readStreamsAVX512,
+		fetchLines:  fetchLinesAVX512,
 	}
 }
 
@@ -86,8 +87,6 @@ func avx2Ops() *ops {
 			float16s:  {matMulFloat16Rows1AVX2, matMulFloat16Rows2AVX2, matMulFloat16Rows4AVX2, matMulFloat16Rows6AVX2},
 			bfloat16s: {matMulBFloat16Rows1AVX2, matMulBFloat16Rows2AVX2, matMulBFloat16Rows4AVX2, matMulBFloat16Rows6AVX2},
 		},
-		readStreams: readStreamsAVX2,
-		fetchLines:  fetchLinesAVX2,
 		scores: [2][len(queryRows)]scoresFunc{
 			{scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2},
 			{scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2},
@@ -109,6 +108,9 @@ func avx2Ops() *ops {
 		sigmoidMul: sigmoidMulAVX2,
 		rotate:     rotateAVX2,
 		toHalf:     toHalfAVX2,
+
+		readStreams: readStreamsAVX2,
+		fetchLines:  fetchLinesAVX2,
 	}
 }
 

@@ -25,13 +25,6 @@ const (
 // tile's rows follow each other.
 type matMulFunc func(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// vecStreams is how many panels a matVec kernel reads at a time.
-const vecStreams = 4
-
-// matVecFunc is a matMulFunc for one row and vecStreams panels that begin stride
-// bytes apart; dst is [vecStreams][32].
-type matVecFunc func(dst *float32, act, panel *byte, stride, steps int)
-
 // scoresFunc writes dst[query][rangeSize] = q · K for tiles of 16 positions; q
 // is [d][queries], tiles point at K tiles.
 type scoresFunc func(dst, q *float32, tiles **byte, count, d int)
@@ -47,12 +40,6 @@ type ops struct {
 
 	// matMul by layout and index in tileRows.
 	matMul [layouts][len(tileRows)]matMulFunc
-	// matVec by layout; nil where matMul is all there is.
-	matVec [layouts]matVecFunc
-	// readStreams reads n bytes, a multiple of 1024, as fast as it goes.
-	readStreams func(p *byte, n int)
-	// fetchLines asks for lines of 64 bytes that will be read soon; nil without such a request.
-	fetchLines func(p *byte, lines int)
 	// quantize writes blocks of 32 values of a row as records that are stride bytes apart.
 	quantize func(dst *byte, stride int, x *float32, blocks int)
 
@@ -75,6 +62,13 @@ type ops struct {
 	sigmoidMul func(x, gate *float32, n int)                  // x *= sigmoid(gate)
 	rotate     func(a, b, cos, sin *float32, n int)           // (a, b) turned by the angle
 	toHalf     func(dst *uint16, x *float32, n int)
+
+	// matVec by layout; nil where matMul is all there is.
+	matVec [layouts]matVecFunc
+	// readStreams reads n bytes, a multiple of 1024, as fast as it goes.
+	readStreams func(p *byte, n int)
+	// fetchLines asks for lines of 64 bytes that will be read soon; nil without such a request.
+	fetchLines func(p *byte, lines int)
 }
 
 // levelEnv forces a level when Options.Level is empty.

@@ -3,7 +3,6 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
-	"runtime"
 	"unsafe"
 )
 
@@ -11,21 +10,20 @@ import (
 // the others and sums in the same block order.
 func portable() *ops {
 	o := &ops{
-		name:        "portable",
-		readStreams: readStreamsGo,
-		quantize:    quantizeGo,
-		softmax:     softmaxGo,
-		delta:       deltaGo,
-		sumSquares:  sumSquaresGo,
-		scaleMul:    scaleMulGo,
-		add:         addGo,
-		addScaled:   addScaledGo,
-		addProduct:  addProductGo,
-		silu:        siluGo,
-		siluMul:     siluMulGo,
-		sigmoidMul:  sigmoidMulGo,
-		rotate:      rotateGo,
-		toHalf:      toHalfGo,
+		name:       "portable",
+		quantize:   quantizeGo,
+		softmax:    softmaxGo,
+		delta:      deltaGo,
+		sumSquares: sumSquaresGo,
+		scaleMul:   scaleMulGo,
+		add:        addGo,
+		addScaled:  addScaledGo,
+		addProduct: addProductGo,
+		silu:       siluGo,
+		siluMul:    siluMulGo,
+		sigmoidMul: sigmoidMulGo,
+		rotate:     rotateGo,
+		toHalf:     toHalfGo,
 	}
 	for i, rows := range tileRows {
 		for l := range layouts {
@@ -36,16 +34,8 @@ func portable() *ops {
 		o.scores[0][i], o.values[0][i] = portableAttention(queries, loadHalf)
 		o.scores[1][i], o.values[1][i] = portableAttention(queries, loadFloat)
 	}
+	o.readStreams = readStreamsGo
 	return o
-}
-
-// readStreamsGo reads in one stream.
-func readStreamsGo(p *byte, n int) {
-	var sum uint64
-	for _, v := range unsafe.Slice((*uint64)(unsafe.Pointer(p)), n/8) {
-		sum |= v
-	}
-	runtime.KeepAlive(sum)
 }
 
 // portableMatMul is the kernel of one layout and tile height.

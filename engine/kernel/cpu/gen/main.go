@@ -172,7 +172,8 @@ func (g *gen) constants() {
 		{"log2e", 0x3fb8aa3b}, {"ln2hi", 0x3f317200}, {"ln2lo", 0x35bfbe8e},
 		{"exp2", 0x3f000000}, {"exp3", 0x3e2aaaab}, {"exp4", 0x3d2aaaab}, {"exp5", 0x3c088889}, {"exp6", 0x3ab60b61}, {"exp7", 0x39500d01}, // 1/n!
 		{"bias", 127},
-		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f}, {"ones16", 0x00010001},
+		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"ones16", 0x00010001},
+		{"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f},
 	} {
 		words := make([]uint32, g.lanes())
 		for i := range words {
