@@ -82,6 +82,52 @@ func TestHeadPieces(t *testing.T) {
 	}
 }
 
+// TestDecodeStepAllocatesNothing but the handle of the caller's logits.
+func TestDecodeStepAllocatesNothing(t *testing.T) {
+	for _, name := range []string{"tiny-qwen3-f16", "tiny-qwen35moe-f16"} {
+		for _, k := range makers(t)[1:] {
+			m := loadOn(t, openParity(t, name), k.make(t, 2))
+			cache, logits := newCache(t, m, 16, 1, 1, kernel.KVF16), rows(m, 1)
+			if m.HasState() {
+				cache.ResetState(0)
+			}
+			step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pages: []int32{0}}}}
+			tokens, last := []int32{7}, []int32{0}
+			decode := func() {
+				if err := m.Forward(step, tokens, cache, last, logits); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 20 { // each thread takes its scratch when it first gets work
+				decode()
+			}
+			if n := testing.AllocsPerRun(50, decode); n > 1 {
+				t.Errorf("%s on %s: a step allocates %g times", name, k.name, n)
+			}
+		}
+	}
+}
+
+// TestLogitsInOneBlock: rows that follow each other in memory, which a backend may
+// write to directly, get what separate ones get.
+func TestLogitsInOneBlock(t *testing.T) {
+	const n = 5
+	for _, k := range makers(t)[1:] {
+		m := loadOn(t, openParity(t, "tiny-qwen3-f16"), k.make(t, 2))
+		want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16).feed(t, someTokens(m, n, 1))
+		block, got := make([]float32, n*m.cfg.Vocab), make([][]float32, n)
+		for i := range got {
+			got[i] = block[i*m.cfg.Vocab : (i+1)*m.cfg.Vocab]
+		}
+		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16)
+		step := &kernel.Step{Rows: n, Spans: []kernel.Span{s.span(0, n)}}
+		if err := m.Forward(step, someTokens(m, n, 1), s.cache, rowsFrom(0, n), got); err != nil {
+			t.Fatal(err)
+		}
+		sameBits(t, k.name, got, want)
+	}
+}
+
 func TestDistribute(t *testing.T) {
 	d := Distribute([]float32{1, 3, float32(math.Inf(-1)), 3, 2}, 3)
 	var ids []int32

@@ -50,6 +50,7 @@ type Backend struct {
 	delta  deltaTask
 	expert expertScratch
 	quant  quantTask
+	row    rowTask
 
 	embedRow *codeRow
 }

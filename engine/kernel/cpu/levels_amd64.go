@@ -54,13 +54,6 @@ func avx512Ops() *ops {
 			float16s:  {matMulFloat16Rows1AVX512, matMulFloat16Rows2AVX512, matMulFloat16Rows4AVX512, matMulFloat16Rows6AVX512},
 			bfloat16s: {matMulBFloat16Rows1AVX512, matMulBFloat16Rows2AVX512, matMulBFloat16Rows4AVX512, matMulBFloat16Rows6AVX512},
 		},
-		matVec: [layouts]matVecFunc{
-			code8: matVecCode8AVX512, code6: matVecCode6AVX512, code5m: matVecCode5mAVX512,
-			code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
-			float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
-		},
-		readStreams: readStreamsAVX512,
-		fetchLines:  fetchLinesAVX512,
 		scores: [kvTypes][len(queryRows)]scoresFunc{
 			kernel.KVF16: {scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512, scoresHalfQueries12AVX512},
 			kernel.KVF32: {scoresFloatQueries1AVX512, scoresFloatQueries2AVX512, scoresFloatQueries4AVX512, scoresFloatQueries8AVX512, scoresFloatQueries12AVX512},
@@ -103,6 +96,14 @@ func avx512Ops() *ops {
 		toHalf:     toHalfAVX512,
 		multiply:   multiplyAVX512,
 		multiplies: 12 * 16,
+
+		matVec: [layouts]matVecFunc{
+			code8: matVecCode8AVX512, code6: matVecCode6AVX512, code5m: matVecCode5mAVX512,
+			code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
+			float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
+		},
+		readStreams: readStreamsAVX512,
+		fetchLines:  fetchLinesAVX512,
 	}
 }
 
@@ -129,8 +130,6 @@ func avx2Ops() *ops {
 			float16s:  {matMulFloat16Rows1AVX2, matMulFloat16Rows2AVX2, matMulFloat16Rows4AVX2, matMulFloat16Rows6AVX2},
 			bfloat16s: {matMulBFloat16Rows1AVX2, matMulBFloat16Rows2AVX2, matMulBFloat16Rows4AVX2, matMulBFloat16Rows6AVX2},
 		},
-		readStreams: readStreamsAVX2,
-		fetchLines:  fetchLinesAVX2,
 		scores: [kvTypes][len(queryRows)]scoresFunc{
 			kernel.KVF16: {scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2, scoresHalfQueries12AVX2},
 			kernel.KVF32: {scoresFloatQueries1AVX2, scoresFloatQueries2AVX2, scoresFloatQueries4AVX2, scoresFloatQueries8AVX2, scoresFloatQueries12AVX2},
@@ -173,6 +172,9 @@ func avx2Ops() *ops {
 		toHalf:     toHalfAVX2,
 		multiply:   multiplyAVX2,
 		multiplies: 12 * 8,
+
+		readStreams: readStreamsAVX2,
+		fetchLines:  fetchLinesAVX2,
 	}
 }
 

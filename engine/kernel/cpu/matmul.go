@@ -133,6 +133,7 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 		if len(ends) < threads {
 			want = total * 3 / (5 * threads)
 		}
+		want = min(want, unitBytesMax)
 		for took, work := 0, 0; job < len(jobs) && (took == 0 || took < want && work < unitWork); {
 			j := &jobs[job]
 			size := j.w.layout.panelBytes(j.w.src.Cols)
@@ -148,6 +149,10 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 	}
 	return ends
 }
+
+// unitBytesMax keeps the streams of a unit near each other, and what a
+// descheduled thread holds small.
+const unitBytesMax = 4 << 20
 
 // bytes is the size of the job's matrix.
 func (j *matJob) bytes() int { return j.w.panels * j.w.layout.panelBytes(j.w.src.Cols) }

@@ -135,7 +135,11 @@ func TestMatMulBatch(t *testing.T) {
 		one, two := open(t, Options{Level: level, Threads: 1}), open(t, Options{Level: level, Threads: 3})
 		r := newRand(7)
 		for _, typ := range allTypes {
-			src, other := randomSource(r, typ, 1, 335, cols), randomSource(r, kernel.F32, 1, 5, cols) // enough panels for several streams
+			rows := 335 // enough panels for several streams, which are not of use to all levels
+			if one.ops.matVec[sources[typ].layout] == nil {
+				rows = 70
+			}
+			src, other := randomSource(r, typ, 1, rows, cols), randomSource(r, kernel.F32, 1, 5, cols)
 			x := normals(r, n*cols, 1)
 			w := load(t, one, src)
 			var single []float32
@@ -151,6 +155,44 @@ func TestMatMulBatch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUnits: units cover every panel once, in order, and no thread begins with
+// much more than its share of the bytes.
+func TestUnits(t *testing.T) {
+	r := newRand(30)
+	for range 200 {
+		var jobs []matJob
+		total, panels := 0, 0
+		for range 1 + r.IntN(5) {
+			src := kernel.Source{Rows: 1 + r.IntN(3000), Cols: 256 * (1 + r.IntN(8)), Experts: 1}
+			j := matJob{w: newWeight(src, layout(r.IntN(int(layouts))))}
+			jobs, total, panels = append(jobs, j), total+j.bytes(), panels+j.w.panels
+		}
+		threads := 1 + r.IntN(9)
+		ends := cutUnits(nil, jobs, threads)
+		at, largest := 0, 0
+		for unit, end := range ends {
+			if int(end) <= at {
+				t.Fatalf("unit %d of %v ends at or before its begin", unit, ends)
+			}
+			size := 0
+			for ; at < int(end); at++ {
+				for i := range jobs {
+					if j := &jobs[i]; at >= j.first && at < j.first+j.w.panels {
+						panel := j.w.layout.panelBytes(j.w.src.Cols)
+						size, largest = size+panel, max(largest, panel)
+					}
+				}
+			}
+			if limit := min(unitBytesMax, total*3/(5*threads)) + 2*vecStreams*largest; size > limit {
+				t.Fatalf("unit %d of %d threads has %d of %d bytes, at most %d", unit, threads, size, total, limit)
+			}
+		}
+		if at != panels {
+			t.Fatalf("units %v end at panel %d of %d", ends, at, panels)
+		}
+	}
 }
 
 func TestQuantizeBytesEqual(t *testing.T) {

@@ -32,13 +32,6 @@ const (
 // tile's rows follow each other.
 type matMulFunc func(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// vecStreams is how many panels a matVec kernel reads at a time.
-const vecStreams = 4
-
-// matVecFunc is a matMulFunc for one row and vecStreams panels that begin stride
-// bytes apart; dst is [vecStreams][32].
-type matVecFunc func(dst *float32, act, panel *byte, stride, steps int)
-
 // scoresFunc writes dst[query][scoreStride] = q · K for count tiles of 16
 // positions, a multiple of queryTiles; q is [query][d]. The list goes on for
 // tilesAhead entries, which are only asked for.
@@ -59,12 +52,6 @@ type ops struct {
 
 	// matMul by layout and index in tileRows.
 	matMul [layouts][len(tileRows)]matMulFunc
-	// matVec by layout; nil where matMul is all there is.
-	matVec [layouts]matVecFunc
-	// readStreams reads n bytes, a multiple of 1024, as fast as it goes.
-	readStreams func(p *byte, n int)
-	// fetchLines asks for lines of 64 bytes that will be read soon; nil without such a request.
-	fetchLines func(p *byte, lines int)
 	// bands take over from matMul for many rows of quantized activations; nil
 	// where there are none. Their results are bit-equal to matMul's.
 	bands *bandOps
@@ -124,6 +111,13 @@ type ops struct {
 	// multiply does rounds of multiplies multiply-adds on nothing, as a measure.
 	multiply   func(rounds int)
 	multiplies int
+
+	// matVec by layout; nil where matMul is all there is.
+	matVec [layouts]matVecFunc
+	// readStreams reads n bytes, a multiple of 1024, as fast as it goes.
+	readStreams func(p *byte, n int)
+	// fetchLines asks for lines of 64 bytes that will be read soon; nil without such a request.
+	fetchLines func(p *byte, lines int)
 }
 
 // levelEnv forces a level when Options.Level is empty.

@@ -12,7 +12,7 @@ import (
 func TestPoolRunsEachOnce(t *testing.T) {
 	for _, threads := range []int{1, 2, 7} {
 		p := newPool(threads)
-		for _, n := range []int{0, 1, 2, 3, 100, 5000} {
+		for _, n := range []int{0, 1, 2, 3, 100, 5000, tasksMax + 10} {
 			counts := make([]atomic.Int32, n)
 			p.run(n, taskFunc(func(worker, i int) {
 				if worker < 0 || worker >= threads {
@@ -44,6 +44,50 @@ func TestPoolParksAndWakes(t *testing.T) {
 		p.run(50, taskFunc(func(_, i int) { sum.Add(int64(i)) }))
 		if sum.Load() != 49*50/2 {
 			t.Fatalf("sum is %d", sum.Load())
+		}
+	}
+}
+
+// TestPoolHelpsTheLate: what is kept for a thread that does not come is done by
+// the others. One thread hangs in an iteration until all others are done.
+func TestPoolHelpsTheLate(t *testing.T) {
+	const threads = 4
+	p := newPool(threads)
+	defer p.close()
+	for n := 2; n < 40; n++ {
+		var done atomic.Int32
+		stuck := n / 2 % threads % n
+		p.run(n, taskFunc(func(_, i int) {
+			if i == stuck {
+				for done.Load() < int32(n-1) {
+					runtime.Gosched()
+				}
+			}
+			done.Add(1)
+		}))
+		if int(done.Load()) != n {
+			t.Fatalf("%d of %d iterations ran", done.Load(), n)
+		}
+	}
+}
+
+// TestPoolEpochWraps: claims stay right when the count of tasks overflows.
+func TestPoolEpochWraps(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	p.run(3, taskFunc(func(int, int) {}))
+	p.epoch = 1<<32 - 50
+	p.state.Store(uint64(p.epoch)<<(2*claimBits) | 3<<claimBits | 3) // as after a task; first, or own looks young
+	for w := range p.own {
+		p.own[w].Store(p.epoch)
+	}
+	for i := range 100 {
+		counts := make([]atomic.Int32, 1+i%9)
+		p.run(len(counts), taskFunc(func(_, i int) { counts[i].Add(1) }))
+		for k := range counts {
+			if c := counts[k].Load(); c != 1 {
+				t.Fatalf("task %d: iteration %d ran %d times", i, k, c)
+			}
 		}
 	}
 }

@@ -3,7 +3,6 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
-	"runtime"
 	"unsafe"
 
 	"corenode/engine/kernel"
@@ -53,15 +52,6 @@ func portable() *ops {
 		}
 	}
 	return o
-}
-
-// readStreamsGo reads in one stream.
-func readStreamsGo(p *byte, n int) {
-	var sum uint64
-	for _, v := range unsafe.Slice((*uint64)(unsafe.Pointer(p)), n/8) {
-		sum |= v
-	}
-	runtime.KeepAlive(sum)
 }
 
 // portableMatMul is the kernel of one layout and tile height.

@@ -10,27 +10,50 @@ import (
 // run on all threads.
 const vectorParallel = 32 << 10
 
-// eachRow calls f for every row of n·d values, on all threads when it pays.
-func (b *Backend) eachRow(n, d int, f func(row int)) {
-	if n*d < vectorParallel || n == 1 {
-		for i := range n {
-			f(i)
+// rowTask is an element-wise operation over rows of d values. There is one per
+// backend, used again and again: steps allocate nothing.
+type rowTask struct {
+	b     *Backend
+	row   func(t *rowTask, i int)
+	n, d  int
+	units int
+
+	out, x, y, w []float32 // as the operation says
+	eps          float32
+	heads, half  int // of a rotation
+	neox         bool
+}
+
+// of is the part of v that is row i.
+func (t *rowTask) of(v []float32, i int) []float32 { return v[i*t.d : (i+1)*t.d] }
+
+// rows runs t, on all threads when it pays.
+func (b *Backend) rows(t rowTask) {
+	t.b = b
+	b.row = t
+	if t.n*t.d < vectorParallel || t.n == 1 {
+		for i := range t.n {
+			t.row(&b.row, i)
 		}
 		return
 	}
-	units := min(n, 8*b.Threads())
-	b.pool.run(units, taskFunc(func(_, u int) {
-		for i := u * n / units; i < (u+1)*n/units; i++ {
-			f(i)
-		}
-	}))
+	b.row.units = min(t.n, 8*b.Threads())
+	b.pool.run(b.row.units, &b.row)
+}
+
+// do computes one unit of rows.
+func (t *rowTask) do(_, u int) {
+	for i := u * t.n / t.units; i < (u+1)*t.n/t.units; i++ {
+		t.row(t, i)
+	}
 }
 
 // AddBias implements kernel.Backend.
 func (b *Backend) AddBias(x, bias kernel.Buffer, n, d int) {
-	v, w := floats(x, n*d), floats(bias, d)
-	b.eachRow(n, d, func(i int) { b.addRow(v[i*d:(i+1)*d], w) })
+	b.rows(rowTask{row: (*rowTask).addSame, n: n, d: d, out: floats(x, n*d), x: floats(bias, d)})
 }
+
+func (t *rowTask) addSame(i int) { t.b.addRow(t.of(t.out, i), t.x) }
 
 // addRow is x += y.
 func (b *Backend) addRow(x, y []float32) {
@@ -43,24 +66,29 @@ func (b *Backend) addRow(x, y []float32) {
 
 // Add implements kernel.Backend.
 func (b *Backend) Add(x, delta kernel.Buffer, n, d int) {
-	v, w := floats(x, n*d), floats(delta, n*d)
-	b.eachRow(n, d, func(i int) { b.addRow(v[i*d:(i+1)*d], w[i*d:(i+1)*d]) })
+	b.rows(rowTask{row: (*rowTask).add, n: n, d: d, out: floats(x, n*d), x: floats(delta, n*d)})
 }
+
+func (t *rowTask) add(i int) { t.b.addRow(t.of(t.out, i), t.of(t.x, i)) }
 
 // RMSNorm implements kernel.Backend.
 func (b *Backend) RMSNorm(dst, x, w kernel.Buffer, n, d int, eps float32) {
-	out, in, weights := floats(dst, n*d), floats(x, n*d), floats(w, d)
-	b.eachRow(n, d, func(i int) { b.normRow(out[i*d:(i+1)*d], in[i*d:(i+1)*d], weights, eps) })
+	b.rows(rowTask{row: (*rowTask).norm, n: n, d: d, out: floats(dst, n*d), x: floats(x, n*d), w: floats(w, d), eps: eps})
 }
+
+func (t *rowTask) norm(i int) { t.b.normRow(t.of(t.out, i), t.of(t.x, i), t.w, t.eps) }
 
 // AddRMSNorm implements kernel.Backend.
 func (b *Backend) AddRMSNorm(dst, x, delta, w kernel.Buffer, n, d int, eps float32) {
-	out, sum, add, weights := floats(dst, n*d), floats(x, n*d), floats(delta, n*d), floats(w, d)
-	b.eachRow(n, d, func(i int) {
-		row := sum[i*d : (i+1)*d]
-		b.addRow(row, add[i*d:(i+1)*d])
-		b.normRow(out[i*d:(i+1)*d], row, weights, eps)
+	b.rows(rowTask{
+		row: (*rowTask).addNorm, n: n, d: d, eps: eps,
+		out: floats(dst, n*d), x: floats(x, n*d), y: floats(delta, n*d), w: floats(w, d),
 	})
+}
+
+func (t *rowTask) addNorm(i int) {
+	t.b.addRow(t.of(t.x, i), t.of(t.y, i))
+	t.norm(i)
 }
 
 // sumSquares is Σx², any length.
@@ -90,9 +118,10 @@ func (b *Backend) scaleMul(dst, x, w []float32, scale float32) {
 
 // SiLUMul implements kernel.Backend.
 func (b *Backend) SiLUMul(dst, gate, up kernel.Buffer, n, d int) {
-	out, g, u := floats(dst, n*d), floats(gate, n*d), floats(up, n*d)
-	b.eachRow(n, d, func(i int) { b.siluMulRow(out[i*d:(i+1)*d], g[i*d:(i+1)*d], u[i*d:(i+1)*d]) })
+	b.rows(rowTask{row: (*rowTask).siluMul, n: n, d: d, out: floats(dst, n*d), x: floats(gate, n*d), y: floats(up, n*d)})
 }
+
+func (t *rowTask) siluMul(i int) { t.b.siluMulRow(t.of(t.out, i), t.of(t.x, i), t.of(t.y, i)) }
 
 // siluMulRow is dst = silu(gate)·up; dst may be one of the others. The last
 // elements go through a padded copy, so that an element's result does not
@@ -111,9 +140,10 @@ func (b *Backend) siluMulRow(dst, gate, up []float32) {
 
 // SigmoidMul implements kernel.Backend.
 func (b *Backend) SigmoidMul(x, gate kernel.Buffer, n, d int) {
-	v, g := floats(x, n*d), floats(gate, n*d)
-	b.eachRow(n, d, func(i int) { b.sigmoidMulRow(v[i*d:(i+1)*d], g[i*d:(i+1)*d]) })
+	b.rows(rowTask{row: (*rowTask).sigmoidMul, n: n, d: d, out: floats(x, n*d), x: floats(gate, n*d)})
 }
+
+func (t *rowTask) sigmoidMul(i int) { t.b.sigmoidMulRow(t.of(t.out, i), t.of(t.x, i)) }
 
 // sigmoidMulRow is x *= sigmoid(gate), any length.
 func (b *Backend) sigmoidMulRow(x, gate []float32) {
@@ -142,9 +172,10 @@ func (b *Backend) siluRow(x []float32) {
 
 // AddScaled implements kernel.Backend.
 func (b *Backend) AddScaled(x, y, gate kernel.Buffer, n, d int) {
-	v, w, g := floats(x, n*d), floats(y, n*d), floats(gate, n)
-	b.eachRow(n, d, func(i int) { b.addScaledRow(v[i*d:(i+1)*d], w[i*d:(i+1)*d], sigmoid32(g[i])) })
+	b.rows(rowTask{row: (*rowTask).addScaled, n: n, d: d, out: floats(x, n*d), x: floats(y, n*d), w: floats(gate, n)})
 }
+
+func (t *rowTask) addScaled(i int) { t.b.addScaledRow(t.of(t.out, i), t.of(t.x, i), sigmoid32(t.w[i])) }
 
 // addScaledRow is x += scale·y.
 func (b *Backend) addScaledRow(x, y []float32, scale float32) {
@@ -181,22 +212,27 @@ func (*Backend) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float
 
 // Rope implements kernel.Backend.
 func (b *Backend) Rope(x, angles kernel.Buffer, n, heads, headDim, half int, neox bool) {
-	width := heads * headDim
-	v, a := floats(x, n*width), floats(angles, n*2*half)
-	b.eachRow(n, width, func(i int) {
-		cos, sin := a[i*2*half:(2*i+1)*half], a[(2*i+1)*half:(2*i+2)*half]
-		for h := range heads {
-			head := v[i*width+h*headDim : i*width+(h+1)*headDim]
-			switch {
-			case !neox:
-				rotatePairs(head, cos, sin)
-			case half%16 == 0:
-				b.ops.rotate(&head[0], &head[half], &cos[0], &sin[0], half)
-			default:
-				rotateGo(&head[0], &head[half], &cos[0], &sin[0], half)
-			}
-		}
+	d := heads * headDim
+	b.rows(rowTask{
+		row: (*rowTask).rotate, n: n, d: d, out: floats(x, n*d), x: floats(angles, n*2*half),
+		heads: heads, half: half, neox: neox,
 	})
+}
+
+func (t *rowTask) rotate(i int) {
+	half, row, d := t.half, t.of(t.out, i), t.d/t.heads
+	cos, sin := t.x[i*2*half:(2*i+1)*half], t.x[(2*i+1)*half:(2*i+2)*half]
+	for h := range t.heads {
+		head := row[h*d : (h+1)*d]
+		switch {
+		case !t.neox:
+			rotatePairs(head, cos, sin)
+		case half%16 == 0:
+			t.b.ops.rotate(&head[0], &head[half], &cos[0], &sin[0], half)
+		default:
+			rotateGo(&head[0], &head[half], &cos[0], &sin[0], half)
+		}
+	}
 }
 
 // rotatePairs turns the pairs (2j, 2j+1).
