@@ -7,7 +7,7 @@ import (
 
 const (
 	bandRows         = 8        // rows of activations that a band kernel takes at once
-	bandMin          = 5        // rows from which a band, partly empty, beats the kernels for fewer
+	bandMin          = 5        // rows from which a band, partly empty, is no slower than the kernels for fewer
 	bandSteps        = 8        // steps that are taken apart at once: 18 KB and the sums' buffers fit in the nearest cache
 	bandsFew         = 2        // bands for which half as much is taken apart: reading takes most of the time then
 	bandConfig       = 64       // bytes of a tile configuration
