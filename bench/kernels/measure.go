@@ -117,7 +117,9 @@ func (m *run) close() error {
 }
 
 // bytesPerPosition is what a token in the cache adds to what a step reads.
-func (m *run) bytesPerPosition() int64 { return m.model.BytesPerPage(pageTokens, kernel.KVF16) / pageTokens }
+func (m *run) bytesPerPosition() int64 {
+	return m.model.BytesPerPage(pageTokens, kernel.KVF16) / pageTokens
+}
 
 // rounds measures every part Rounds times.
 func (m *run) rounds(ctx context.Context, say func(format string, args ...any)) ([][]measured, error) {

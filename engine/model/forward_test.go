@@ -114,12 +114,12 @@ func TestLogitsInOneBlock(t *testing.T) {
 	const n = 5
 	for _, k := range makers(t)[1:] {
 		m := loadOn(t, openParity(t, "tiny-qwen3-f16"), k.make(t, 2))
-		want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16).feed(t, someTokens(m, n, 1))
+		want := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16).feed(t, someTokens(m, n, 1))
 		block, got := make([]float32, n*m.cfg.Vocab), make([][]float32, n)
 		for i := range got {
 			got[i] = block[i*m.cfg.Vocab : (i+1)*m.cfg.Vocab]
 		}
-		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, false), 0, 16)
+		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16)
 		step := &kernel.Step{Rows: n, Spans: []kernel.Span{s.span(0, n)}}
 		if err := m.Forward(step, someTokens(m, n, 1), s.cache, rowsFrom(0, n), got); err != nil {
 			t.Fatal(err)

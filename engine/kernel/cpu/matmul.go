@@ -138,7 +138,7 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 			j := &jobs[job]
 			size := j.w.layout.panelBytes(j.w.src.Cols)
 			rounds := max((want-took+size*vecStreams/2)/(size*vecStreams), 1)
-			each := j.n * j.w.src.Cols * panelRows
+			each := max(j.n, 1) * j.w.src.Cols * panelRows // jobs that are only looked ahead to have no rows
 			n := min(rounds*vecStreams, j.first+j.w.panels-at, max((unitWork-work)/each, 1))
 			at, took, left, work = at+n, took+n*size, left-n*size, work+n*each
 			if at == j.first+j.w.panels {
