@@ -92,6 +92,15 @@ func (o Options) parts() []part {
 		{fmt.Sprintf("decode, 1 sequence after %d tokens", o.Context), 1, 1, o.Context, o.Tokens},
 		{"decode, 8 sequences", 8, 1, shortContext, max(o.Tokens/4, 1)},
 		{"decode, 16 sequences", 16, 1, shortContext, max(o.Tokens/8, 1)},
-		{fmt.Sprintf("prefill of %d tokens", o.Prompt), 1, o.Prompt, 0, 1},
+		{fmt.Sprintf("prefill of %d tokens", o.Prompt), 1, o.Prompt, 0, 3},
 	}
+}
+
+// position is where the sequences of a part stand before its step s: decodes
+// follow each other, a prefill is computed again.
+func (p part) position(s int) int {
+	if p.rows > 1 {
+		return p.context
+	}
+	return p.context + s
 }

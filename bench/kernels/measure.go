@@ -154,7 +154,7 @@ func (m *run) measure(p part) (measured, error) {
 	}
 	start := time.Now()
 	for s := range p.steps {
-		if err := m.forward(p.batch, p.rows, p.context+s*p.rows); err != nil {
+		if err := m.forward(p.batch, p.rows, p.position(s)); err != nil {
 			return measured{}, err
 		}
 	}

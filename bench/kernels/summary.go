@@ -104,7 +104,7 @@ func rowOf(p part, all []measured, weights, position int64) Row {
 // of every sequence, in the middle of the part. Of experts it counts those of
 // one token, so a batch of a mixture reads more.
 func (p part) bytes(weights, position int64) int64 {
-	middle := int64(p.context) + int64(p.rows)*int64(p.steps)/2
+	middle := int64(p.position(p.steps/2)) + int64(p.rows)/2
 	return weights + position*middle*int64(p.batch)
 }
 

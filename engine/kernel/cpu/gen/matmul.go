@@ -69,6 +69,17 @@ func (g *gen) prefetch(panel reg.Register, bytes int) {
 	}
 }
 
+// prefetchPart asks for part of of parts of a step: far ahead for the second
+// cache, which can wait for more lines at a time than the nearest one, and again
+// shortly before its use.
+func (g *gen) prefetchPart(panel reg.Register, bytes, part, of int) {
+	lines := bytes / 64
+	for i := lines * part / of; i < lines*(part+1)/of; i++ {
+		g.PREFETCHT1(mem(panel, vecAhead+i*64))
+		g.PREFETCHT0(mem(panel, vecAheadNear+i*64))
+	}
+}
+
 // group is the range of column groups (of four columns) that share a scale.
 type group struct{ index, block, first, groups int }
 
@@ -107,7 +118,6 @@ func (g *gen) codesWide(l layout, rows int) {
 		g.VMOVDQU32(g.c("nibbles"), mask)
 	}
 	g.loop(steps, func() {
-		g.prefetch(panel, l.stepBytes)
 		for _, p := range l.all() {
 			dots := g.vecs(2 * rows)
 			g.startDots(l, p, act, dots, rows)
@@ -146,6 +156,7 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 	switch {
 	case l.highBits > 0:
 		for k := range p.groups {
+			g.prefetchPart(panel, l.stepBytes, p.first+k, 16)
 			for side := range 2 {
 				w := g.vec()
 				g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
@@ -156,6 +167,7 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 		return
 	case l.nibbles:
 		for j := range 4 {
+			g.prefetchPart(panel, l.stepBytes, p.block*4+j, 8)
 			for side := range 2 {
 				v, low := g.vec(), g.vec()
 				g.VMOVDQU32(mem(panel, l.nibbleLine(p, j)+side*64), v)
@@ -169,6 +181,7 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 		return
 	}
 	for k := range p.groups {
+		g.prefetchPart(panel, l.stepBytes, p.first+k, 16)
 		w := g.vecs(2)
 		for side := range 2 {
 			g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*128+side*64), w[side])
