@@ -50,6 +50,10 @@ func Run(ctx context.Context, o Options, self string, say func(format string, ar
 	got := make([][][sides]outcome, len(asked))
 	for i := range o.Rounds {
 		round, err := r.round(ctx, i, asked)
+		if i > 0 && ctx.Err() != nil {
+			say("interrupted: only complete rounds count")
+			break
+		}
 		if err != nil {
 			return Report{}, err
 		}
