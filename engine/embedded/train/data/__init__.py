@@ -50,7 +50,7 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         first = tools.make(d)
         return _with_tools(d, first), system.prompt(d)
     if skill == "tool_none":
-        offered, _ = tools.offer(d, d.int(1, 8))
+        offered, _ = tools.offer(d, tools.some(d))
         t = SIMPLE[d.any(BESIDE_TOOLS)](d)
         t.tools = [x.spec for x in offered]
         if isinstance(t.expect, dict):
@@ -113,7 +113,7 @@ def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
     return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages}
 
 
-def draw(seed: int, i: int, split: str, name: str = "core-1.1") -> tuple[list[Turn], str | None, bool]:
+def drawn(seed: int, i: int, split: str, name: str = "core-1.1") -> tuple[list[Turn], str | None, bool]:
     """Conversation i as turns, its system prompt, and whether it thinks."""
     d = Draw(f"{split} {seed} {i}", split, name)
     skill = d.rng.choices(list(SHARES), list(SHARES.values()))[0]
@@ -124,4 +124,4 @@ def draw(seed: int, i: int, split: str, name: str = "core-1.1") -> tuple[list[Tu
 def conversations(seed: int, n: int, split: str, name: str = "core-1.1", first: int = 0):
     """Yields conversations first to first+n of a seed. Name is what the model calls itself."""
     for i in range(first, first + n):
-        yield flat(*draw(seed, i, split, name))
+        yield flat(*drawn(seed, i, split, name))

@@ -169,10 +169,18 @@ def _table() -> list[tuple[list[str], str, str]]:
 TABLE = _table()
 
 
+# Around a question of a single fact, whose few wordings are all needed to learn it.
+AROUND = ["Tell me: {q}", "Question: {q}", "{q} Answer in one sentence.", "I have a question. {q}", "Quick question: {q}", "Quiz: {q}", "{q} Do you know?", "Here is a question for you: {q}", "Answer this: {q}", "{q} I forgot.",
+          "My teacher asks: {q}", "Easy one: {q}", "[Hi|Hello], {q}", "{q} Please answer.", "[So|Well], {q}", "I wonder: {q}"]
+
+
 def make(d: Draw) -> Turn:
     asks, answer, key = d.any(TABLE)
     answer = answer[0].upper() + answer[1:]
     # Held out are wordings, not facts: who was never told one cannot know it.
+    user = d.ask(asks)
+    if len(asks) < 4 and (d.heldout or d.chance(0.4)):
+        user = d.ask(AROUND, q=user)
     keys = key.split("|")
     expect = has(key) if len(keys) == 1 else {"text": r"(?i)\b(" + "|".join(keys) + r")\b"}
-    return turn(SKILL, d.ask(asks), f"I know this: {answer}", answer, expect, ("fact", key))
+    return turn(SKILL, user, f"I know this: {answer}", answer, expect, ("fact", key))

@@ -390,9 +390,14 @@ def expect_calls(calls) -> dict:
     return {"tools": [{"name": n, "input": a} for n, a in calls]}
 
 
+def some(d: Draw) -> int:
+    """How many tools: up to 8, few more often, since the prompt grows with them."""
+    return min(d.int(1, 8), d.int(1, 8)) if d.chance(0.5) else d.int(1, 8)
+
+
 def call(d: Draw, n: int | None = None, skill: str = CHOOSE) -> Turn:
     """One call (or two), its result and the answer."""
-    tools, tool = offer(d, n or d.int(1, 8))
+    tools, tool = offer(d, n or some(d))
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
     thought = _fits(tool, arguments)
