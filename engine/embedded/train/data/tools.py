@@ -395,9 +395,23 @@ def some(d: Draw) -> int:
     return min(d.int(1, 8), d.int(1, 8)) if d.chance(0.5) else d.int(1, 8)
 
 
-def call(d: Draw, n: int | None = None, skill: str = CHOOSE) -> Turn:
+def call(d: Draw, skill: str = CHOOSE, most: int = 8) -> Turn:
     """One call (or two), its result and the answer."""
-    tools, tool = offer(d, n or some(d))
+    tools, tool = offer(d, min(most, some(d)))
+    return _called(d, tools, tool, skill)
+
+
+def talk(d: Draw) -> list[Turn]:
+    """One or two questions to the same tools."""
+    tools, tool = offer(d, some(d))
+    turns = [_called(d, tools, tool, CHOOSE)]
+    clear = [x for x in tools if x is not tool and not any(_confusable(x, y) for y in tools if y is not x)]
+    if clear and d.chance(0.3):
+        turns.append(_called(d, tools, d.any(clear), CHOOSE))
+    return turns
+
+
+def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
     thought = _fits(tool, arguments)
@@ -460,10 +474,10 @@ def none_fits(d: Draw) -> Turn:
                 ("no tool",), [x.spec for x in left])
 
 
-def make(d: Draw) -> Turn:
+def make(d: Draw) -> list[Turn]:
     r = d.rng.random()
     if r < 0.08:
-        return none_fits(d)
+        return [none_fits(d)]
     if r < 0.13:
-        return missing(d)
-    return call(d)
+        return [missing(d)]
+    return talk(d)
