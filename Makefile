@@ -48,7 +48,7 @@ golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test ./engine/template ./extensions/vector ./wasm/chat ./wasm/responses ./wasm/tariff ./wasm/examples -update
 
 PYTHON ?= python3
-TRAIN  := cd engine/embedded && PYTHONHASHSEED=0 $(PYTHON) -m
+TRAIN  := cd engine/embedded && $(PYTHON) -m
 .PHONY: train-data
 train-data: ## vocabulary, skill cases and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
 	$(TRAIN) train.bpe --conversations 60000 --out train/tokenizer.json
