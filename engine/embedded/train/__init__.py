@@ -1,0 +1,1 @@
+"""What made the embedded models: their data, vocabulary, trainer, export and evaluation."""

@@ -1,0 +1,72 @@
+"""A conversation as the text and the ids that a model sees, through the chat template of the engine.
+
+The template is engine/template/corenode.jinja itself, run by jinja2 with
+trimmed blocks as the transformers library does; engine/template renders the
+same bytes. What an assistant says is learnt, its <|im_end|> included; what the
+template puts in front of it (the header, <think>, an empty thought) is not.
+"""
+
+import functools
+import json
+import pathlib
+
+import jinja2
+import jinja2.sandbox
+
+TEMPLATE = pathlib.Path(__file__).resolve().parents[2] / "template" / "corenode.jinja"
+HEADER, END = "<|im_start|>assistant\n", "<|im_end|>"
+THINK, EMPTY = "<think>\n", "<think>\n\n</think>\n\n"
+
+
+def _raise(message):
+    raise jinja2.TemplateError(message)
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    env.filters["tojson"] = lambda x: json.dumps(x, ensure_ascii=False)
+    env.globals["raise_exception"] = _raise
+    return env.from_string(TEMPLATE.read_text(encoding="utf-8"))
+
+
+def prompt(messages: list[dict], tools: list[dict] | None, thinking: bool, generate: bool = True) -> str:
+    return _template().render(
+        messages=messages, tools=tools or None, enable_thinking=thinking, add_generation_prompt=generate,
+        bos_token="", eos_token=END,
+    )
+
+
+def text(conversation: dict) -> str:
+    """All of a conversation, up to the end of its last answer."""
+    return prompt(conversation["messages"], conversation["tools"], conversation["thinking"], generate=False)
+
+
+def segments(conversation: dict) -> list[tuple[str, bool]]:
+    """Cuts the text into parts that are learnt and parts that are not, in order.
+    A user's words cannot spell the template's tokens: data.conversations makes none."""
+    out, rest = [], text(conversation)
+    while True:
+        before, header, after = rest.partition(HEADER)
+        if not header:
+            out.append((before, False))
+            return out
+        given = before + header
+        if after.startswith(EMPTY):
+            given, after = given + EMPTY, after[len(EMPTY):]
+        elif after.startswith(THINK):
+            given, after = given + THINK, after[len(THINK):]
+        said, end, rest = after.partition(END)
+        if not end:
+            raise ValueError("an answer without an end")
+        out += [(given, False), (said + END, True)]
+
+
+def tokens(conversation: dict, tokenizer) -> tuple[list[int], list[bool]]:
+    ids: list[int] = []
+    mask: list[bool] = []
+    for part, learnt in segments(conversation):
+        new = tokenizer.encode(part)
+        ids += new
+        mask += [learnt] * len(new)
+    return ids, mask
