@@ -209,6 +209,13 @@ func (p *Pool) checkStates() error {
 			return fmt.Errorf("page %d: the snapshot's place in the list is wrong: %+v", i, *n)
 		}
 	}
+	last := p.clock + 1
+	for id := p.unguarded.head; id != none; id = p.unguarded.links[id].next {
+		if p.pages[id].used >= last {
+			return fmt.Errorf("page %d: the snapshot was used at %d, the one before it in the list at %d", id, p.pages[id].used, last)
+		}
+		last = p.pages[id].used
+	}
 	if at := slices.IndexFunc(owners, func(n int) bool { return n != 1 }); at >= 0 {
 		return fmt.Errorf("state slot %d has %d owners", at, owners[at])
 	}
@@ -246,16 +253,21 @@ func (p *Pool) checkSpaces() error {
 	if len(got) != len(p.spaces) {
 		return fmt.Errorf("%d namespaces are in use, %d known", len(got), len(p.spaces))
 	}
-	pinned, guarded := 0, 0
+	pinned, guarded, pinners := 0, 0, 0
 	for name, s := range p.spaces {
 		pinned += s.pinned
 		guarded += s.guarded
+		pinners += min(1, s.handles.len)
 		if want := got[s]; want != (sum{s.pages, s.tables, s.pinned, s.guarded, s.handles.len}) {
 			return fmt.Errorf("namespace %q holds %+v, counted %+v", name, want, *s)
 		}
 	}
-	if pinned != p.pinned || guarded != p.guarded {
-		return fmt.Errorf("namespaces pin %d pages and guard %d snapshots, counted %d and %d", pinned, guarded, p.pinned, p.guarded)
+	if pinned != p.pinned || guarded != p.guarded || pinners != p.pinners {
+		return fmt.Errorf("%d namespaces pin %d pages and guard %d snapshots, counted %d, %d and %d",
+			pinners, pinned, guarded, p.pinners, p.pinned, p.guarded)
+	}
+	if pinned > p.pinnedMax() || guarded > p.guardedMax() {
+		return fmt.Errorf("pins keep %d pages and %d snapshots, of at most %d and %d", pinned, guarded, p.pinnedMax(), p.guardedMax())
 	}
 	return nil
 }

@@ -43,6 +43,22 @@ func (l *list) pushFront(i int32) {
 	l.len++
 }
 
+// insertAfter puts i on the older side of at, which is in the list.
+func (l *list) insertAfter(i, at int32) {
+	if l.has(i) || !l.has(at) {
+		panic("kv: index is in a list already, or its neighbour in none")
+	}
+	next := l.links[at].next
+	l.links[i].prev, l.links[i].next = at, next
+	l.links[at].next = i
+	if next != none {
+		l.links[next].prev = i
+	} else {
+		l.tail = i
+	}
+	l.len++
+}
+
 func (l *list) remove(i int32) {
 	at := l.links[i]
 	if at.next == absent {

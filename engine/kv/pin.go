@@ -2,9 +2,15 @@ package kv
 
 import "slices"
 
-// guardsMax is the most snapshots that one handle protects: the deepest, and
-// the latest of the places that the sequence named as useful.
-const guardsMax = 4
+const (
+	// guardsMax is the most snapshots that one handle protects: the deepest, and
+	// the latest of the places that the sequence named as useful.
+	guardsMax = 4
+	// pinShare is the part of the pool's pages, and of its snapshots, that all pins
+	// together may keep: one in so many. The rest is for sequences that run and for a
+	// cache of what is used, whoever uses it.
+	pinShare = 2
+)
 
 // Handle names one pin. The zero Handle names none. Epoch makes a handle that
 // was released, or broken, different from the next one with its ID.
@@ -25,8 +31,10 @@ type handle struct {
 // a session that will go on from there; in a hybrid pool up to the deepest
 // snapshot, which is protected too, as are the latest of those at positions
 // keep (ascending). bytesMax bounds what the whole namespace pins: its oldest
-// pins end first, and a path that alone exceeds it is pinned in part. The zero
-// Handle says that nothing could be pinned.
+// pins end first, and a path that alone exceeds it is pinned in part. So it is
+// with the share of the pool that all pins may take, for which the oldest pins end
+// of the namespaces that have more than an equal part of it. The zero Handle says
+// that nothing could be pinned.
 func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 	depth := p.pinDepth(t, bytesMax)
 	if depth == 0 {
@@ -42,6 +50,9 @@ func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 	*h = handle{space: t.space, leaf: t.Pages[depth-1], epoch: h.epoch + 1}
 	p.byAge.pushFront(id)
 	t.space.handles.pushFront(id)
+	if t.space.handles.len == 1 {
+		p.pinners++
+	}
 	for _, page := range t.Pages[:depth] {
 		p.pages[page].pins++ // the table holds it, so it is not idle
 		if p.pages[page].pins == 1 {
@@ -55,12 +66,42 @@ func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 		p.count.PinsDisplaced++
 		p.unpin(t.space.handles.tail)
 	}
+	for p.pinned > p.pinnedMax() {
+		p.displace(id, p.pinnedMax(), func(s *space) int { return s.pinned })
+	}
+	for p.guarded > p.guardedMax() {
+		p.displace(id, p.guardedMax(), func(s *space) int { return s.guarded })
+	}
 	return Handle{ID: id, Epoch: h.epoch}
 }
 
-// pinDepth is how many pages of the table can be pinned within bytesMax.
+// pinnedMax is how many distinct pages all pins may keep, guardedMax how many snapshots.
+func (p *Pool) pinnedMax() int  { return max(1, p.config.Pages/pinShare) }
+func (p *Pool) guardedMax() int { return max(1, p.config.SnapshotsMax/pinShare) }
+
+// displace ends the oldest pin of those namespaces that have more than an equal
+// part of limit, so that one which pins much displaces its own and not those of
+// others; never the pin newest, which alone is within the limit. Where only that
+// one's namespace has more, the oldest of all others goes.
+func (p *Pool) displace(newest int32, limit int, has func(*space) int) {
+	victim := none
+	for id := p.byAge.tail; id != newest; id = p.byAge.links[id].prev {
+		if has(p.handles[id].space)*p.pinners > limit {
+			victim = id
+			break
+		}
+		if victim == none {
+			victim = id
+		}
+	}
+	p.count.PinsDisplaced++
+	p.unpin(victim)
+}
+
+// pinDepth is how many pages of the table can be pinned within bytesMax and the
+// share of the pool.
 func (p *Pool) pinDepth(t *Table, bytesMax int64) int {
-	depth := t.indexed
+	depth := min(t.indexed, p.pinnedMax())
 	if !p.hybrid {
 		return int(min(int64(depth), bytesMax/p.config.PageBytes))
 	}
@@ -96,7 +137,7 @@ func (p *Pool) guard(h *handle, t *Table, depth int, keep []int, bytesMax int64)
 	}
 	if p.hybrid {
 		add(depth)
-		for i := len(keep) - 1; i >= 0 && n < guardsMax; i-- {
+		for i := len(keep) - 1; i >= 0 && n < min(guardsMax, p.guardedMax()); i-- {
 			if at := keep[i] / p.config.PageTokens; at >= 1 && at <= depth {
 				add(at)
 			}
@@ -162,6 +203,9 @@ func (p *Pool) unpin(id int32) {
 	}
 	p.byAge.remove(id)
 	s.handles.remove(id)
+	if s.handles.len == 0 {
+		p.pinners--
+	}
 	p.freeHandles = append(p.freeHandles, id)
 	h.space = nil
 	s.tables--

@@ -7,10 +7,11 @@
 // Life of a page: free -> owned (refs = 1) -> shared (refs > 1) -> cached
 // (refs = 0, still findable by its tokens) -> free again when evicted, oldest
 // first. A page becomes findable when it is full and computed (Index). Pins
-// keep a cached page from eviction. Life of a state slot: free -> running (a
-// table owns it) -> free, or free -> snapshot (a page owns it) -> free. For one
-// step a table may own more of them (saves), one of which may become its state.
-// Pool.Check verifies that every page and slot is in exactly one of these.
+// keep a cached page from eviction, up to a share of the pool. Life of a state
+// slot: free -> running (a table owns it) -> free, or free -> snapshot (a page
+// owns it) -> free. For one step a table may own more of them (saves), one of
+// which may become its state. Pool.Check verifies that every page and slot is in
+// exactly one of these.
 //
 // The prefix cache is a tree of pages, not of token spans: a node is one full
 // page, found through a hash chained over its parent and confirmed by
@@ -99,6 +100,7 @@ type page struct {
 	depth    int32 // how many pages lie before it
 
 	snapshot  int32 // slot of the state after the page's last token, or none
+	used      int64 // when the snapshot was taken, started from or met again, by Pool.clock
 	snapHolds int32 // tables that will start from the snapshot
 	snapPins  int32 // handles that protect the snapshot
 }
@@ -133,9 +135,11 @@ type Pool struct {
 	freeStates    []int32
 	snapshots     int  // slots that are snapshots
 	heldSnapshots int  // of them, those that a table will start from
-	unguarded     list // pages whose snapshot nobody holds or protects
+	unguarded     list // pages whose snapshot nobody holds or protects, used last at head
+	clock         int64
 
 	pinned, guarded int // sums of the namespaces' counts
+	pinners         int // namespaces with pins
 	handles         []handle
 	freeHandles     []int32
 	handleLinks     links // of the spaces' lists

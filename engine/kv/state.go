@@ -26,9 +26,7 @@ func (p *Pool) TakeState(t *Table) (StateOp, error) {
 		panic("kv: TakeState of a table that is closed or has a state")
 	}
 	for len(p.freeStates) == 0 {
-		if p.unguarded.len > 0 {
-			p.evictSnapshot()
-		} else if !p.breakPin(p.unguards) {
+		if !p.freeSnapshot() {
 			return StateOp{}, ErrNoState
 		}
 	}
@@ -89,8 +87,10 @@ func (p *Pool) GiveState(t *Table) {
 // Snapshot keeps the state of a table after exactly n computed tokens, a
 // multiple of PageTokens, and indexes the pages up to there. ok says that op
 // must be done, after the step that computed token n-1 and before the next.
-// Nothing is to be done if there is a snapshot at n already, or none can be
-// had without breaking a pin: snapshots are an optimisation, pins a promise.
+// Nothing is to be done if there is a snapshot at n already, or all others are
+// what waiting tables will start from. The one used longest ago gives way; a pin
+// gives way, too, where nothing else can: nobody comes back to most sessions, and
+// a cache that takes nothing new is of no use to anyone.
 func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 	if n <= 0 || n%p.config.PageTokens != 0 || t.State == NoState {
 		panic(fmt.Sprintf("kv: snapshot at %d of a table with state %d", n, t.State))
@@ -102,15 +102,15 @@ func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 		return StateOp{}, false
 	}
 	if p.snapshots >= p.config.SnapshotsMax || len(p.freeStates) == 0 {
-		if p.unguarded.len == 0 || p.config.SnapshotsMax == 0 {
+		if !p.freeSnapshot() {
 			p.count.SnapshotsSkipped++
 			return StateOp{}, false
 		}
-		p.evictSnapshot()
 	}
 	slot := p.popState()
 	p.pages[id].snapshot = slot
 	p.snapshots++
+	p.stamp(id)
 	p.unguarded.pushFront(id)
 	p.count.SnapshotsTaken++
 	return StateOp{Dst: slot, Src: t.State}, true
@@ -135,6 +135,18 @@ func (p *Pool) popState() int32 {
 	return slot
 }
 
+// freeSnapshot evicts the unguarded snapshot used longest ago, or ends the oldest
+// pins until there is one; false when there are only held ones.
+func (p *Pool) freeSnapshot() bool {
+	for p.unguarded.len == 0 {
+		if !p.breakPin(p.unguards) {
+			return false
+		}
+	}
+	p.evictSnapshot()
+	return true
+}
+
 // evictSnapshot frees the unguarded snapshot used longest ago, and the pages
 // that only it made reachable. An inner page stays for the snapshots below.
 func (p *Pool) evictSnapshot() {
@@ -155,8 +167,15 @@ func (p *Pool) forget(id int32) {
 	p.snapshots--
 }
 
-// touch makes an unguarded snapshot the newest.
+// stamp notes that a snapshot is used now.
+func (p *Pool) stamp(id int32) {
+	p.clock++
+	p.pages[id].used = p.clock
+}
+
+// touch makes a snapshot the one used last.
 func (p *Pool) touch(id int32) {
+	p.stamp(id)
 	if p.unguarded.has(id) {
 		p.unguarded.remove(id)
 		p.unguarded.pushFront(id)
@@ -185,13 +204,26 @@ func (p *Pool) unhold(t *Table) {
 	if n.snapHolds == 0 {
 		p.heldSnapshots--
 	}
+	p.stamp(t.held)
 	p.unguard(t.held)
 	t.held = none
 }
 
-// unguard lets a snapshot that nobody holds or protects any more be evicted.
+// unguard lets a snapshot that nobody holds or protects any more be evicted, in
+// the order of use: that of a pin which ended by its age is old, and not to
+// outlive those that were used since.
 func (p *Pool) unguard(id int32) {
-	if n := &p.pages[id]; n.snapHolds+n.snapPins == 0 {
-		p.unguarded.pushFront(id)
+	n := &p.pages[id]
+	if n.snapHolds+n.snapPins > 0 {
+		return
 	}
+	if head := p.unguarded.head; head == none || p.pages[head].used < n.used {
+		p.unguarded.pushFront(id)
+		return
+	}
+	at := p.unguarded.tail // old ones are unguarded most often
+	for p.pages[at].used < n.used {
+		at = p.unguarded.links[at].prev
+	}
+	p.unguarded.insertAfter(id, at)
 }

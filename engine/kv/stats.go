@@ -19,10 +19,10 @@ type Stats struct {
 	PagesEvicted     int64 // cached pages that were reused
 	SnapshotsTaken   int64
 	SnapshotsEvicted int64
-	SnapshotsSkipped int64 // not taken, all others being guarded
+	SnapshotsSkipped int64 // not taken, all others being what waiting tables will start from
 	Pins             int64
-	PinsDisplaced    int64 // ended by their namespace's limit
-	PinsBroken       int64 // ended because running sequences needed the memory
+	PinsDisplaced    int64 // ended for newer ones, by their namespace's limit or that of all
+	PinsBroken       int64 // ended because running sequences needed the memory, or their snapshots did
 	StaleHandles     int64 // released twice, or after their pin had ended
 }
 

@@ -38,10 +38,13 @@ func (s *Scheduler) one() load { return load{}.with(max(0, s.meanContext()-1), 1
 
 // gap is the longest that a step in which something decodes should take:
 // GapMax, or GapStretchMax times what it takes for one sequence alone.
-func (s *Scheduler) gap() time.Duration {
+func (s *Scheduler) gap() time.Duration { return s.gapBy(s.cost.predict) }
+
+// gapBy is gap as one of the cost model's predictions sees it.
+func (s *Scheduler) gapBy(predict func(load) time.Duration) time.Duration {
 	g := s.config.GapMax
 	if s.config.GapStretchMax > 0 {
-		alone := s.cost.predict(s.one())
+		alone := predict(s.one())
 		g = min(g, max(gapLeast, time.Duration(s.config.GapStretchMax)*alone))
 	}
 	return time.Duration(gapShare * float64(g))
@@ -70,16 +73,16 @@ func (s *Scheduler) affordable(q *Sequence) bool {
 		count(r)
 	}
 	count(q)
-	return n < 2 || s.cost.knowsAlone() && s.bearable(all)
+	return n < 2 || s.cost.knowsAlone() && s.bearable(all, s.cost.predict)
 }
 
 // bearable says whether a step in which so much decodes has room for a piece of
 // prefill within the gap, or is little longer than one that cannot be shorter.
-func (s *Scheduler) bearable(decodes load) bool {
+func (s *Scheduler) bearable(decodes load, predict func(load) time.Duration) bool {
 	one := s.one()
-	shortest := s.cost.predict(one.with(one.context, Align, 0))
-	limit := max(s.gap(), time.Duration((1+batchShare)*float64(shortest)))
-	return s.cost.predict(decodes.with(one.context, Align, 0)) <= limit
+	shortest := predict(one.with(one.context, Align, 0))
+	limit := max(s.gapBy(predict), time.Duration((1+batchShare)*float64(shortest)))
+	return predict(decodes.with(one.context, Align, 0)) <= limit
 }
 
 // room bounds the prefills of one step.

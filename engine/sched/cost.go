@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -73,6 +74,10 @@ const (
 	disturbed, disturbedMax = 2, 4
 	// memory is over how many steps of one size the weight of a step fades.
 	memory = 32
+	// longPaceSeconds is over how much time of steps the weight of one fades in the
+	// long pace, and longPaceSpike how many times longer than the median ratio says
+	// it is taken to have been at most: a process that was stopped is no slow machine.
+	longPaceSeconds, longPaceSpike = 10, 4
 	// sweeps is the most that the solver goes over the terms after a step. It starts
 	// from the last solution, and stops when a sweep moves predictions by less
 	// than settled, relative to what they are.
@@ -98,6 +103,10 @@ type costModel struct {
 	steps  int                // measured in all, disturbed ones included
 	most   int                // rows of the largest
 	pace   float64            // the median of the ratios, 1 while there are fewer than four
+	// Fading sums over the last seconds: what steps took and their features. So the
+	// terms, however they change, are scaled to give the time that was measured.
+	longTook     float64 // seconds
+	longFeatures vector
 }
 
 // stratum is what was learned from steps of one range of rows. Each range fades
@@ -125,6 +134,19 @@ func (c *costModel) predict(l load) time.Duration {
 	return time.Duration(dot(&c.terms, &x) * c.pace * float64(time.Second))
 }
 
+// predictLong is how long a step will take on the average of many: the mean of
+// seconds, where predict says what the very next one takes.
+func (c *costModel) predictLong(l load) time.Duration {
+	if l.rows == 0 || !c.known() {
+		return 0
+	}
+	x, pace := featuresOf(l), c.pace
+	if fitted := dot(&c.terms, &c.longFeatures); fitted > 0 {
+		pace = c.longTook / fitted
+	}
+	return time.Duration(dot(&c.terms, &x) * pace * float64(time.Second))
+}
+
 // observe learns from a step.
 func (c *costModel) observe(l load, took time.Duration) {
 	if l.rows == 0 || took <= 0 {
@@ -137,9 +159,11 @@ func (c *costModel) observe(l load, took time.Duration) {
 		}
 	}
 	s := &c.strata[stratumOf(l.rows)]
-	ratio := t / max(dot(&c.terms, &x), 1e-9)
+	fitted := max(dot(&c.terms, &x), 1e-9)
+	ratio := t / fitted
 	odd := ratio > disturbed*c.pace && s.steps >= disturbedMax && s.skipped < disturbedMax
 	c.keepPace(ratio)
+	c.keepLongPace(&x, min(t, longPaceSpike*c.pace*fitted))
 	if odd {
 		s.skipped++
 		return
@@ -171,6 +195,15 @@ func (c *costModel) keepPace(ratio float64) {
 		sorted := c.ratios
 		slices.Sort(sorted[:n])
 		c.pace = sorted[n/2]
+	}
+}
+
+// keepLongPace adds a step of so many seconds to the long pace.
+func (c *costModel) keepLongPace(x *vector, took float64) {
+	fade := math.Exp(-took / longPaceSeconds)
+	c.longTook = c.longTook*fade + took
+	for i := range x {
+		c.longFeatures[i] = c.longFeatures[i]*fade + x[i]
 	}
 }
 

@@ -112,13 +112,14 @@ func (s *Scheduler) workOf(q *Sequence) work {
 	return work{int64(rows), int64(min(float64(most), outputs))}
 }
 
-// price computes what work takes now; zero before anything was measured.
+// price computes what work takes in the next seconds, by what steps took in the
+// last ones; zero before anything was measured.
 func (s *Scheduler) price() price {
 	one := s.one()
 	n := s.batchMax(one)
 	all := load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}
-	decode := s.cost.predict(all)
-	rows := s.cost.predict(all.with(one.context/2, Align, 0)) - decode // halfway through a prompt
+	decode := s.cost.predictLong(all)
+	rows := s.cost.predictLong(all.with(one.context/2, Align, 0)) - decode // halfway through a prompt
 	return price{row: rows.Seconds() / Align, token: decode.Seconds() / float64(n)}
 }
 
@@ -131,7 +132,7 @@ func (s *Scheduler) batchMax(one load) int {
 	}
 	for low < high {
 		n := (low + high + 1) / 2
-		if s.bearable(load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}) {
+		if s.bearable(load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}, s.cost.predictLong) {
 			low = n
 		} else {
 			high = n - 1

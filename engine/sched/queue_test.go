@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -131,5 +132,43 @@ func TestNothingIsForeseenAtFirst(t *testing.T) {
 	c := newComputer(t, machines(14)[0], func(c *Config) { c.QueueMax = 500 })
 	if r := c.refusedFor("a", 300, 100); r.Reason != RefusedRequests || r.RetryAfter != retryLeast || c.s.waiting != 500 {
 		t.Errorf("%+v with %d waiting", r, c.s.waiting)
+	}
+}
+
+// TestQueueWaitIsSteady: on a computer that others use by fits and starts, so that
+// steps take three times as long for a moment and then do not, what a long queue
+// will take is that of the mean, whenever it is asked.
+func TestQueueWaitIsSteady(t *testing.T) {
+	quick := machines(15)[3]
+	slow := *quick
+	slow.weights, slow.row, slow.head, slow.key, slow.pair = 3*quick.weights, 3*quick.row, 3*quick.head, 3*quick.key, 3*quick.pair
+	c := newComputer(t, quick, func(c *Config) { c.QueueTimeout = time.Hour })
+	c.warm()
+	const length = 400
+	var said []time.Duration
+	var begun time.Time
+	for begun.IsZero() || c.now.Sub(begun) < 20*time.Second {
+		for c.s.waiting < length {
+			c.must("a", 200+c.r.IntN(100), 40+c.r.IntN(40))
+		}
+		if c.steps%20 == 0 {
+			if c.m = quick; c.r.IntN(2) == 0 {
+				c.m = &slow
+			}
+		}
+		c.step()
+		if begun.IsZero() && c.ended > 2*length { // the lengths of answers are known, and how waits come out
+			begun = c.now
+			c.forget()
+		}
+		if !begun.IsZero() && c.steps%7 == 0 {
+			said = append(said, c.s.QueueWait())
+		}
+	}
+	truth := time.Duration(length * float64(c.now.Sub(begun)) / float64(c.ended))
+	least, most := slices.Min(said), slices.Max(said)
+	t.Logf("said %v to %v, p50 %v, truth %v", least, most, quantile(said, 0.5), truth)
+	if least < truth*6/10 || most > truth*16/10 {
+		t.Errorf("the queue was said to take %v to %v, it takes %v", least, most, truth)
 	}
 }
