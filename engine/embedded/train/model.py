@@ -56,12 +56,12 @@ class Config:
         return self.value_heads * self.delta_dim
 
     def check(self):
-        wide = ("hidden", "head_dim", "delta_dim", "expert_ff", "shared_ff", "rope_dim")
+        wide = ("hidden", "head_dim", "delta_dim", "expert_ff", "shared_ff")
         bad = [f"{n} is {getattr(self, n)}, want a multiple of 32" for n in wide if getattr(self, n) % 32]
         if self.heads % self.kv_heads or self.value_heads % self.key_heads:
             bad.append("heads must be multiples of kv_heads, value_heads of key_heads")
-        if self.layers < self.full_every or self.rope_dim > self.head_dim:
-            bad.append("want at least one full-attention layer, and rope_dim at most head_dim")
+        if self.layers < self.full_every or self.rope_dim > self.head_dim or self.rope_dim % 2:
+            bad.append("want at least one full-attention layer, and an even rope_dim of at most head_dim")
         if not 1 <= self.experts_used <= self.experts:
             bad.append(f"experts_used is {self.experts_used}, want 1 to {self.experts}")
         if bad:
@@ -76,7 +76,7 @@ CONFIGS = {
     "mini": Config(layers=12),
     "core": Config(hidden=384, layers=12, heads=6, kv_heads=2, key_heads=3, value_heads=6,
                    experts=16, experts_used=4, expert_ff=64, shared_ff=256),
-    "probe": Config(vocab=320, hidden=64, layers=4, heads=2, kv_heads=1, head_dim=32, key_heads=1, value_heads=2,
+    "probe": Config(vocab=320, hidden=64, layers=4, heads=2, kv_heads=1, head_dim=32, rope_dim=16, key_heads=1, value_heads=2,
                     delta_dim=32, experts=4, experts_used=2, expert_ff=32, shared_ff=32),
 }
 
@@ -346,14 +346,21 @@ def dense_mask(segment):
 
 
 def flex_mask(segment):
-    """The same as a block mask; segment must be on a GPU."""
+    """The same as a block mask."""
     from torch.nn.attention.flex_attention import create_block_mask
     b, t = segment.shape
 
     def visible(batch, head, q, k):
         return (q >= k) & (segment[batch, q] == segment[batch, k])
 
-    return create_block_mask(visible, b, None, t, t, device=segment.device)
+    return create_block_mask(visible, b, None, t, t, device=segment.device, _compile=segment.is_cuda)
+
+
+def next_token_loss(x, embedding, tokens):
+    """Loss of predicting the token after each position, [B, T]; x: the last norm's output."""
+    logits = F.linear(x, embedding).float()
+    loss = F.cross_entropy(logits.flatten(0, 1), tokens.roll(-1, 1).flatten().long(), reduction="none")
+    return loss.view(tokens.shape)
 
 
 def count(config):
