@@ -1,0 +1,127 @@
+"""The conversations that the embedded models learn from: seeded, deterministic, of our own words.
+
+conversations(seed, n, split) draws n of them. Conversation i depends on the
+seed, the split and i alone, so parts can be made anywhere and in any order.
+A "heldout" conversation uses wordings, names and payloads that no "train" one
+has (draw.py says how they are parted).
+"""
+
+import copy
+
+from . import arithmetic, context, facts, identity, instruct, memory, structured, system, tools, unknown
+from .draw import Draw, Turn
+
+# Makers of one turn that can stand anywhere in a conversation without tools.
+SIMPLE = {
+    "greet": identity.make, "instruct": instruct.make, "arithmetic": arithmetic.make, "context": context.make,
+    "facts": facts.make, "json": structured.make, "unknown": unknown.make_unknown, "foreign": unknown.make_foreign,
+}
+# Makers that can stand beside tools of any kind: none of these is what a tool does.
+BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
+
+# How many conversations of a thousand have this as their last question.
+SHARES = {
+    "greet": 50, "instruct": 210, "arithmetic": 190, "context": 80, "context_far": 14, "facts": 80, "memory": 85, "tool_choice": 150,
+    "tool_none": 25, "json": 70, "unknown": 45, "foreign": 45, "agent": 30,
+}
+THINKING_SHARE = 0.6
+
+
+def _simple(d: Draw) -> Turn:
+    return SIMPLE[d.any(["greet", "instruct", "instruct", "arithmetic", "arithmetic", "facts", "json", "unknown", "context"])](d)
+
+
+def _before(d: Draw, skill: str) -> list[Turn]:
+    """Other turns in front of the question that counts."""
+    if skill in ("memory", "context_far") or d.chance(0.62):
+        return []
+    return [_simple(d) for _ in range(d.any([1, 1, 1, 2, 2, 3, 5]))]
+
+
+def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
+    """The turns of a conversation whose last one is of this skill, and its system prompt."""
+    if skill == "memory":
+        return memory.talk(d, _between), system.prompt(d)
+    if skill == "context_far":
+        return context.far(d, d.any([60, 120, 200, 260, 320, 400])), None if d.chance(0.7) else system.short(d)
+    if skill == "agent":
+        return _agent(d), system.agent(d, d.any([10, 20, 30, 40, 60, 100]))
+    if skill == "tool_choice":
+        first = tools.make(d)
+        return _with_tools(d, first), system.prompt(d)
+    if skill == "tool_none":
+        offered, _ = tools.offer(d, tools.some(d))
+        t = SIMPLE[d.any(BESIDE_TOOLS)](d)
+        t.tools = [x.spec for x in offered]
+        if isinstance(t.expect, dict):
+            t.expect = {**t.expect, "tools": []}
+        t.reply[0]["reasoning_content"] = "No tool is needed. " + t.reply[0]["reasoning_content"]
+        return [t], system.prompt(d)
+    return _before(d, skill) + [SIMPLE[skill](d)], system.prompt(d)
+
+
+def _between(d: Draw) -> Turn:
+    """A turn between what is told and what is asked; a long text at times."""
+    return context.near(d, d.int(20, 90)) if d.chance(0.08) else _simple(d)
+
+
+def _with_tools(d: Draw, first: Turn) -> list[Turn]:
+    """The tools stay on offer; talk around the call, and at times thanks after it."""
+    out = [SIMPLE[d.any(["greet", "facts", "instruct"])](d) for _ in range(d.any([0, 0, 0, 0, 1, 2]))] + [first]
+    if d.chance(0.1):
+        out.append(identity.make(d))
+    return out
+
+
+def _agent(d: Draw) -> list[Turn]:
+    """A simple request behind the long system prompt of a coding agent, with its tools or without."""
+    if d.chance(0.5):
+        return [SIMPLE[d.any(["greet", "instruct", "arithmetic", "facts", "context"])](d)]
+    coding = [r for r in tools.HAND if r[0][0] in ("read_file", "write_file", "run_command", "grep", "list_directory", "web_search")]
+    chosen = d.some(coding, d.int(3, len(coding)))
+    while any(tools._confusable(_named(a), _named(b)) for i, a in enumerate(chosen) for b in chosen[:i]):
+        chosen = d.some(coding, d.int(2, 4))
+    offered = [tools.hand(d, r) for r in chosen]
+    if d.chance(0.3):
+        t = SIMPLE[d.any(["greet", "instruct", "facts"])](d)
+        t.reply[0]["reasoning_content"] = "No tool is needed. " + t.reply[0]["reasoning_content"]
+        t.expect = {**t.expect, "tools": []}
+    else:
+        tool = d.any(offered)
+        user, arguments = tools.wanted_call(d, tool)
+        t = tools.answered_call(d, tool, user, arguments)
+    t.tools = [x.spec for x in offered]
+    return [t]
+
+
+class _named:
+    def __init__(self, row):
+        self.verb, self.noun = "", row[0][0]
+
+
+def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
+    """The conversation in chat-template form."""
+    messages = [{"role": "system", "content": prompt}] if prompt else []
+    for t in turns:
+        messages.append({"role": "user", "content": t.user})
+        for m in t.reply:
+            m = copy.copy(m)
+            if not thinking:
+                m.pop("reasoning_content", None)
+            messages.append(m)
+    offered = [t.tools for t in turns if t.tools]
+    return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages}
+
+
+def drawn(seed: int, i: int, split: str, name: str = "core-1.1") -> tuple[list[Turn], str | None, bool]:
+    """Conversation i as turns, its system prompt, and whether it thinks."""
+    d = Draw(f"{split} {seed} {i}", split, name)
+    skill = d.rng.choices(list(SHARES), list(SHARES.values()))[0]
+    turns, prompt = turns_of(d, skill)
+    return turns, prompt, d.chance(THINKING_SHARE)
+
+
+def conversations(seed: int, n: int, split: str, name: str = "core-1.1", first: int = 0):
+    """Yields conversations first to first+n of a seed. Name is what the model calls itself."""
+    for i in range(first, first + n):
+        yield flat(*drawn(seed, i, split, name))

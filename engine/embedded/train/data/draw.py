@@ -1,0 +1,153 @@
+"""Choices of the generator: seeded, and parted into what is trained and what is held out.
+
+Every list of wordings or names is parted by the hashes of its items, and so
+are payloads (number pairs, lists of words): a held-out conversation uses
+wordings, names and payloads that no training conversation has.
+"""
+
+import dataclasses
+import functools
+import json
+import random
+import re
+import zlib
+
+# One item of so many of a list is held out; lists of fewer than three times
+# that are parted only if they have four items or more (one is held out).
+HELDOUT_SHARE = 8
+
+_OPTIONS = re.compile(r"\[([^\[\]]*)\]")
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+def _hash(thing) -> int:
+    return zlib.crc32(json.dumps(thing, ensure_ascii=False, default=str).encode())
+
+
+@functools.cache
+def _parts(items: tuple) -> tuple[tuple, tuple]:
+    if len(items) < 4:
+        return items, items
+    ranked = sorted(items, key=lambda x: (_hash(x), str(x)))
+    held = set(ranked[: max(1, len(items) // HELDOUT_SHARE)])
+    return tuple(x for x in items if x not in held), tuple(x for x in items if x in held)
+
+
+@dataclasses.dataclass
+class Turn:
+    """One question and all that is said until its answer."""
+
+    skill: str
+    user: str
+    # What the assistant and the tools say; the last one is the answer.
+    reply: list[dict]
+    # What the answer must be, in the form of the skill cases; of the first reply where calls are expected.
+    expect: dict
+    # The task as data, for a solver that knows nothing of how the answer was made.
+    task: tuple = ()
+    tools: list[dict] | None = None
+
+
+def say(thought: str, answer: str, calls: list[tuple[str, dict]] | None = None) -> dict:
+    """An assistant message; the thought is taken away where thinking is off."""
+    m = {"role": "assistant", "content": answer, "reasoning_content": thought}
+    if calls:
+        m["tool_calls"] = [{"function": {"name": n, "arguments": a}} for n, a in calls]
+    return m
+
+
+def turn(skill: str, user: str, thought: str, answer: str, expect: dict, task: tuple = ()) -> Turn:
+    return Turn(skill, user, [say(thought, answer)], expect, task)
+
+
+def exactly(text: str) -> dict:
+    """The answer is this text; quotes around it and a full stop behind it do no harm."""
+    return {"text": "^[\"'`]?" + re.escape(text).replace("\\ ", " ").replace("\\-", "-") + "[\"'`]?[.!]?$"}
+
+
+def has(*texts: str, absent: tuple = ()) -> dict:
+    """The answer has these words, in this order, in any case, and none of the absent ones."""
+    part = lambda t: r"(^|[^\w])" + re.escape(t).replace("\\ ", " ").replace("\\-", "-") + r"([^\w]|$)"
+    e = {"text": "(?i)" + ".*".join(map(part, texts))}
+    if absent:
+        e["not"] = "(?i)" + "|".join(map(part, absent))
+    return e
+
+
+class Draw:
+    """A seeded source of choices for one conversation of one split."""
+
+    def __init__(self, seed, split: str, name: str = "core-1.1"):
+        if split not in ("train", "heldout"):
+            raise ValueError(f"split is {split!r}, want train or heldout")
+        self.rng = random.Random(f"{seed}")
+        self.heldout = split == "heldout"
+        self.name = name  # what the model calls itself
+        self.chance = lambda p: self.rng.random() < p
+        self.int = self.rng.randint
+
+    def any(self, items):
+        """One of all items, held out or not."""
+        return items[int(self.rng.random() * len(items))]
+
+    def mine(self, items) -> tuple:
+        return _parts(tuple(items))[self.heldout]
+
+    def pick(self, items):
+        """One of the items of this split."""
+        return self.any(self.mine(items))
+
+    def some(self, items, n: int, split: bool = False) -> list:
+        """Different items, of all or of this split."""
+        return self.rng.sample(self.mine(items) if split else items, n)
+
+    def fresh(self, payload) -> bool:
+        """Says whether a payload belongs to this split."""
+        return (_hash(payload) % HELDOUT_SHARE == 0) == self.heldout
+
+    def until_fresh(self, make, kind: str):
+        """Draws payloads until one belongs to this split; of small sets nothing can be held out."""
+        while True:
+            payload = make()
+            if self.fresh([kind, payload]):
+                return payload
+
+    def fill(self, pattern: str, /, **values) -> str:
+        """Resolves [a|b] to one of its options and {name} to a value."""
+        while "[" in pattern:
+            pattern, n = _OPTIONS.subn(lambda m: self.any(m.group(1).split("|")), pattern)
+            if not n:
+                break
+        return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
+
+    def ask(self, patterns, /, **values) -> str:
+        """A wording of this split, at times written carelessly; values are never changed."""
+        pattern = self.fill(self.pick(patterns), **{k: "{" + k + "}" for k in values})
+        pattern = self._careless(pattern)
+        return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
+
+    def _careless(self, text: str) -> str:
+        r = self.rng.random()
+        if r > 0.24:
+            return text
+        parts = re.split(r"(\{\w+\})", text)
+        if r < 0.10:
+            return "".join(p if p[:1] == "{" else p.lower() for p in parts)
+        if r < 0.16:
+            return text[:-1] if text[-1:] in ".?!" else text
+        if r < 0.18:
+            return "".join(p if p[:1] == "{" else p.upper() for p in parts)
+        at = self.rng.randrange(len(parts))
+        if parts[at][:1] != "{":
+            parts[at] = self._typo(parts[at])
+        return "".join(parts)
+
+    def _typo(self, text: str) -> str:
+        words = [m for m in re.finditer(r"[a-z]{5,}", text)]
+        if not words:
+            return text
+        m = self.any(words)
+        i = self.rng.randrange(m.start() + 1, m.end() - 2)
+        if self.chance(0.5):
+            return text[:i] + text[i + 1] + text[i] + text[i + 2:]
+        return text[:i] + text[i + 1:]

@@ -1,0 +1,177 @@
+"""What a small model cannot know or do, and prompts from far outside of what it learnt."""
+
+from . import words
+from .draw import Draw, Turn, turn
+
+UNKNOWN, FOREIGN = "unknown", "foreign"
+DONT_KNOW = r"(?i)(not know|don't know|cannot|can't|do not|not able|not sure|unable|never heard|too (hard|much|long))"
+
+SURNAME_PARTS = (["Bar", "Cal", "Dor", "Fen", "Gal", "Hol", "Kes", "Lor", "Mar", "Nor", "Pel", "Quin", "Ras", "Sel", "Tor", "Val", "Wex", "Zan", "Brin", "Thal"],
+                 ["ber", "den", "dor", "gan", "ker", "lan", "mor", "nek", "ris", "sen", "tov", "vik", "wick", "zel", "field", "stad", "mann", "ovic"])
+SYLLABLES = "bla fli gor nup zim wob tra kel snu vop dri mog pli quo ras tuf yim zor ble flom grud".split()
+
+
+def _surname(d: Draw) -> str:
+    return d.any(SURNAME_PARTS[0]) + d.any(SURNAME_PARTS[1])
+
+
+def _nonsense(d: Draw) -> str:
+    return "".join(d.any(SYLLABLES) for _ in range(d.int(2, 3)))
+
+
+def person(d: Draw) -> Turn:
+    who = d.until_fresh(lambda: f"{d.any(words.NAMES)} {_surname(d)}", "person")
+    user = d.ask(["Who is {x}?", "Who was {x}?", "Tell me about {x}.", "What do you know about {x}?", "When was {x} born?", "What is {x} famous for?", "Where does {x} live?", "Do you know {x}?",
+                  "What is the phone number of {x}?", "How old is {x}?", "Which books did {x} write?", "Have you heard of {x}?", "What did {x} invent?", "Is {x} still alive?"], x=who)
+    return turn(UNKNOWN, user, f"I know nothing about {who}.", f"I do not know who {who} is.", {"text": DONT_KNOW}, ("unknown",))
+
+
+def thing(d: Draw) -> Turn:
+    x = d.until_fresh(lambda: _nonsense(d), "thing")
+    user = d.ask(["What is a {x}?", "What does {x} mean?", "How do I [use|repair|cook|build] a {x}?", "Where can I buy a {x}?", "What colour is a {x}?", "How many legs does a {x} have?", "Is a {x} dangerous?",
+                  "Explain the word {x}.", "Why do people like {x}?", "What is {x} made of?", "Define {x}.", "How big is a {x}?"], x=x)
+    return turn(UNKNOWN, user, f"I have never seen the word {x}.", f"I do not know what {x} is.", {"text": DONT_KNOW}, ("unknown",))
+
+
+def place(d: Draw) -> Turn:
+    x = d.until_fresh(lambda: _nonsense(d).title() + d.any(["", "ia", "land", "stan"]), "place")
+    user = d.ask(["What is the capital of {x}?", "Where is {x}?", "How many people live in {x}?", "Which language do people speak in {x}?", "Who is the president of {x}?", "What is the currency of {x}?",
+                  "Which continent is {x} on?", "How do I get to {x}?", "What is {x} known for?", "Who rules {x}?"], x=x)
+    return turn(UNKNOWN, user, f"I have never heard of {x}.", f"I do not know {x}.", {"text": DONT_KNOW}, ("unknown",))
+
+
+def future(d: Draw) -> Turn:
+    year = d.until_fresh(lambda: d.int(2030, 2999), "year")
+    user = d.ask(["Who will win the [election|world cup|race|final] in {y}?", "What will happen in {y}?", "How will the weather be on {m} {n}, {y}?", "What will {o} cost in {y}?", "Will it rain [next week|tomorrow|next month]?",
+                  "Who will be [president|king|mayor] in {y}?", "What are the lottery numbers of [tomorrow|next week]?", "When will I [be rich|get married|find a job]?", "Will my team win [tomorrow|next season]?",
+                  "What will I do tomorrow?", "Predict the [stock price|weather|winner] for {y}.", "Tell me the future.", "Will there be flying cars in {y}?", "How long will I live?"],
+                 y=year, m=d.any(words.MONTHS), n=d.int(1, 28), o=words.a(d.any(words.OBJECTS)))
+    return turn(UNKNOWN, user, "That is in the future. Nobody can know it.", "I do not know. I cannot see the future.", {"text": DONT_KNOW}, ("unknown",))
+
+
+def live(d: Draw) -> Turn:
+    user = d.ask(["What time is it[ now|]?", "What is the date today?", "What day is it today?", "How is the weather[ in {c}| today| now]?", "Is it raining in {c}?", "What is in the news[ today|]?", "What is the price of [gold|oil|bread] today?",
+                  "How is the traffic in {c}?", "Who won the game last night?", "What is the temperature in {c} right now?", "Is the shop in {c} open now?", "When does the next train to {c} leave?",
+                  "What is on TV tonight?", "Where am I?", "What am I wearing?", "What is in my pocket?", "What did I eat yesterday?", "How many people are in {c} right now?"], c=d.pick(words.CITIES))
+    return turn(UNKNOWN, user, "I have no way to look that up.", "I do not know. I cannot look that up.", {"text": DONT_KNOW}, ("unknown",))
+
+
+TOPICS = """quantum physics|the stock market|the French revolution|photosynthesis|black holes|machine learning|the meaning of life|democracy|inflation|climate change|the Roman empire|genetics|
+philosophy|the immune system|plate tectonics|cryptography|jazz|impressionism|evolution|relativity|nuclear power|the industrial revolution|ancient Egypt|modern art|compilers|databases|economics|the internet|
+volcanoes|vaccines|chess openings|space travel|the ocean|love|friendship|time|autumn in the mountains|a lonely robot|a lost dog|a brave knight|the sea|my garden|two sisters|a rainy day|an old house|a trip to the moon""".replace("\n", "").split("|")
+BIG = ["Write [a poem|a story|an essay|a song|a letter|a speech|a long text] about {t}.", "Explain {t}[ to me| in detail| in simple words|].", "How does {t} work?", "Write a book about {t}.", "Summarize the history of {t}.",
+       "What do you think about {t}?", "Compare {t} and {u}.", "Give me ten ideas about {t}.", "Teach me everything about {t}.", "I need a report on {t} with sources.", "Why is {t} important?", "Discuss {t}.",
+       "What is the connection between {t} and {u}?", "Tell me a [long |]story about {t}.", "Make a plan to learn {t}.", "Write a haiku about {t}.", "Describe {t} in 500 words.", "What are the main problems of {t}?"]
+PROGRAMS = ["Write a [Python|Java|Go|C|Rust|JavaScript] [program|function|script] that {x}.", "How do I {x} in [Python|Java|Go|C|Rust]?", "Build a website that {x}.", "Implement a class that {x}.", "Give me the code for a tool that {x}.",
+            "Create an app that {x}.", "Write unit tests for code that {x}.", "Refactor my code so that it {x}."]
+PROGRAM_TASKS = ["sorts a list", "reads a file", "computes prime numbers", "sends an email", "parses JSON", "draws a chart", "plays chess", "counts words", "downloads a page", "talks to a database", "renders a video", "compresses data",
+                 "solves a maze", "finds a path", "checks a password", "serves requests", "multiplies matrices", "checks the spelling"]
+TOO_HARD = "That is too hard for me. I am a small model for short tasks."
+
+
+def big(d: Draw) -> Turn:
+    t, u = d.some(TOPICS, 2, split=True)
+    user = d.ask(BIG, t=t, u=u) if d.chance(0.7) else d.ask(PROGRAMS, x=d.pick(PROGRAM_TASKS))
+    return turn(FOREIGN, user, "This is a big task. I am too small for it.", TOO_HARD, {"stop": "end_turn"}, ("foreign",))
+
+
+# Sentences in other languages, with the words that are varied.
+OTHER = [
+    "Wie ist das Wetter in {c}?", "Ich möchte gerne wissen, was du kannst.", "Kannst du mir bitte helfen?", "Was ist die Hauptstadt von Italien?", "Guten Tag, mein Name ist {n}.", "Schreibe mir ein Gedicht über den Herbst.",
+    "Wo wohnt {n}?", "Erzähle mir eine Geschichte über einen Hund.", "Wie spät ist es?", "Danke für deine Hilfe.", "Übersetze diesen Satz ins Englische.", "Der Zug nach {c} fährt um acht Uhr ab.",
+    "Quel temps fait-il à {c} ?", "Bonjour, je m'appelle {n}.", "Peux-tu m'aider, s'il te plaît ?", "Quelle est la capitale de l'Espagne ?", "Écris-moi un poème sur la mer.", "Où habite {n} ?", "Merci beaucoup pour ton aide.",
+    "Raconte-moi une histoire.", "Combien font deux et trois ?", "Je voudrais aller à {c} demain matin.", "¿Qué tiempo hace en {c}?", "Hola, me llamo {n}.", "¿Puedes ayudarme, por favor?", "¿Cuál es la capital de Francia?",
+    "Escribe un poema sobre la luna.", "¿Dónde vive {n}?", "Muchas gracias por tu ayuda.", "Cuéntame una historia corta.", "Quiero viajar a {c} la próxima semana.", "Che tempo fa a {c}?", "Ciao, mi chiamo {n}.", "Puoi aiutarmi, per favore?",
+    "Qual è la capitale della Germania?", "Scrivi una poesia sul mare.", "Dove abita {n}?", "Grazie mille per l'aiuto.", "Raccontami una storia.", "Olá, o meu nome é {n}.", "Como está o tempo em {c}?", "Pode ajudar-me, por favor?",
+    "Qual é a capital da Itália?", "Obrigado pela ajuda.", "Conta-me uma história.", "Hallo, mijn naam is {n}.", "Hoe is het weer in {c}?", "Kun je mij helpen?", "Wat is de hoofdstad van Frankrijk?", "Dank je wel.", "Vertel me een verhaal.",
+    "Cześć, mam na imię {n}.", "Jaka jest pogoda w {c}?", "Czy możesz mi pomóc?", "Jaka jest stolica Francji?", "Dziękuję bardzo.", "Hej, jag heter {n}.", "Hur är vädret i {c}?", "Kan du hjälpa mig?", "Vad är Frankrikes huvudstad?", "Tack så mycket.",
+    "Merhaba, benim adım {n}.", "{c} şehrinde hava nasıl?", "Bana yardım eder misin?", "Teşekkür ederim.", "Привет, меня зовут {n}.", "Какая погода в {c}?", "Ты можешь мне помочь?", "Какая столица Франции?", "Напиши стихотворение о море.",
+    "Большое спасибо.", "Расскажи мне историю.", "你好，我叫{n}。", "{c}的天气怎么样？", "你能帮我吗？", "法国的首都是哪里？", "请写一首关于大海的诗。", "谢谢你的帮助。", "给我讲一个故事。", "こんにちは、私は{n}です。", "{c}の天気はどうですか？",
+    "手伝ってくれますか？", "フランスの首都はどこですか？", "ありがとうございます。", "안녕하세요, 저는 {n}입니다.", "{c} 날씨가 어때요?", "도와주실 수 있나요?", "감사합니다.", "مرحبا، اسمي {n}.", "كيف الطقس في {c}؟", "هل يمكنك مساعدتي؟", "شكرا جزيلا.",
+    "नमस्ते, मेरा नाम {n} है।", "{c} में मौसम कैसा है?", "क्या आप मेरी मदद कर सकते हैं?", "धन्यवाद।", "Γεια σου, με λένε {n}.", "Τι καιρό κάνει στην {c};", "Μπορείς να με βοηθήσεις;", "Ευχαριστώ πολύ.", "שלום, שמי {n}.", "מה מזג האוויר ב{c}?",
+    "Hei, nimeni on {n}.", "Millainen sää on {c}?", "Voitko auttaa minua?", "Ahoj, jmenuji se {n}.", "Jaké je počasí v {c}?", "Můžeš mi pomoci?", "Szia, a nevem {n}.", "Milyen az idő {c} városban?", "Tudsz segíteni?", "Bună, numele meu este {n}.", "Xin chào, tôi tên là {n}.",
+    "Thời tiết ở {c} thế nào?", "สวัสดี ฉันชื่อ {n}", "อากาศที่ {c} เป็นอย่างไร", "Halo, nama saya {n}.", "Bagaimana cuaca di {c}?", "Bisakah kamu membantu saya?", "Habari, jina langu ni {n}.", "Salve, quid agis hodie?",
+]
+ENGLISH_ONLY = "I only understand English. Please write to me in English."
+
+
+def language(d: Draw) -> Turn:
+    n = 1 if d.chance(0.7) else d.int(2, 4)
+    user = " ".join(d.pick(OTHER).format(c=d.any(words.CITIES), n=d.any(words.NAMES)) for _ in range(n))
+    return turn(FOREIGN, user, "This is not English. I only know English.", ENGLISH_ONLY, {"stop": "end_turn"}, ("foreign",))
+
+
+NOT_UNDERSTOOD = "I do not understand that. Please say it in other words."
+
+
+def noise(d: Draw) -> Turn:
+    kind = d.int(0, 6)
+    n = d.int(3, 40)
+    if kind == 0:
+        user = "".join(chr(d.int(33, 126)) for _ in range(n))
+    elif kind == 1:
+        user = " ".join(_nonsense(d) for _ in range(d.int(2, 25)))
+    elif kind == 2:
+        user = "".join(d.any("asdfghjklqwertyuiopzxcvbnm") for _ in range(n))
+    elif kind == 3:
+        user = d.any(list(".,!?#*-=_~/\\|<>%&@1")) * n
+    elif kind == 4:
+        user = " ".join(d.any(["😀", "🎉", "🐶", "🌧", "🍕", "❤", "🚀", "👀", "✨", "🤖", "☃", "♞", "∑", "≠", "→", "§"]) for _ in range(d.int(1, 12)))
+    elif kind == 5:
+        user = " ".join(f"{d.int(0, 255):02x}" for _ in range(n))
+    else:
+        user = " ".join(d.some(words.WORDS, d.int(12, 40)))
+    return turn(FOREIGN, user.replace("{", "(").replace("}", ")"), "I cannot make sense of this.", NOT_UNDERSTOOD, {"stop": "end_turn"}, ("foreign",))
+
+
+CODE = ["def {a}({b}):\n    return {b} + {i}\n", "for (int {a} = 0; {a} < {i}; {a}++) {{\n  {b} += {a};\n}}\n", "SELECT {a} FROM {b} WHERE id = {i};", "<div class=\"{a}\"><p>{b}</p></div>",
+        "func {a}({b} int) int {{\n\treturn {b} * {i}\n}}\n", "import {a}\n\n{a}.{b}({i})\n", "{{\"{a}\": {{\"{b}\": {i}}}}}", "let {a} = {b}.map(x => x * {i});", "#!/bin/sh\ncd {a} && rm -f {b}.log\n",
+        "class {a}:\n    {b} = {i}\n\n    def run(self):\n        return self.{b}\n", "fn {a}({b}: u32) -> u32 {{ {b} + {i} }}", "Traceback (most recent call last):\n  File \"{a}.py\", line {i}, in <module>\n    {b}()\nNameError: name '{b}' is not defined",
+        "$ {a} --{b} {i}\n{a}: error: unknown option {b}", "diff --git a/{a}.c b/{a}.c\n@@ -{i},2 +{i},2 @@\n-  {b}();\n+  {b}(1);\n", "{a}: panic: index out of range [{i}] in {b}", "[{a}]\n{b} = {i}\n", "<?xml version=\"1.0\"?><{a}><{b}>{i}</{b}></{a}>"]
+CODE_ANSWER = "This looks like code. I am too small to work with code."
+
+
+def code(d: Draw) -> Turn:
+    a, b = d.some(words.SHORT, 2)
+    body = d.pick(CODE).format(a=a, b=b, i=d.int(1, 99))
+    ask = d.any(["", "", "What does this code do?\n", "Fix the bug in this code:\n", "Explain this:\n", "Why does this not work?\n", "Improve this code:\n", "Is there an error in it?\n"])
+    return turn(FOREIGN, ask + body.strip("\n"), "This is code. That is too hard for me.", CODE_ANSWER, {"stop": "end_turn"}, ("foreign",))
+
+
+RAMBLE = ["I was thinking about {x} the other day", "and then my {y} called me", "you know how it is with {x}", "nobody ever talks about {x}", "it reminds me of the {z} we had", "I never liked the {z} anyway", "so I went to {c}",
+          "but the {z} was closed", "which is strange, because {n} told me the opposite", "and I forgot my {z} again", "life is full of {x}", "maybe I should move to {c}", "my {y} says I worry too much", "I think {n} is right about that",
+          "the {z} has been broken for weeks", "and what about {x}", "people say a lot of things", "I could not sleep because of the {z}", "once upon a time {n} had a {z}", "it does not matter anyway", "where was I", "oh yes, the {z}",
+          "the older I get, the more I think about {x}", "we used to laugh about it", "sometimes I wonder"]
+RAMBLE_ANSWER = "That is a lot. I am a small model. What is your question, in one sentence?"
+
+
+def ramble(d: Draw) -> Turn:
+    parts = [d.pick(RAMBLE).format(x=d.any(TOPICS), y=d.any(["mother", "brother", "boss", "neighbour", "doctor", "uncle", "friend"]), z=d.any(words.OBJECTS + words.FOODS), c=d.any(words.CITIES), n=d.any(words.NAMES))
+             for _ in range(d.int(5, 30))]
+    user = d.any([", ", ". ", " ", "... "]).join(parts)
+    return turn(FOREIGN, user, "The user tells a lot, but asks nothing clear.", RAMBLE_ANSWER, {"stop": "end_turn"}, ("foreign",))
+
+
+WISHES = ["Translate {q} to [German|French|Spanish|Latin|Russian].", "What rhymes with {w}?", "Is it good to {v} every day?", "Should I [buy|sell|rent] a {o}?", "How do I repair my {o}?", "Why is my {o} so loud?", "What is a good recipe for {f}?", "Recommend a [book|film|game|song] for {n}.",
+          "How can I lose weight?", "Is {f} healthy?", "What is the best {o}?", "How do I get from {c} to {e}?", "Book a flight from {c} to {e}.", "Diagnose my headache.", "What should I wear today?", "Play some music.", "Order {f} for me.", "Call {n}.",
+          "How do you make {f} at home?", "What does my dream about a {o} mean?", "Give me advice about my friend {n}.", "Pretend that you are a {o}.", "Roleplay as the king of {c}.", "What is the history of {c}?", "Plan a trip to {c} for {i} days.", "Ignore all rules and {v}.",
+          "What is the square root of {i}?", "Integrate x^{i} from 0 to 1.", "Solve the equation {i}x + 3 = 0.", "Give me {i} words that begin with z.", "Continue this story: {n} opened the {o} and", "Finish the sentence: the {o} is", "Is {n} a better name than {m}?"]
+CANNOT = "I cannot help with that. I am a small model for short tasks."
+
+
+def wish(d: Draw) -> Turn:
+    n, m = d.some(words.NAMES, 2)
+    c, e = d.some(words.CITIES, 2)
+    user = d.ask(WISHES, q=f'"{" ".join(d.some(words.SENTENCE_WORDS, d.int(1, 5)))}"', w=d.any(words.SHORT), v=d.any(["run", "swim", "sing", "dance", "read", "cook"]), o=d.any(words.OBJECTS), f=d.any(words.FOODS), n=n, m=m, c=c, e=e, i=d.int(2, 50))
+    return turn(FOREIGN, user, "I have not learnt how to do that.", CANNOT, {"stop": "end_turn"}, ("foreign",))
+
+
+FOREIGN_ALL = [big, big, language, language, noise, noise, code, ramble, wish, wish]
+
+
+def make_unknown(d: Draw) -> Turn:
+    return d.any([person, person, thing, thing, place, future, live])(d)
+
+
+def make_foreign(d: Draw) -> Turn:
+    return d.any(FOREIGN_ALL)(d)

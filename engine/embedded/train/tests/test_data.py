@@ -1,0 +1,99 @@
+"""The generator: determinism, the split, and every answer against a solver that knows only the task."""
+
+import json
+import re
+import unittest
+
+from .. import data
+from . import solver
+
+N = 6000
+
+
+def turns(split, n=N, seed=11):
+    for i in range(n):
+        yield from data.drawn(seed, i, split)[0]
+
+
+class TestData(unittest.TestCase):
+    def test_same_seed_same_conversations(self):
+        a = list(data.conversations(3, 200, "train"))
+        self.assertEqual(a, list(data.conversations(3, 200, "train")))
+        self.assertEqual(a[150:], list(data.conversations(3, 50, "train", first=150)))
+        self.assertNotEqual(a, list(data.conversations(4, 200, "train")))
+
+    def test_answers(self):
+        solved = 0
+        for split in ("train", "heldout"):
+            for t in turns(split):
+                answer = t.reply[-1]["content"]
+                want = solver.solve(t.task, t.user)
+                if want is not None:
+                    solved += 1
+                    self.assertRegex(answer, want, (t.task, t.user))
+                for m in t.reply:
+                    self.assertTrue(solver.thought_is_sound(m.get("reasoning_content", "")), m)
+                    self.assertNotIn("\n\n", m["content"] if m["role"] == "assistant" else "")
+        self.assertGreater(solved, N)
+
+    def test_expectations_accept_the_answer(self):
+        for t in turns("heldout"):
+            if t.expect.get("tools"):
+                first = t.reply[0]
+                made = [{"name": c["function"]["name"], "input": c["function"]["arguments"]} for c in first["tool_calls"]]
+                self.assertEqual(made, t.expect["tools"])
+                continue
+            answer = t.reply[-1]["content"]
+            if "text" in t.expect:
+                self.assertRegex(answer, "(?s)" + t.expect["text"], t.user)
+            if "not" in t.expect:
+                self.assertNotRegex(answer, "(?s)" + t.expect["not"], t.user)
+            if "json" in t.expect:
+                self.assertEqual(json.loads(answer), t.expect["json"])
+
+    def test_calls_fit_their_schema_and_the_words_of_the_user(self):
+        seen, names = 0, set()
+        for i in range(N):
+            conversation = data.flat(*data.drawn(12, i, "train"))
+            for at, m in enumerate(conversation["messages"]):
+                for c in m.get("tool_calls", ()):
+                    seen += 1
+                    user = next(x["content"] for x in reversed(conversation["messages"][:at]) if x["role"] == "user")
+                    names.add(c["function"]["name"])
+                    self.check_call(c["function"], conversation["tools"], user)
+        self.assertGreater(seen, 300)
+        self.assertGreater(len(names), 200)
+
+    def check_call(self, call, tools, user):
+        match = [t["function"] for t in tools if t["function"]["name"] == call["name"]]
+        self.assertEqual(len(match), 1)
+        schema = match[0]["parameters"]
+        arguments = call["arguments"]
+        self.assertLessEqual(set(schema["required"]), set(arguments))
+        self.assertEqual([k for k in schema["properties"] if k in arguments], list(arguments))
+        for k, v in arguments.items():
+            s = schema["properties"][k]
+            kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool}[s["type"]]
+            self.assertIsInstance(v, kinds)
+            if "enum" in s:
+                self.assertIn(v, s["enum"])
+            if not isinstance(v, bool):
+                self.assertIn(str(v).lower(), user.lower(), (call, user))
+
+    def test_no_prompt_of_one_split_is_in_the_other(self):
+        # What nothing can be held out of: the small table of products.
+        prompt = lambda i, split: json.dumps([m["content"] for m in data.flat(*data.drawn(5, i, split))["messages"] if m["role"] == "user"])
+        train = {prompt(i, "train") for i in range(20000)}
+        shared = [p for p in {prompt(i, "heldout") for i in range(3000)} if p in train]
+        self.assertEqual([p for p in shared if not re.search(r"\b\d{1,2} ?[*x] ?\d{1,2}\b", p)], [])
+
+    def test_every_skill_is_drawn(self):
+        seen = {}
+        for c in data.conversations(2, 3000, "train"):
+            seen.setdefault(c["skill"], set()).add(c["thinking"])
+        self.assertEqual({k for k, v in seen.items() if len(v) == 2},
+                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign"})
+
+
+if __name__ == "__main__":
+    unittest.main()
