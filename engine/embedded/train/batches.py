@@ -116,19 +116,34 @@ class Packed:
 
 @dataclasses.dataclass(frozen=True)
 class Generated:
-    """Fresh conversations without end, rendered with a tokenizer."""
+    """Fresh conversations without end. Every one is seen `repeat` times, first when it is made
+    and then at random among the last MEMORY: making takes longer than learning from it."""
 
     tokenizer: str
-    block: int = 256
+    name: str
+    repeat: int
+    BLOCK = 256  # conversations made at a time
+    MEMORY = 20000
 
-    def __call__(self, seed, worker, workers):
+    def fresh(self, seed, worker, workers):
+        """Conversations worker, worker + workers, ... of the blocks of a seed."""
         from . import bpe, data, render
         tokenizer = bpe.Tokenizer.load(self.tokenizer)
-        for part in itertools.count():
-            own = int(np.random.SeedSequence([seed, worker, part]).generate_state(1)[0])
-            for conversation in data.conversations(own, self.block, "train"):
+        for block in itertools.count(worker, workers):
+            for conversation in data.conversations(seed, self.BLOCK, "train", self.name, block * self.BLOCK):
                 ids, learnt = render.tokens(conversation, tokenizer)
-                yield np.asarray(ids), np.asarray(learnt)
+                yield np.asarray(ids, np.uint16), np.asarray(learnt)
+
+    def __call__(self, seed, worker, workers):
+        memory, r = [], np.random.default_rng([seed, worker])
+        for i, document in enumerate(self.fresh(seed, worker, workers)):
+            yield document
+            if i < self.MEMORY:
+                memory.append(document)
+            else:
+                memory[i % self.MEMORY] = document
+            for _ in range(self.repeat - 1):
+                yield memory[r.integers(len(memory))]
 
 
 def _work(source, seed, worker, workers, shape, prompt_weight, out):

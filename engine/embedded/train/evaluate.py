@@ -1,8 +1,8 @@
 """The trainer's own greedy tokens, recorded for the engine's tests; and how often a quantized
 export makes the same choices.
 
-    python -m train.evaluate greedy --checkpoint runs/mini --tokenizer tokenizer.json --prompts 50 --out core-1.1-mini.json
-    python -m train.evaluate agreement --checkpoint runs/mini --recorded core-1.1-mini.json
+    python -m train.evaluate greedy --checkpoint runs/mini --name core-1.1-mini --prompts 50 --out ../testdata/core-1.1-mini.json
+    python -m train.evaluate agreement --checkpoint runs/mini --recorded ../testdata/core-1.1-mini.json
 
 `greedy` computes in float32, token by token, from the checkpoint's weights: the values an F32
 export holds. At every recorded token the model was given all tokens before it, so the same
@@ -13,6 +13,7 @@ activations are rounded too, comes from the Go test that reads the recording.
 
 import argparse
 import json
+import pathlib
 
 import numpy as np
 import torch
@@ -55,17 +56,18 @@ def rounded(m):
     return m
 
 
-def heldout_prompts(tokenizer, seed, n):
+def heldout_prompts(tokenizer, seed, n, name):
     """Prompts of held-out conversations, up to their first answer."""
     from . import heldout
-    return [heldout.first_answer(ids, learnt)[0] for _, ids, learnt in heldout.documents(tokenizer, seed, n) if np.any(learnt)]
+    return [heldout.first_answer(ids, learnt)[0] for _, ids, learnt in heldout.documents(tokenizer, seed, n, name) if np.any(learnt)]
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["greedy", "agreement"])
     p.add_argument("--checkpoint", required=True)
-    p.add_argument("--tokenizer")
+    p.add_argument("--tokenizer", default=str(pathlib.Path(__file__).with_name("tokenizer.json")))
+    p.add_argument("--name", default="core-1.1", help="what the model calls itself")
     p.add_argument("--prompts", type=int, default=50)
     p.add_argument("--limit", type=int, default=128, help="tokens of an answer")
     p.add_argument("--seed", type=int, default=50)
@@ -75,7 +77,7 @@ def main():
     m = checkpoint.load(a.checkpoint)
     if a.what == "greedy":
         tokenizer = bpe.Tokenizer.load(a.tokenizer)
-        write(a.out, m, heldout_prompts(tokenizer, a.seed, a.prompts), a.limit, tokenizer)
+        write(a.out, m, heldout_prompts(tokenizer, a.seed, a.prompts, a.name), a.limit, tokenizer)
         return
     with open(a.recorded, encoding="utf-8") as f:
         same, total = choices(rounded(m), json.load(f)["answers"])

@@ -1,7 +1,7 @@
 """A checkpoint as a GGUF file that any reader of architecture qwen35moe loads.
 
-    python -m train.export --checkpoint runs/mini --tokenizer tokenizer.json --name core-1.1-mini \\
-        --type Q8_0 --out core-1.1-mini.gguf --part-max 15728640
+    python -m train.export --checkpoint runs/mini --name core-1.1-mini --type Q8_0 \\
+        --out ../core-1.1-mini.gguf --part-max 15728640
 
 Layouts differ from the checkpoint's in four places: norms hold 1 + w, the decay is
 -exp(A_log), V heads stand tiled (all first V heads of the K heads, then all second ones)
@@ -146,7 +146,7 @@ def split(path, most):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--checkpoint", required=True)
-    p.add_argument("--tokenizer", required=True)
+    p.add_argument("--tokenizer", default=str(pathlib.Path(__file__).with_name("tokenizer.json")))
     p.add_argument("--name", required=True, help="general.name")
     p.add_argument("--type", choices=gguf.TYPES, default="Q8_0")
     p.add_argument("--out", required=True)

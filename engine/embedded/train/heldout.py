@@ -7,11 +7,11 @@ import torch
 from . import batches, generate
 
 
-def documents(tokenizer, seed, n):
+def documents(tokenizer, seed, n, name):
     """n held-out conversations: (skill, ids, learnt)."""
     from . import data, render
     out = []
-    for conversation in data.conversations(seed, n, "heldout"):
+    for conversation in data.conversations(seed, n, "heldout", name):
         ids, learnt = render.tokens(conversation, tokenizer)
         out.append((conversation["skill"], np.asarray(ids), np.asarray(learnt)))
     return out

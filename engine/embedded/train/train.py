@@ -1,7 +1,7 @@
 """Trains a model for a number of minutes, or of steps, and leaves a checkpoint.
 
-    python -m train.train --config mini --tokenizer tokenizer.json --tokens tokens.npz \\
-        --minutes 8.5 --out runs/mini --log runs/mini.jsonl
+    python -m train.train --config mini --name core-1.1-mini --minutes 8.5 \\
+        --out runs/mini --log runs/mini.jsonl
 
 The learning rate follows the share of the time that is over, compilation excepted, so a run
 always ends with small steps, a last evaluation and a checkpoint within its time. With
@@ -186,7 +186,9 @@ def _loop(a, trainer, feed, clock, loss, log, b):
 def parser():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--config", choices=list(model.CONFIGS), default="mini")
-    p.add_argument("--tokenizer", required=True)
+    p.add_argument("--tokenizer", default=str(pathlib.Path(__file__).with_name("tokenizer.json")))
+    p.add_argument("--name", default="core-1.1", help="what the model calls itself, where it is generated on the way")
+    p.add_argument("--repeat", type=int, default=3, help="how often a generated conversation is seen")
     p.add_argument("--tokens", help="a file of train.pack; without it conversations are generated on the way")
     p.add_argument("--minutes", type=float, default=8.5, help="of the whole run, compilation and evaluation included")
     p.add_argument("--steps", type=int, default=0, help="a number of steps instead")
@@ -224,8 +226,8 @@ def main():
     if not a.workers:
         a.workers = 3 if a.tokens else max(1, (os.cpu_count() or 3) - 2)
     tokenizer = bpe.Tokenizer.load(a.tokenizer)
-    source = batches.Packed(a.tokens) if a.tokens else batches.Generated(a.tokenizer)
-    docs = heldout.documents(tokenizer, a.seed + 1, a.heldout) if a.heldout else None
+    source = batches.Packed(a.tokens) if a.tokens else batches.Generated(a.tokenizer, a.name, a.repeat)
+    docs = heldout.documents(tokenizer, a.seed, a.heldout, a.name) if a.heldout else None
     run(a, source, docs, tokenizer)
 
 
