@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 
 CHUNK = 64
+NEVER = -1000.0  # its exponential is 0, and no infinity takes part in derivatives
 
 
 def l2norm(x, eps):
@@ -150,7 +151,7 @@ def chunked(q, k, v, g, beta, segment):
     seen = (segment[..., :, None] == segment[..., None, :]) & (index[:, None] >= index[None, :])
 
     c = g.cumsum(-1)
-    decay = (c[..., :, None] - c[..., None, :]).masked_fill(~seen[:, None], float("-inf")).exp()
+    decay = (c[..., :, None] - c[..., None, :]).masked_fill(~seen[:, None], NEVER).exp()
     into = c.exp() * first
     strict = index[:, None] > index[None, :]
     a = beta[..., None] * (k @ k.transpose(-1, -2)) * decay * strict

@@ -204,7 +204,9 @@ class Delta(nn.Module):
     def gates(self, x):
         """log decay and rate of every V head."""
         a, dtype = self.in_proj_a(x), self.A_log.dtype
-        g = -self.A_log.exp() * F.softplus(a.to(dtype) + self.dt_bias)
+        a = a.to(dtype) + self.dt_bias
+        softplus = F.relu(a) + torch.log1p(torch.exp(-a.abs()))  # torch's own disturbs layouts when compiled
+        g = -self.A_log.exp() * softplus
         return g, torch.sigmoid(self.in_proj_b(x).to(dtype))
 
     def finish(self, o, x):
@@ -260,9 +262,10 @@ class Mixture(nn.Module):
             logits = F.linear(x.to(self.gate.weight.dtype), self.gate.weight)
         chosen = logits.topk(self.c.experts_used, -1).indices
         on = torch.zeros_like(logits).scatter(-1, chosen, 1.0)
-        weights = logits.masked_fill(on == 0, float("-inf")).softmax(-1)
+        share = logits.softmax(-1)
+        weights = share * on / (share * on).sum(-1, keepdim=True)
         load = on.flatten(0, -2).mean(0) / self.c.experts_used
-        balance = self.c.experts * (load * logits.softmax(-1).flatten(0, -2).mean(0)).sum()
+        balance = self.c.experts * (load * share.flatten(0, -2).mean(0)).sum()
         return weights, balance
 
     def forward(self, x):
