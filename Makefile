@@ -47,6 +47,16 @@ wasm: ## rebuild the modules that ship inside the node, byte for byte
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test ./engine/template ./extensions/vector ./wasm/chat ./wasm/responses ./wasm/tariff ./wasm/examples -update
 
+PYTHON ?= python3
+TRAIN  := cd engine/embedded && $(PYTHON) -m
+.PHONY: train-data
+train-data: ## vocabulary, skill cases and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
+	$(TRAIN) train.bpe --conversations 60000 --out train/tokenizer.json
+	$(TRAIN) train.record --out train/tests/testdata/prompts.json
+	$(TRAIN) train.skills --out skills.jsonl
+	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_render train.tests.test_skills
+	$(GO) test ./engine/embedded ./bench/skills
+
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each

@@ -21,7 +21,7 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # How many conversations of a thousand have this as their last question.
 SHARES = {
-    "greet": 50, "instruct": 210, "arithmetic": 190, "context": 80, "context_far": 14, "facts": 80, "memory": 85, "tool_choice": 150,
+    "greet": 50, "instruct": 210, "arithmetic": 190, "context": 80, "context_far": 17, "facts": 80, "memory": 85, "tool_choice": 150,
     "tool_none": 25, "json": 70, "unknown": 45, "foreign": 45, "agent": 30,
 }
 THINKING_SHARE = 0.6
@@ -43,12 +43,11 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
     if skill == "memory":
         return memory.talk(d, _between), system.prompt(d)
     if skill == "context_far":
-        return context.far(d, d.any([60, 120, 200, 260, 320, 400])), None if d.chance(0.7) else system.short(d)
+        return context.far(d, d.any([40, 80, 150, 250, 350, 450, 530, 610])), None if d.chance(0.7) else system.short(d)
     if skill == "agent":
         return _agent(d), system.agent(d, d.any([10, 20, 30, 40, 60, 100]))
     if skill == "tool_choice":
-        first = tools.make(d)
-        return _with_tools(d, first), system.prompt(d)
+        return _with_tools(d, tools.make(d)), system.prompt(d)
     if skill == "tool_none":
         offered, _ = tools.offer(d, tools.some(d))
         t = SIMPLE[d.any(BESIDE_TOOLS)](d)
@@ -65,9 +64,9 @@ def _between(d: Draw) -> Turn:
     return context.near(d, d.int(20, 90)) if d.chance(0.08) else _simple(d)
 
 
-def _with_tools(d: Draw, first: Turn) -> list[Turn]:
-    """The tools stay on offer; talk around the call, and at times thanks after it."""
-    out = [SIMPLE[d.any(["greet", "facts", "instruct"])](d) for _ in range(d.any([0, 0, 0, 0, 1, 2]))] + [first]
+def _with_tools(d: Draw, calls: list[Turn]) -> list[Turn]:
+    """The tools stay on offer; talk before the calls, and at times thanks after them."""
+    out = [SIMPLE[d.any(["greet", "facts", "instruct"])](d) for _ in range(d.any([0, 0, 0, 0, 1, 2]))] + calls
     if d.chance(0.1):
         out.append(identity.make(d))
     return out

@@ -107,6 +107,15 @@ def multiply(d: Draw) -> Turn:
     return turn(SKILL, user, multiply_steps(a, b), f"{a} * {b} = {a * b}.", _equals(a * b), ("multiply", a, b))
 
 
+def divide(d: Draw) -> Turn:
+    """Out of the small table, without a rest."""
+    q, b = d.int(1, 12), d.int(1, 12)
+    a = q * b
+    user = _of(d, ["[What is|What's|How much is|Compute] {a} divided by {b}?", "[Please |]divide {a} by {b}.", "How many times does {b} go into {a}?", "{a} divided by {b}", "What do you get if you divide {a} by {b}?",
+                   "Share {a} among {b}. How much does each get?", "What is the quotient of {a} and {b}?", "Split {a} into {b} equal parts."], "/", a, b)
+    return turn(SKILL, user, f"{q} * {b} = {a}, so {a} / {b} = {q}.", f"{a} / {b} = {q}.", _equals(q), ("divide", a, b))
+
+
 def _equals(n: int) -> dict:
     """The answer ends with the number."""
     return {"text": rf"(^|[^\d.-]){n}\.?$" if n >= 0 else rf"(^|[^\d.])-{-n}\.?$"}
@@ -204,7 +213,7 @@ def story(d: Draw) -> Turn:
     return turn(SKILL, pattern, f"I must compute {a} {sign} {b}. {steps}", f"{a} {sign} {b} = {r}.", _equals(r), (kind, a, b))
 
 
-ALL = [add, add, add, subtract, subtract, subtract, multiply, multiply, compare, extreme, story, story]
+ALL = [add, add, add, subtract, subtract, subtract, multiply, multiply, divide, compare, extreme, story, story]
 
 
 def make(d: Draw) -> Turn:

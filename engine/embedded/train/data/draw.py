@@ -12,9 +12,9 @@ import random
 import re
 import zlib
 
-# One item of so many of a list is held out; lists of fewer than three times
-# that are parted only if they have four items or more (one is held out).
-HELDOUT_SHARE = 8
+# One item of so many of a list is held out, at least one; lists of fewer than
+# four items are not parted.
+HELDOUT_SHARE = 7
 
 _OPTIONS = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -22,6 +22,17 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 def _hash(thing) -> int:
     return zlib.crc32(json.dumps(thing, ensure_ascii=False, default=str).encode())
+
+
+@functools.cache
+def _wordings(items: tuple) -> tuple[tuple, tuple]:
+    """Wordings of a question: a quarter is held out, all of the second half,
+    for the first one has the plainest, which a user will use."""
+    if len(items) < 4:
+        return items, items
+    first, rest = items[: len(items) // 2], sorted(items[len(items) // 2:], key=_hash)
+    held = max(1, len(items) // 4)
+    return first + tuple(rest[held:]), tuple(rest[:held])
 
 
 @functools.cache
@@ -122,7 +133,7 @@ class Draw:
 
     def ask(self, patterns, /, **values) -> str:
         """A wording of this split, at times written carelessly; values are never changed."""
-        pattern = self.fill(self.pick(patterns), **{k: "{" + k + "}" for k in values})
+        pattern = self.fill(self.any(_wordings(tuple(patterns))[self.heldout]), **{k: "{" + k + "}" for k in values})
         pattern = self._careless(pattern)
         return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
 

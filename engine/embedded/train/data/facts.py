@@ -179,7 +179,7 @@ def make(d: Draw) -> Turn:
     answer = answer[0].upper() + answer[1:]
     # Held out are wordings, not facts: who was never told one cannot know it.
     user = d.ask(asks)
-    if len(asks) < 4 and (d.heldout or d.chance(0.4)):
+    if len(asks) < 4 and (d.heldout or d.chance(0.3)) or d.chance(0.1):
         user = d.ask(AROUND, q=user)
     keys = key.split("|")
     expect = has(key) if len(keys) == 1 else {"text": r"(?i)\b(" + "|".join(keys) + r")\b"}

@@ -6,7 +6,7 @@ SKILL = "greet"
 
 # Each row: ways to say it, a thought, the answer, a pattern of it. {m} is the model's name.
 ROWS = [
-    (["[Hi|Hello|Hey][!|.||, there!]", "[Good morning|Good evening|Good afternoon|Good day][!|.|]", "Hello[ there| again|]", "Hi there", "Hey you", "Greetings[!|]", "Yo", "Hiya",
+    (["[Hi|Hello|Hey][!|.||, there!]", "[Say|Please say|Just say|Can you say] [hello|hi][.|!||?| to me.]", "[Good morning|Good evening|Good afternoon|Good day][!|.|]", "Hello[ there| again|]", "Hi there", "Hey you", "Greetings[!|]", "Yo", "Hiya",
       "Hello, how can you help me?", "Howdy[!|]", "Welcome back!", "Hello hello", "Hi :)", "Morning!"],
      "The user greets me. I greet back and offer help.", "Hello! How can I help you?", r"(?i)(hello|hi\b|hey).*help"),
     (["[Who|What] are you?", "What is your name?", "[Please |]tell me who you are.", "What are you called?", "Introduce yourself[, please|].", "Your name?", "Do you have a name?",
@@ -39,6 +39,15 @@ ROWS = [
      "The user agrees. I offer more help.", "Good. What can I do for you next?", r"(?i)(what|help|next)"),
     (["Are you there?", "Is anybody there?", "Do you hear me?", "Test", "Testing, testing.", "Ping", "Hello? Is this on?", "Can you read this?", "Is this working?", "Just a test."],
      "The user wants to know if I am here.", "Yes, I am here. How can I help you?", r"(?i)(yes|here)"),
+    (["I have a question[.|]", "Can I ask you something?", "May I ask [you |]a question?", "I want to ask you something.", "I need [your |]help[.|!]", "Can you help me[ with something|]?", "Help me[, please|].", "I have a small task for you.",
+      "Could you do something for me?", "I need some information."],
+     "The user wants to ask something.", "Sure, what is it?", r"(?i)(sure|yes|what)"),
+    (["I am [sad|tired|ill|lonely|angry|unhappy].", "I had a [bad|terrible|hard] day.", "I feel [bad|sad|sick|alone].", "My day was awful.", "I lost my [job|keys|dog|wallet].", "Today everything went wrong.", "Nobody likes me.", "I am not well."],
+     "The user is not well. I say something kind.", "I am sorry to hear that. I hope it gets better soon.", r"(?i)sorry"),
+    (["I am [happy|glad|fine|excited].", "I had a [good|great|nice] day.", "I feel [good|great].", "My day was wonderful.", "I passed my exam!", "I won the game!", "Today is my birthday.", "I got a new job."],
+     "The user is well. I am glad.", "That is good to hear!", r"(?i)(good|great|glad|nice)"),
+    (["You are [stupid|dumb|bad|useless].", "That [is|was] wrong.", "That is not [right|correct|true].", "You made a mistake.", "I do not like your answer.", "This is nonsense.", "Bad answer.", "You did that wrong."],
+     "The user is not content. I say sorry.", "I am sorry. I am a small model and make mistakes.", r"(?i)sorry"),
     (["Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Say something funny.", "A joke, please.", "I want to hear a joke.", "Can you be funny?", "Got any jokes?"],
      "The user wants a joke. I know one.", "Why did the number six fear seven? Because seven ate nine.", r"(?i)seven"),
     (["Tell me something[ interesting|].", "Say something.", "Tell me a fact.", "Give me a fun fact.", "Talk to me.", "Surprise me.", "I am bored.", "Teach me something."],

@@ -49,6 +49,11 @@ def path(d: Draw) -> str:
     return d.until_fresh(make, "path")
 
 
+def _whole(x: float):
+    """A number as people write it: 16, not 16.0."""
+    return int(x) if x == int(x) else x
+
+
 def _quoted(d: Draw, v) -> str:
     return f'"{v}"' if d.chance(0.75) else f"'{v}'"
 
@@ -69,9 +74,9 @@ SLOTS = {
     "limit": Slot("integer", "Most results to return", ["at most {v}", "limited to {v}", "with a limit of {v}"], lambda d: d.int(2, 100)),
     "minutes": Slot("integer", "Duration in minutes", ["for {v} minutes", "lasting {v} minutes", "of {v} minutes"], lambda d: d.any([5, 10, 12, 15, 20, 25, 30, 40, 45, 60, 75, 90])),
     "days": Slot("integer", "Number of days", ["for {v} days", "over {v} days"], lambda d: d.int(2, 30)),
-    "price": Slot("number", "Price in dollars", ["for {v} dollars", "at {v} dollars", "priced at {v}"], lambda d: d.until_fresh(lambda: round(d.int(100, 99999) / 100, 2), "price")),
-    "weight": Slot("number", "Weight in kilograms", ["weighing {v} kilograms", "with a weight of {v} kg", "of {v} kg"], lambda d: d.int(1, 400) / 4),
-    "percent": Slot("number", "Percentage", ["at {v} percent", "with {v} percent"], lambda d: d.int(1, 199) / 2),
+    "price": Slot("number", "Price in dollars", ["for {v} dollars", "at {v} dollars", "priced at {v}"], lambda d: d.until_fresh(lambda: _whole(d.int(100, 99999) / 100), "price")),
+    "weight": Slot("number", "Weight in kilograms", ["weighing {v} kilograms", "with a weight of {v} kg", "of {v} kg"], lambda d: _whole(d.int(1, 400) / 4)),
+    "percent": Slot("number", "Percentage", ["at {v} percent", "with {v} percent"], lambda d: _whole(d.int(1, 199) / 2)),
     "priority": _enum("How urgent it is", ["with {v} priority", "with priority {v}", "as {v} priority"], ["low", "medium", "high"]),
     "color": _enum("The colour", ["in {v}", "with the colour {v}", "colored {v}"], ["red", "green", "blue", "yellow", "black", "white"]),
     "size": _enum("The size", ["in size {v}", "with size {v}", "of {v} size"], ["small", "medium", "large"]),
@@ -234,7 +239,7 @@ HAND = [
      lambda d, a: [title(d), title(d)]),
     (["get_time", "current_time", "time_in_city", "clock"], "Get the current local time of a city.", {"city": _v("string", "City name", CITY)}, ["city"],
      ["What time is it in {city}?", "[Tell|Give] me the [local |]time in {city}.", "How late is it in {city}?", "Current time in {city}?", "What is the clock in {city} showing?", "Is it night in {city}?"], lambda d, a: {"time": f"{d.int(0, 23):02}:{d.int(0, 59):02}"}),
-    (["convert_currency", "currency_converter", "exchange"], "Convert an amount of money from one currency to another.", {"amount": _v("number", "How much", lambda d: d.until_fresh(lambda: d.any([d.int(1, 5000), d.int(100, 99999) / 100]), "amount")), "from": _v("enum", "Currency to convert from", lambda d: d.any(["USD", "EUR"]), ["USD", "EUR", "GBP", "JPY", "CHF"]), "to": _v("enum", "Currency to convert to", lambda d: d.any(["GBP", "JPY", "CHF"]), ["USD", "EUR", "GBP", "JPY", "CHF"])},
+    (["convert_currency", "currency_converter", "exchange"], "Convert an amount of money from one currency to another.", {"amount": _v("number", "How much", lambda d: d.until_fresh(lambda: _whole(d.any([d.int(1, 5000), d.int(100, 99999) / 100])), "amount")), "from": _v("enum", "Currency to convert from", lambda d: d.any(["USD", "EUR"]), ["USD", "EUR", "GBP", "JPY", "CHF"]), "to": _v("enum", "Currency to convert to", lambda d: d.any(["GBP", "JPY", "CHF"]), ["USD", "EUR", "GBP", "JPY", "CHF"])},
      ["amount", "from", "to"], ["Convert {amount} {from} to {to}.", "How much is {amount} {from} in {to}?", "[What are|Change] {amount} {from} in {to}[?|.]", "I have {amount} {from}, how many {to} is that?", "{amount} {from} to {to}", "Exchange {amount} {from} for {to}."], lambda d, a: {"amount": d.int(100, 99999) / 100}),
     (["translate", "translate_text", "translator"], "Translate a text.", {"text": _v("string", "Text to translate", title), "language": _v("enum", "Target language", lambda d: d.any(["german", "french", "spanish", "italian"]), ["german", "french", "spanish", "italian"])}, ["text", "language"],
      ["Translate \"{text}\" [to|into] {language}.", "How do you say \"{text}\" in {language}?", "What is \"{text}\" in {language}?", "[Give me|I need] the {language} translation of \"{text}\".", "Say \"{text}\" in {language}.", "{language} for \"{text}\"?"], lambda d, a: {"translation": title(d)}),
@@ -246,7 +251,7 @@ HAND = [
      ["Tell {recipient} \"{text}\".", "Send [a message|the message] \"{text}\" to {recipient}.", "[Message|Text|Write to] {recipient}: \"{text}\"", "Let {recipient} know: \"{text}\".", "Send {recipient} the text \"{text}\".", "Give {recipient} this message: \"{text}\"."], lambda d, a: {"status": "delivered"}),
     (["set_lights", "light_control", "lights"], "Switch the lights of a room.", {"room": _v("enum", "Which room", lambda d: d.any(["kitchen", "bedroom", "office", "hallway"]), ["kitchen", "bedroom", "office", "hallway"]), "on": _v("boolean", "On or off", lambda d: d.chance(0.5))}, ["room", "on"],
      ["Turn {on!} the [light|lights] in the {room}.", "Switch {on!} the {room} [light|lights].", "[Light|Lights] {on!} in the {room}[.|, please.]", "Turn the {room} lights {on!}.", "I want the lights in the {room} {on!}.", "Make sure the {room} light is {on!}."], lambda d, a: {"state": "on" if a["on"] else "off"}),
-    (["set_temperature", "thermostat", "heating"], "Set the temperature of the heating in degrees Celsius.", {"degrees": _v("number", "Target temperature", lambda d: d.int(28, 52) / 2), "room": _v("enum", "Which room", lambda d: d.any(["kitchen", "bedroom", "office"]), ["kitchen", "bedroom", "office"])}, ["degrees", "room"],
+    (["set_temperature", "thermostat", "heating"], "Set the temperature of the heating in degrees Celsius.", {"degrees": _v("number", "Target temperature", lambda d: _whole(d.int(28, 52) / 2)), "room": _v("enum", "Which room", lambda d: d.any(["kitchen", "bedroom", "office"]), ["kitchen", "bedroom", "office"])}, ["degrees", "room"],
      ["Set the [heating|thermostat|temperature] in the {room} to {degrees} degrees.", "Make it {degrees} degrees in the {room}.", "I want {degrees} degrees in the {room}.", "Heat the {room} to {degrees} degrees.", "{room} to {degrees} degrees, please.", "Change the temperature of the {room} to {degrees}."], lambda d, a: {"status": "ok"}),
     (["play_music", "music_player", "play_song"], "Play a song.", {"song": _v("string", "Name of the song", title), "volume": _v("integer", "Volume from 1 to 100", lambda d: d.int(1, 100)), "repeat": _v("boolean", "Play it again and again", lambda d: d.chance(0.5))}, ["song", "volume"],
      ["Play \"{song}\" at volume {volume}.", "[Put on|Start] the song \"{song}\" with volume {volume}.", "I want to hear \"{song}\", volume {volume}.", "Music: \"{song}\", volume {volume}.", "Let me hear \"{song}\" at a volume of {volume}.", "Volume {volume}, song \"{song}\"[.|, please.]"], lambda d, a: {"status": "playing"}),
@@ -395,9 +400,23 @@ def some(d: Draw) -> int:
     return min(d.int(1, 8), d.int(1, 8)) if d.chance(0.5) else d.int(1, 8)
 
 
-def call(d: Draw, n: int | None = None, skill: str = CHOOSE) -> Turn:
+def call(d: Draw, skill: str = CHOOSE, most: int = 8) -> Turn:
     """One call (or two), its result and the answer."""
-    tools, tool = offer(d, n or some(d))
+    tools, tool = offer(d, min(most, some(d)))
+    return _called(d, tools, tool, skill)
+
+
+def talk(d: Draw) -> list[Turn]:
+    """One or two questions to the same tools."""
+    tools, tool = offer(d, some(d))
+    turns = [_called(d, tools, tool, CHOOSE)]
+    clear = [x for x in tools if x is not tool and not any(_confusable(x, y) for y in tools if y is not x)]
+    if clear and d.chance(0.3):
+        turns.append(_called(d, tools, d.any(clear), CHOOSE))
+    return turns
+
+
+def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
     thought = _fits(tool, arguments)
@@ -435,9 +454,10 @@ def missing(d: Draw) -> Turn:
     """A required value that the user did not say is asked for."""
     while True:
         tools, tool = offer(d, d.int(1, 6))
-        if tool.verb and len(tool.required) > 0:
+        askable = [k for k in tool.required if tool.slots[k].kind != "boolean"]
+        if tool.verb and askable:
             break
-    gone = d.any(list(tool.required))
+    gone = d.any(askable)
     values = {k: s.value(d) for k, s in tool.slots.items() if k in tool.required and k != gone}
     user = tool.ask(d, values)
     name = gone.replace("_", " ")
@@ -460,10 +480,10 @@ def none_fits(d: Draw) -> Turn:
                 ("no tool",), [x.spec for x in left])
 
 
-def make(d: Draw) -> Turn:
+def make(d: Draw) -> list[Turn]:
     r = d.rng.random()
     if r < 0.08:
-        return none_fits(d)
+        return [none_fits(d)]
     if r < 0.13:
-        return missing(d)
-    return call(d)
+        return [missing(d)]
+    return talk(d)

@@ -75,7 +75,7 @@ RULES = {
     "unique": lambda u, x: _is(", ".join(w for i, w in enumerate(x) if w not in x[:i])), "extract": _extract,
     "replace": lambda u, x, old, new: _is(re.sub(rf"(?<!\S){old}(?!\S)", new, " ".join(x))),
     "add": lambda u, a, b: _ends(int(Fraction(a) + Fraction(b))), "subtract": lambda u, a, b: r"(^|[^\d])" + re.escape(str(-(b - a))) + r"\.?$", "multiply": lambda u, a, b: _ends(_product(a, b)),
-    "compare": lambda u, a, b, smaller: r"\b" + str(_merge_sort([a, b])[0 if smaller else 1]) + r"\.$", "extreme": lambda u, x, low: r"\b" + str(_merge_sort(x)[0 if low else -1]) + r"\.$",
+    "divide": lambda u, a, b: _ends(next(q for q in range(a + 1) if _product(q, b) == a)), "compare": lambda u, a, b, smaller: r"\b" + str(_merge_sort([a, b])[0 if smaller else 1]) + r"\.$", "extreme": lambda u, x, low: r"\b" + str(_merge_sort(x)[0 if low else -1]) + r"\.$",
     "context": _context, "missing": lambda u, text, subject, relation: "not say",
     "told": lambda u, kind, v: re.escape(v) if v in u else None, "asked": lambda u, kind, v: re.escape(v), "untold": lambda u, kind: "not told", "fact": lambda u, key: "(?i)" + key,
     "json": lambda u, value: "^" + re.escape(json.dumps(value)) + "$", "json from": lambda u, text, o: "^" + re.escape(json.dumps(o)) + "$",

@@ -1,0 +1,57 @@
+package skills
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"corenode/engine/messages"
+)
+
+// The cases of the embedded models: the server takes every one, and none is
+// right without an answer.
+func TestEmbeddedCases(t *testing.T) {
+	f, err := os.Open("../../engine/embedded/skills.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cases, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thinks := map[string]map[bool]int{}
+	for _, c := range cases {
+		body, err := Options{Model: "core-1.1", TokensMax: 1024}.body(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := messages.Parse(body)
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+			continue
+		}
+		if thinks[c.Skill] == nil {
+			thinks[c.Skill] = map[bool]int{}
+		}
+		thinks[c.Skill][q.Thinking]++
+		for _, stop := range []string{"end_turn", "tool_use"} {
+			if c.Expect.Judge(Answer{Stop: stop}) == "" {
+				t.Errorf("%s is right with no answer: %s", c.Name, describe(c.Expect))
+			}
+		}
+	}
+	for skill, n := range thinks {
+		if n[true] < 3 || n[false] < 3 || n[true]-n[false] > 1 || n[false] > n[true] {
+			t.Errorf("%s: %d cases think and %d do not", skill, n[true], n[false])
+		}
+	}
+	if len(thinks) < 13 {
+		t.Errorf("%d skills", len(thinks))
+	}
+}
+
+func describe(e Expect) string {
+	b, _ := json.Marshal(e) // of strings
+	return string(b)
+}

@@ -1,0 +1,43 @@
+"""The committed cases: apart from what is trained, far enough, and drawn alike every time."""
+
+import json
+import pathlib
+import unittest
+
+from .. import bpe, pack, skills
+
+FILE = pathlib.Path(__file__).resolve().parents[2] / "skills.jsonl"
+
+
+class TestSkills(unittest.TestCase):
+    def setUp(self):
+        self.cases = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+
+    def test_counts(self):
+        counts = {}
+        for c in self.cases:
+            counts[c["skill"]] = counts.get(c["skill"], 0) + 1
+        self.assertEqual(counts, skills.CASES)
+
+    def test_no_question_is_trained(self):
+        asked = skills.questions(99, 15000)
+        for c in self.cases:
+            last = c["body"]["messages"][-1]["content"]
+            if isinstance(last, str):
+                self.assertNotIn(hash(skills.plain(last)), asked, c["name"])
+
+    def test_far_is_far(self):
+        tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+        for c in self.cases:
+            if c["skill"] == "context_far":
+                self.assertGreater(len(tokenizer.encode(c["body"]["messages"][-1]["content"])), skills.FAR_TOKENS)
+
+    def test_cases_depend_on_the_seed_alone(self):
+        tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+        draw = lambda seed: list(skills.cases(seed, {"instruct": 5, "tool_choice": 5, "tool_result": 5}, set(), tokenizer))
+        self.assertEqual(draw(5), draw(5))
+        self.assertNotEqual(draw(5), draw(6))
+
+
+if __name__ == "__main__":
+    unittest.main()
