@@ -1,8 +1,8 @@
 """Writes a model card: what a model is, what it learnt from, what it can do and what it cannot.
 
-    python -m train.card --name core-1.1-mini --checkpoint runs/mini --file ../core-1.1-mini.gguf \\
+    python -m train.card --name core-1.1-mini --checkpoint runs/mini --file core-1.1-mini.gguf \\
         --logs runs/mini-1.jsonl runs/mini-2.jsonl --skills zero.json default.json \\
-        --agreement agreement.json --scored-to 4096 --out ../core-1.1-mini.md
+        --agreement agreement.json --scored-to 4096 --out core-1.1-mini.md
 
 Numbers come from files: the checkpoint's shape, the logs of the runs, the reports of
 `corebench skills` and the comparison with float32. A part whose file is not named is left out.

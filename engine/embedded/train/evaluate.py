@@ -1,8 +1,8 @@
 """The trainer's own greedy tokens, recorded for the engine's tests; and how often a quantized
 export makes the same choices.
 
-    python -m train.evaluate greedy --checkpoint runs/mini --name core-1.1-mini --prompts 50 --out ../testdata/core-1.1-mini.json
-    python -m train.evaluate agreement --checkpoint runs/mini --recorded ../testdata/core-1.1-mini.json
+    python -m train.evaluate greedy --checkpoint runs/mini --name core-1.1-mini --prompts 50 --out testdata/core-1.1-mini.json
+    python -m train.evaluate agreement --checkpoint runs/mini --recorded testdata/core-1.1-mini.json
 
 `greedy` computes in float32, token by token, from the checkpoint's weights: the values an F32
 export holds. At every recorded token the model was given all tokens before it, so the same

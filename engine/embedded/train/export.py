@@ -1,7 +1,7 @@
 """A checkpoint as a GGUF file that any reader of architecture qwen35moe loads.
 
     python -m train.export --checkpoint runs/mini --name core-1.1-mini --type Q8_0 \\
-        --out ../core-1.1-mini.gguf --part-max 15728640
+        --out core-1.1-mini.gguf --part-max 15728640
 
 Layouts differ from the checkpoint's in four places: norms hold 1 + w, the decay is
 -exp(A_log), V heads stand tiled (all first V heads of the K heads, then all second ones)

@@ -43,12 +43,12 @@ class Loss:
                 at += len(ids)
         self.batches.append((b.to(device), torch.from_numpy(skill).to(device)))
 
-    @torch.no_grad()
     def __call__(self, per_token):
+        """Derivatives stay possible, though nobody takes them: without, all would be compiled anew."""
         device = self.batches[0][1].device
         total, count = (torch.zeros(len(self.skills), device=device) for _ in range(2))
         for b, skill in self.batches:
-            loss = per_token(b)[0].float()
+            loss = per_token(b)[0].detach().float()
             total.index_add_(0, skill.flatten(), (loss * b.weight).flatten())
             count.index_add_(0, skill.flatten(), b.weight.flatten())
         mean = (total / count.clamp(min=1)).tolist()

@@ -1,7 +1,7 @@
 """Makes the tiny trained model of the Go tests: a spelling-backwards model of two hundred
 thousand parameters, its F32 export and the trainer's greedy tokens for 50 prompts.
 
-    python -m train.probe --out ../testdata --steps 900
+    python -m train.probe --out testdata --steps 900
 """
 
 import argparse
