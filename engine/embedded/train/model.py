@@ -185,10 +185,12 @@ class Delta(nn.Module):
     def convolve(self, x, segment):
         """Causal, over the tokens of the same document. x: [B, T, channels]."""
         w = self.conv1d.weight[:, 0]
-        y = x.to(w.dtype) * w[:, -1]
-        for back in range(1, min(self.c.conv, x.shape[1])):
-            same = segment[:, back:] == segment[:, :-back]
-            y = y + F.pad(x[:, :-back].to(w.dtype) * same[..., None], (0, 0, back, 0)) * w[:, -1 - back]
+        x = x.to(w.dtype)
+        y = x * w[:, -1]
+        at = torch.arange(x.shape[1], device=x.device)
+        for back in range(1, self.c.conv):
+            same = (segment == segment.roll(back, 1)) & (at >= back)
+            y = y + torch.where(same[..., None], x.roll(back, 1), 0.0) * w[:, -1 - back]
         return F.silu(y)
 
     def split(self, mixed):

@@ -21,6 +21,8 @@ from . import batches, bpe, checkpoint, heldout, model, optim
 
 RESERVE = 20  # seconds at the end of a timed run for the last evaluation and checkpoint
 
+NOT_FINITE = "a derivative is not finite"
+
 
 class Log:
     """JSON lines, to a file and in short to the terminal."""
@@ -87,29 +89,44 @@ class Trainer:
             x, balance = self.model.hidden(b.tokens, b.segment, self.mask(b.segment), self.attend)
             return self.head(x, self.model.embed_tokens.weight, b.tokens), balance
 
-    def step(self, b, scale):
-        """One update; returns loss and gradient norm on the device."""
+    def backward(self, b):
+        """Derivatives of a batch's loss; returns the loss and the balance loss, on the device."""
         loss, balance = self.per_token(b)
         loss = (loss * b.weight).sum() / b.weight.sum().clamp(min=1)
         (loss + self.a.balance * balance).backward()
-        return loss.detach(), balance.detach(), self.optimizer.step(scale, self.a.clip)
+        return loss.detach(), balance.detach()
+
+    def step(self, b, scale):
+        """One update; returns loss, balance loss and gradient norm on the device."""
+        return *self.backward(b), self.optimizer.step(scale, self.a.clip)
 
     def warm(self, b):
-        """Compiles everything by a step of size zero. Where block-sparse attention
-        cannot be compiled, dense attention does the same more slowly."""
-        try:
-            self.step(b, 0.0)
-        except Exception as e:  # whatever the compiler raises
-            if self.attend is model.attend_dense:
-                raise
-            self.log.write("fallback", attention="dense", why=str(e)[:300])
-            torch._dynamo.reset()
+        """Compiles everything, on a batch that nothing is learnt from, and sees that derivatives are
+        finite. What a compiler cannot do, or does wrong, is done more slowly: dense attention
+        instead of a block-sparse one, then no compilation."""
+        while why := self.fault(b):
+            if self.head is model.next_token_loss and self.attend is model.attend_dense:
+                raise RuntimeError(why)  # nothing is left to leave out
+            if self.attend is model.attend_dense or why == NOT_FINITE:
+                self.head = model.next_token_loss
+                for layer in self.model.layers:
+                    layer._compiled_call_impl = None  # undoes Module.compile
             self.attend, self.mask = model.attend_dense, model.dense_mask
+            compiled = self.head is not model.next_token_loss
+            self.log.write("fallback", attention="dense", compiled=compiled, why=why[:300])
+            torch._dynamo.reset()
+
+    def fault(self, b):
+        """What goes wrong with a batch; nothing is empty."""
+        try:
+            self.backward(b)
+            finite = all(bool(torch.isfinite(p.grad).all()) for p in self.model.parameters())
+            return "" if finite else NOT_FINITE
+        except Exception as e:  # whatever a compiler raises
+            return f"{type(e).__name__}: {e}"
+        finally:
             for p in self.model.parameters():
                 p.grad = None
-            self.step(b, 0.0)
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
 
 
 def run(a, source, evaluation=None, tokenizer=None):
