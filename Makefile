@@ -57,6 +57,21 @@ train-data: ## vocabulary, skill cases and recorded prompts of the embedded mode
 	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_render train.tests.test_skills
 	$(GO) test ./engine/embedded ./bench/skills
 
+# MINUTES is the length of a run; RESUME=runs/mini goes on from a checkpoint with smaller steps.
+MINUTES ?= 11
+define train-model
+	$(TRAIN) train.train --config $(1) --name $(2) --minutes $(MINUTES) $(if $(RESUME),--resume $(RESUME) --rate-scale 0.5) --out runs/$(1) --log runs/$(1).jsonl
+	$(TRAIN) train.export --checkpoint runs/$(1) --name $(2) --out $(2).gguf --part-max 15728640
+	$(TRAIN) train.evaluate greedy --checkpoint runs/$(1) --name $(2) --out testdata/$(2).json
+	$(TRAIN) train.evaluate agreement --checkpoint runs/$(1) --recorded testdata/$(2).json --out runs/$(1)-agreement.json
+	$(TRAIN) train.card --name $(2) --checkpoint runs/$(1) --file $(2).gguf --logs runs/$(1).jsonl --agreement runs/$(1)-agreement.json --out $(2).md
+endef
+.PHONY: train-mini train-core
+train-mini: ## train and export core-1.1-mini: PyTorch and one GPU, MINUTES=11
+	$(call train-model,mini,core-1.1-mini)
+train-core: ## train and export core-1.1, likewise
+	$(call train-model,core,core-1.1)
+
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each

@@ -1,0 +1,111 @@
+"""Writes a model card: what a model is, what it learnt from, what it can do and what it cannot.
+
+    python -m train.card --name core-1.1-mini --checkpoint runs/mini --file core-1.1-mini.gguf \\
+        --logs runs/mini-1.jsonl runs/mini-2.jsonl --skills zero.json default.json \\
+        --agreement agreement.json --scored-to 4096 --out core-1.1-mini.md
+
+Numbers come from files: the checkpoint's shape, the logs of the runs, the reports of
+`corebench skills` and the comparison with float32. A part whose file is not named is left out.
+"""
+
+import argparse
+import json
+import pathlib
+
+from . import checkpoint, model
+
+
+def shape(c, sizes):
+    """The table of sizes."""
+    full = sum(c.full(i) for i in range(c.layers))
+    active = model.count(c) - c.layers * (c.experts - c.experts_used) * 3 * c.hidden * c.expert_ff
+    rows = [
+        ("parameters", f"{model.count(c) / 1e6:.1f} million, {active / 1e6:.1f} million used for a token"),
+        ("layers", f"{c.layers}: {c.layers - full} Gated DeltaNet, {full} gated full attention"),
+        ("width", f"{c.hidden}, attention heads {c.heads} of {c.head_dim}, DeltaNet heads {c.value_heads} of {c.delta_dim}"),
+        ("experts", f"{c.experts} of width {c.expert_ff}, {c.experts_used} used, and a shared one of width {c.shared_ff}"),
+        ("vocabulary", f"{c.vocab} entries of its own byte-level BPE"),
+        ("accepted context", f"{c.context} tokens"),
+    ]
+    if sizes:
+        rows.append(("file", f"{sum(sizes) / 1e6:.1f} MB in {len(sizes)} part{'s' if len(sizes) > 1 else ''}, Q8_0"))
+    return "\n".join(["| | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows)])
+
+
+def training(logs):
+    """One line for each run, and the sum."""
+    rows, tokens, seconds = [], 0, 0.0
+    for i, events in enumerate(logs):
+        kinds = {}
+        for e in events:
+            kinds[e["kind"]] = e  # the last of each kind
+        start, end = kinds["start"], kinds["end"]
+        loss = kinds.get("eval", {}).get("loss", {}).get("all")
+        rows.append(f"| {i + 1} | {start['device']} | {end['seconds'] / 60:.1f} | {end['tokens'] / 1e6:.0f} M | "
+                    f"{'' if loss is None else f'{loss:.4f}'} |")
+        tokens, seconds = tokens + end["tokens"], seconds + end["seconds"]
+    head = ["| run | on | minutes | tokens | held-out loss after it |", "|---|---|---|---|---|"]
+    return "\n".join(head + rows) + f"\n\nTogether {tokens / 1e6:.0f} million tokens in {seconds / 60:.1f} minutes."
+
+
+def skills(reports):
+    """A row for each skill, a pair of columns for each report."""
+    def label(o):
+        o = {k.lower(): v for k, v in o.items()}
+        return f"temperature {o['temperature']:g}" if o.get("temperature", -1) >= 0 else "default temperature"
+    by = [{s["skill"]: s for s in [*r["skills"], r["all"]]} for r in reports]
+    lines = ["| skill | cases |" + "".join(f" right, {label(r['options'])} | ended |" for r in reports), "|---|---|" + "---|---|" * len(reports)]
+    for skill, first in by[0].items():
+        cells = "".join(f" {100 * b[skill]['share']:.1f} % | {100 * b[skill]['ended']:.1f} % |" for b in by)
+        lines.append(f"| {skill} | {first['cases']} |{cells}")
+    looped = ", ".join(f"{100 * b['all']['looped']:.2f} % at {label(r['options'])}" for b, r in zip(by, reports))
+    return "\n".join(lines) + f"\n\nAnswers that go round in circles: {looped}."
+
+
+def card(name, config, sizes, logs, reports, agreement, scored_to):
+    out = [f"# {name}", f"A small language model of architecture `qwen35moe` that is part of the node's binary.\n\n{shape(config, sizes)}"]
+    out.append("## Data\nConversations from the seeded generator in `train/data`: its own templates and word lists, nothing downloaded. "
+               "Held-out conversations use wordings, names and values that no training conversation has.")
+    if logs:
+        out.append(f"## Training\nMuon for matrices and AdamW for the rest, bf16 with float32 sums.\n\n{training(logs)}")
+    if reports:
+        out.append("## What it can do\nMeasured with `corebench skills` through the HTTP API on held-out cases.\n\n" + skills(reports))
+    if agreement:
+        out.append(f"Of {agreement['choices']} choices, each made after the same tokens, the Q8_0 weights make "
+                   f"{100 * agreement['share']:.2f} % as the float32 weights do.")
+    limits = ("It knows what the generator taught: short instructions, small numbers, some hundred facts, facts given in "
+              "the context, tools described in the request. It does not know the world, and is taught to say so. English only.")
+    if scored_to:
+        limits += f" Its skills were scored on prompts of up to {scored_to} tokens; it accepts longer ones without any such claim."
+    out.append("## Limits\n" + limits)
+    return "\n\n".join(out) + "\n"
+
+
+def _lines(path):
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def _json(path):
+    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--name", required=True)
+    p.add_argument("--checkpoint", required=True)
+    p.add_argument("--file", help="the exported file, or what its parts are named after")
+    p.add_argument("--logs", nargs="*", default=[])
+    p.add_argument("--skills", nargs="*", default=[], help="reports of corebench skills")
+    p.add_argument("--agreement")
+    p.add_argument("--scored-to", type=int, help="length of the longest scored prompt")
+    p.add_argument("--out", required=True)
+    a = p.parse_args()
+    files = [f for f in pathlib.Path(a.file).parent.glob(pathlib.Path(a.file).name + "*")] if a.file else []
+    text = card(a.name, checkpoint.read_config(a.checkpoint), [f.stat().st_size for f in files], [_lines(x) for x in a.logs],
+                [_json(x) for x in a.skills], _json(a.agreement) if a.agreement else None, a.scored_to)
+    pathlib.Path(a.out).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Checkpoints and exports hold what the model holds; the Go tests run what is exported here."""
+
+import pathlib
+import struct
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+from train import bpe, card, checkpoint, evaluate, export, generate, gguf, model, probe
+
+
+def scalar_q8_0(values):
+    """The format by its description, one value at a time."""
+    out = b""
+    for at in range(0, len(values), 32):
+        block = [np.float32(v) for v in values[at:at + 32]]
+        scale = np.float32(max(abs(v) for v in block) / np.float32(127))
+        out += struct.pack("<e", scale)
+        for v in block:
+            y = v * np.float32(1 / scale) if scale else np.float32(0)
+            out += struct.pack("<b", int(abs(y) + np.float32(0.5)) * (1 if y >= 0 else -1))
+    return out
+
+
+def random_model(name="probe", seed=3):
+    m = model.Model(model.CONFIGS[name]).initialize(seed)
+    r = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in m.parameters():
+            if p.dim() == 1:  # norms that are not trivial
+                p.add_(0.1 * torch.randn(p.shape, generator=r))
+    return m
+
+
+class Export(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_checkpoint(self):
+        m = random_model()
+        checkpoint.save(m, self.folder / "c", part_max=200_000)
+        files = list((self.folder / "c").glob("*.safetensors"))
+        self.assertGreater(len(files), 2)
+        self.assertTrue(all(f.stat().st_size <= 200_000 for f in files))
+        back = checkpoint.load(self.folder / "c")
+        self.assertEqual(back.config, m.config)
+        for (name, a), b in zip(m.named_parameters(), back.parameters()):
+            self.assertTrue(torch.equal(a.to(torch.bfloat16).float() if a.dim() > 1 else a, b), name)
+        checkpoint.save(back, self.folder / "c")  # over the old one
+        self.assertEqual(len(list((self.folder / "c").glob("*.safetensors"))), 1)
+        names = set(checkpoint.tensors(self.folder / "c"))
+        for name in ("embed_tokens.weight", "norm.weight", "layers.0.linear_attn.conv1d.weight", "layers.0.linear_attn.A_log",
+                     "layers.2.self_attn.q_norm.weight", "layers.0.mlp.experts.gate_up_proj", "layers.0.mlp.shared_expert_gate.weight"):
+            self.assertIn("model.language_model." + name, names)
+
+    def test_q8_0(self):
+        x = np.random.default_rng(1).standard_normal(320).astype(np.float32)
+        x[64:96], x[100] = 0, 7.5
+        self.assertEqual(gguf.q8_0(x), scalar_q8_0(x))
+        back = gguf.from_q8_0(gguf.q8_0(x), x.shape)
+        self.assertLess(np.abs(back - x).max(), 7.5 / 127)
+
+    def test_tiled(self):
+        c = model.Config(key_heads=2, value_heads=6)
+        self.assertEqual(export.tiled(c, 1).tolist(), [0, 3, 1, 4, 2, 5])
+        self.assertEqual(export.tiled(c, 2).tolist(), [0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11])
+
+    def test_every_matrix_can_be_q8_0(self):
+        for name in ("mini", "core"):
+            c = model.CONFIGS[name]
+            state = {n: t.float().numpy() for n, t in checkpoint.stored(random_model(name).named_parameters()).items()}
+            for tensor, kind, x in export.tensors(c, state, "Q8_0"):
+                self.assertTrue(kind == "F32" or x.shape[-1] % 32 == 0, f"{name} {tensor}: {x.shape}")
+
+    def test_files(self):
+        checkpoint.save(random_model(), self.folder / "c")
+        file = self.folder / "m.gguf"
+        export.write(self.folder / "c", probe.tokenizer(), "m", "Q8_0", file)
+        whole = file.read_bytes()
+        parts = export.split(file, 100_000)
+        self.assertFalse(file.exists())
+        self.assertEqual([p.name for p in parts], [f"m.gguf.{i + 1}-of-{len(parts)}" for i in range(len(parts))])
+        self.assertEqual(b"".join(p.read_bytes() for p in parts), whole)
+        export.write(self.folder / "c", probe.tokenizer(), "m", "Q8_0", file)
+        self.assertEqual(export.split(file, 1 << 30), [file])
+        self.assertEqual([p.name for p in self.folder.glob("m.gguf*")], ["m.gguf"])
+        with self.assertRaisesRegex(ValueError, "entries"):
+            export.write(self.folder / "c", bpe.Tokenizer.from_merges([]), "m", "Q8_0", file)
+
+    def test_agreement(self):
+        m = random_model()
+        answers = evaluate.record(m, [[1, 2, 3], [4] * 70], 9, ())
+        self.assertEqual(evaluate.choices(m, answers), (18, 18))
+        self.assertEqual(answers[0]["tokens"], generate.greedy(m, [1, 2, 3], 9))
+        same, total = evaluate.choices(evaluate.rounded(m), answers)
+        self.assertEqual(total, 18)
+        other, _ = evaluate.choices(random_model(seed=4), answers)
+        self.assertLess(other, same)
+
+    def test_card(self):
+        logs = [[{"kind": "start", "device": "one GPU"}, {"kind": "eval", "loss": {"all": 0.25}}, {"kind": "end", "seconds": 120, "tokens": 5e6}]] * 2
+        score = {"skill": "facts", "cases": 50, "right": 49, "share": 0.98, "ended": 1.0, "looped": 0.0, "tokens": 9}
+        reports = [{"options": {"temperature": t}, "skills": [score], "all": {**score, "skill": "all"}} for t in (0, -1)]
+        text = card.card("core-1.1-mini", model.CONFIGS["mini"], [15 << 20, 1 << 20], logs, reports, {"choices": 1000, "share": 0.995}, 4096)
+        for want in ("10 million tokens in 4.0 minutes", "| facts | 50 | 98.0 % | 100.0 % | 98.0 % | 100.0 % |", "2 parts", "99.50 %", "4096",
+                     "right, temperature 0", "right, default temperature"):
+            self.assertIn(want, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,125 @@
+"""It learns: a small model copies, reverses and adds after a short run on one core; runs are
+repeatable, resume, and leave what they promise. And rows of documents lose nothing."""
+
+import dataclasses
+import json
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+from train import batches, checkpoint, generate, model, optim, train
+
+STOP = 31
+
+
+@dataclasses.dataclass(frozen=True)
+class Reversing:
+    """Documents of 2 to 5 symbols, a colon, and the symbols in reverse order."""
+
+    def __call__(self, seed, worker, workers):
+        r = np.random.default_rng([seed, worker])
+        while True:
+            x = r.integers(1, 12, r.integers(2, 6))
+            ids = np.concatenate([x, [30], x[::-1], [STOP]])
+            yield ids, np.arange(len(ids)) > len(x)
+
+
+CONFIG = dataclasses.replace(model.CONFIGS["probe"], vocab=32)
+
+
+def arguments(folder, *more):
+    return train.parser().parse_args(
+        ["--tokenizer", "none", "--device", "cpu", "--dtype", "float32", "--no-compile", "--rows", "4", "--row", "128", "--workers", "1",
+         "--out", str(folder / "out"), "--log", str(folder / "log.jsonl"), "--heldout", "0", "--log-every", "5", "--config", "test", *more])
+
+
+class Learning(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+        model.CONFIGS["test"] = CONFIG
+        self.addCleanup(model.CONFIGS.pop, "test")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def log(self):
+        return [json.loads(line) for line in (self.folder / "log.jsonl").read_text().splitlines()]
+
+    def test_learns_to_reverse(self):
+        train.run(arguments(self.folder, "--steps", "300", "--prompt-weight", "0"), Reversing())
+        steps = [x for x in self.log() if x["kind"] == "step"]
+        self.assertLess(steps[-1]["loss"], 0.2 * steps[0]["loss"])
+        m = checkpoint.load(self.folder / "out")
+        right = 0
+        for (ids, learnt), _ in zip(Reversing()(99, 0, 1), range(20)):
+            at = int(np.argmax(learnt))
+            right += generate.greedy(m, ids[:at].tolist(), 20, (STOP,)) == ids[at:].tolist()
+        self.assertGreaterEqual(right, 18)
+
+    def test_runs_are_repeatable_and_resume(self):
+        first = train.run(arguments(self.folder, "--steps", "6"), Reversing())
+        again = train.run(arguments(self.folder, "--steps", "6"), Reversing())
+        for (name, a), b in zip(first.model.named_parameters(), again.model.parameters()):
+            self.assertTrue(torch.equal(a, b), name)
+        resumed = train.run(arguments(self.folder, "--steps", "1", "--resume", str(self.folder / "out"), "--rate-scale", "0"), Reversing())
+        for (name, a), b in zip(first.model.named_parameters(), resumed.model.parameters()):
+            want = a.to(torch.bfloat16).float() if a.dim() > 1 else a
+            self.assertTrue(torch.equal(want, b), name)
+
+    def test_a_timed_run_ends_in_time(self):
+        now = [0.0]
+
+        def clock():
+            now[0] += 1.0
+            return now[0]
+        c = train.Clock(2, 0, clock)
+        c.start()
+        shares = []
+        while (done := c.done(0)) < 1:
+            shares.append(done)
+        self.assertLessEqual(now[0], 120 - train.RESERVE + 3)
+        scales = [optim.schedule(s) for s in shares]
+        self.assertEqual(max(scales), 1.0)
+        self.assertLess(scales[-1], 0.05)
+
+
+class Rows(unittest.TestCase):
+    def test_every_document_is_there_once(self):
+        r = np.random.default_rng(1)
+        docs = [(r.integers(1, 1000, n), r.random(n) < 0.5) for n in r.integers(1, 200, 300)]
+        docs[7] = (np.arange(300), np.ones(300, bool))
+        out = list(batches.batches(iter(docs), 3, 256, 0.25))
+        self.assertEqual(sum(b.dropped for b in out), 1)
+        got = []
+        for b in out:
+            for tokens, segment, weight in zip(b.tokens, b.segment, b.weight):
+                for s in sorted(set(segment)):
+                    if tokens[segment == s].any():
+                        got.append((tokens[segment == s].tolist(), weight[segment == s].tolist()))
+                    else:  # padding: documents have no token 0 here
+                        self.assertFalse(weight[segment == s].any())
+        want = [(ids.tolist(), [*np.where(learnt[1:], 1, 0.25).tolist(), 0]) for i, (ids, learnt) in enumerate(docs) if i != 7]
+        self.assertEqual(sorted(got), sorted(want))
+
+    def test_orthogonal(self):
+        g = torch.randn(3, 40, 24, generator=torch.Generator().manual_seed(1))
+        u, _, v = torch.linalg.svd(g, full_matrices=False)
+        s = torch.linalg.svdvals(optim.orthogonal(g))
+        self.assertTrue((s > 0.6).all() and (s < 1.3).all())
+        cosine = (optim.orthogonal(g) * (u @ v)).sum((-2, -1)) / (24 * s.square().mean(-1)) ** 0.5 / 24 ** 0.5
+        self.assertTrue((cosine > 0.95).all())
+
+    def test_flex_is_dense(self):
+        r = torch.Generator().manual_seed(2)
+        q, k, v = (torch.randn(2, 128, h, 32, generator=r) for h in (4, 2, 2))
+        segment = (torch.arange(128)[None] >= torch.tensor([[30], [100]])).int()
+        want = model.attend_dense(q, k, v, model.dense_mask(segment))
+        got = model.attend_flex(q, k, v, model.flex_mask(segment))
+        torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
