@@ -64,7 +64,7 @@ func load(t *testing.T, f *modelfile.File, b kernel.Backend) *model.Model {
 func (r recording) trace(t *testing.T, m *model.Model, b kernel.Backend, tokens []int32, greedy int) *model.Trace {
 	t.Helper()
 	pages := (len(tokens) + greedy + r.pageTokens - 1) / r.pageTokens
-	cache, err := b.NewCache(m.CacheConfig(r.pageTokens, pages, 1, true))
+	cache, err := b.NewCache(m.CacheConfig(r.pageTokens, pages, 1, kernel.KVF32))
 	if err != nil {
 		t.Fatal(err)
 	}
