@@ -27,7 +27,7 @@ test: ## all tests
 
 .PHONY: race
 race: ## the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short ./actors/... ./node/... ./extensions ./engine ./engine/kernel/cpu
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kernel/cpu
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck
