@@ -13,6 +13,7 @@ import (
 
 	"corenode/bench/load"
 	"corenode/bench/proc"
+	"corenode/bench/report"
 	"corenode/bench/workload"
 	"corenode/engine/kernel/cpu"
 )
@@ -71,25 +72,6 @@ func (m *run) stop() error {
 	return child.Stop()
 }
 
-// nodeConfig serves the one model, whose answers are always the likeliest
-// tokens. Nothing else differs from the defaults but the threads.
-const nodeConfig = `listen: 127.0.0.1:0
-admin:
-  listen: 127.0.0.1:0
-models:
-  %s:
-    engine: cpu
-    path: %q
-    threads: %d
-    prices:
-      input: "0"
-      cached_input: "0"
-      output: "0"
-    sampling:
-      temperature: 0
-      presence_penalty: 0
-`
-
 // starts starts the node twice; the second one stays.
 func (m *run) starts(ctx context.Context) (cold, warm Start, err error) {
 	path, err := filepath.Abs(m.o.Model)
@@ -97,7 +79,7 @@ func (m *run) starts(ctx context.Context) (cold, warm Start, err error) {
 		return cold, warm, err
 	}
 	config := filepath.Join(m.dir, "node.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, nodeConfig, workload.Model, path, m.o.Threads), 0o600); err != nil {
+	if err := os.WriteFile(config, proc.CPUConfig(workload.Model, path, m.o.Threads), 0o600); err != nil {
 		return cold, warm, err
 	}
 	m.say("starting the node, cold: it packs the weights")
@@ -123,7 +105,7 @@ func (m *run) start(ctx context.Context, config string) (s Start, err error) {
 	}
 	begun := time.Now()
 	child, base, err := proc.Start(ctx, proc.Spec{Name: "node", Path: m.o.Node, Dir: m.dir, Timeout: m.o.StartTimeout,
-		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: baseURL})
+		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: proc.BaseURL})
 	if err != nil {
 		return s, err
 	}
@@ -134,21 +116,10 @@ func (m *run) start(ctx context.Context, config string) (s Start, err error) {
 		return s, err
 	}
 	s.Foreign, s.RSS = after.foreign(before), after.rss
-	secret, err := os.ReadFile(filepath.Join(data, "default.key"))
-	if err != nil {
-		return s, fmt.Errorf("read the node's key: %w", err)
+	if m.key, err = proc.DefaultKey(data); err != nil {
+		return s, err
 	}
-	m.key = strings.TrimSpace(string(secret))
 	return s, proc.AwaitModules(ctx, data)
-}
-
-// baseURL finds the address in the node's greeting.
-func baseURL(line string) (string, bool) {
-	fields := strings.Fields(line)
-	if len(fields) == 3 && fields[0] == "base" && fields[1] == "URL" {
-		return fields[2], true
-	}
-	return "", false
 }
 
 // rounds warms up and then measures, round by round.
@@ -259,7 +230,7 @@ func (m *run) streams(ctx context.Context, round int, atOnce bool) (float64, err
 	for _, n := range tokens {
 		total += n
 	}
-	return ratio(took.Seconds(), float64(total)), errors.Join(errs...)
+	return report.Ratio(took.Seconds(), float64(total)), errors.Join(errs...)
 }
 
 // turns asks twice in one conversation.

@@ -110,7 +110,7 @@ type Gate struct {
 
 // Summarize makes the report of a run. Host is the caller's to fill in.
 func Summarize(w Weights, cold, warm Start, all []Round, o Options) Report {
-	r := Report{Schema: Schema, Options: o, Weights: w, Starts: Starts{cold, warm, ratio(warm.Ready, cold.Ready)}}
+	r := Report{Schema: Schema, Options: o, Weights: w, Starts: Starts{cold, warm, report.Ratio(warm.Ready, cold.Ready)}}
 	r.Decode = decodeOf(all, w)
 	r.Batch = batchOf(all)
 	r.Turns = turnsOf(all)
@@ -134,7 +134,7 @@ func decodeOf(all []Round, w Weights) Decode {
 		TokensPerS: spread(kept, func(r Round) float64 { return r.TokensPerS }),
 		GBs:        spread(kept, gbs),
 		MemoryGBs:  spread(kept, func(r Round) float64 { return r.MemoryGBs }),
-		Share:      spread(kept, func(r Round) float64 { return ratio(gbs(r), r.MemoryGBs) }),
+		Share:      spread(kept, func(r Round) float64 { return report.Ratio(gbs(r), r.MemoryGBs) }),
 	}
 }
 
@@ -142,9 +142,9 @@ func batchOf(all []Round) Batch {
 	kept, rounds := quiet(all, partBatch)
 	return Batch{
 		Rounds:     rounds,
-		Sequence:   spread(kept, func(r Round) float64 { return ratio(1, r.Sequence) }),
-		Concurrent: spread(kept, func(r Round) float64 { return ratio(1, r.Concurrent) }),
-		Ratio:      spread(kept, func(r Round) float64 { return ratio(r.Concurrent, r.Sequence) }),
+		Sequence:   spread(kept, func(r Round) float64 { return report.Ratio(1, r.Sequence) }),
+		Concurrent: spread(kept, func(r Round) float64 { return report.Ratio(1, r.Concurrent) }),
+		Ratio:      spread(kept, func(r Round) float64 { return report.Ratio(r.Concurrent, r.Sequence) }),
 	}
 }
 
@@ -154,7 +154,7 @@ func turnsOf(all []Round) Turns {
 		Rounds: rounds,
 		Turn1:  spread(kept, func(r Round) float64 { return 1e3 * r.Turn1 }),
 		Turn2:  spread(kept, func(r Round) float64 { return 1e3 * r.Turn2 }),
-		Ratio:  spread(kept, func(r Round) float64 { return ratio(r.Turn2, r.Turn1) }),
+		Ratio:  spread(kept, func(r Round) float64 { return report.Ratio(r.Turn2, r.Turn1) }),
 	}
 	for i, r := range kept {
 		if i == 0 || r.Cached < t.Cached {
@@ -199,12 +199,4 @@ func quiet(all []Round, part int) (kept []Round, r Rounds) {
 		}
 	}
 	return kept, r
-}
-
-// ratio is a/b, 0 when there is no b: nothing was measured.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
 }

@@ -11,6 +11,7 @@ import (
 
 	"corenode/bench/engine"
 	"corenode/bench/proc"
+	"corenode/bench/report"
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/model"
@@ -31,7 +32,8 @@ type run struct {
 	cache kernel.Cache
 	text  *tokenizer.Tokenizer // nil when the file has none that is known
 	dir   string
-	pages int // of each sequence
+	level string // of the kernels, such as cpu/amx
+	pages int    // of each sequence
 
 	step   kernel.Step
 	tokens []int32
@@ -53,7 +55,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err := m.open(say); err != nil {
 		return Report{}, err
 	}
-	r = Report{Schema: Schema, Host: proc.ReadHost(m.dir), Options: o, Weights: weights, Level: m.level()}
+	r = Report{Schema: Schema, Host: proc.ReadHost(m.dir), Options: o, Weights: weights, Level: m.level}
 	if err := realTime(); err != nil {
 		say("not under SCHED_FIFO: %v", err)
 	} else {
@@ -69,8 +71,6 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	return r, nil
 }
 
-func (m *run) level() string { return cpu.Levels()[0] }
-
 func (m *run) open(say func(format string, args ...any)) (err error) {
 	if m.dir, err = os.MkdirTemp("", "corebench-"); err != nil {
 		return err
@@ -82,6 +82,7 @@ func (m *run) open(say func(format string, args ...any)) (err error) {
 	if err != nil {
 		return err
 	}
+	m.level = b.Name()
 	say("packing the weights")
 	if m.model, err = model.Load(m.file, b); err != nil {
 		b.Close()
@@ -137,7 +138,7 @@ func (m *run) rounds(ctx context.Context, say func(format string, args ...any)) 
 			all[p] = append(all[p], one)
 		}
 		say("round %d of %d: %.1f s, decode %.1f tokens/s, memory %.1f GB/s", i+1, m.o.Rounds, time.Since(begun).Seconds(),
-			ratio(float64(m.parts[0].steps), all[0][i].seconds), all[0][i].memory)
+			report.Ratio(float64(m.parts[0].steps), all[0][i].seconds), all[0][i].memory)
 	}
 	return all, nil
 }

@@ -1,10 +1,8 @@
 package kernels
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"corenode/bench/report"
 )
@@ -52,9 +50,5 @@ func (r Report) gateCells() (rows [][]string) {
 
 // WriteJSON writes the report for programs.
 func (r Report) WriteJSON(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	return report.WriteJSON(path, r)
 }

@@ -88,12 +88,12 @@ func rowOf(p part, all []measured, weights, position int64) Row {
 	}
 	var tokens, memory, gbs, share []float64
 	for _, m := range kept {
-		steps := ratio(float64(p.steps), m.seconds)
+		steps := report.Ratio(float64(p.steps), m.seconds)
 		read := steps * float64(p.bytes(weights, position)) / 1e9
 		tokens = append(tokens, steps*float64(p.batch*p.rows))
 		memory = append(memory, m.memory)
 		gbs = append(gbs, read)
-		share = append(share, ratio(read, m.memory))
+		share = append(share, report.Ratio(read, m.memory))
 	}
 	row.TokensPerS, row.MemoryGBs = report.SpreadOf(tokens), report.SpreadOf(memory)
 	row.GBs, row.Share = report.SpreadOf(gbs), report.SpreadOf(share)
@@ -110,10 +110,3 @@ func (p part) bytes(weights, position int64) int64 {
 
 // Met says whether every gate is.
 func (r Report) Met() bool { return !slices.ContainsFunc(r.Gates, func(g Gate) bool { return !g.Met }) }
-
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}

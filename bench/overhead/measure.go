@@ -151,7 +151,7 @@ func (m *run) startNode(ctx context.Context, target, name, logLevel string) erro
 		return err
 	}
 	child, base, err := proc.Start(ctx, proc.Spec{Name: name, Path: m.o.Node, Dir: m.dir,
-		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: baseURL})
+		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: proc.BaseURL})
 	if err != nil {
 		return err
 	}
@@ -164,21 +164,11 @@ func (m *run) startNode(ctx context.Context, target, name, logLevel string) erro
 	return err
 }
 
-// baseURL finds the address in the node's greeting.
-func baseURL(line string) (string, bool) {
-	fields := strings.Fields(line)
-	if len(fields) == 3 && fields[0] == "base" && fields[1] == "URL" {
-		return fields[2], true
-	}
-	return "", false
-}
-
 // account makes the node's first account an ordinary one, whose money and
 // limits are checked, with more of each than a run can use.
 func (m *run) account(ctx context.Context, data string) (key string, err error) {
-	secret, err := os.ReadFile(filepath.Join(data, "default.key"))
-	if err != nil {
-		return "", fmt.Errorf("read the node's key: %w", err)
+	if key, err = proc.DefaultKey(data); err != nil {
+		return "", err
 	}
 	for _, args := range [][]string{
 		{"account", "topup", "default", "1000000"},
@@ -188,7 +178,7 @@ func (m *run) account(ctx context.Context, data string) (key string, err error) 
 			return "", err
 		}
 	}
-	return strings.TrimSpace(string(secret)), nil
+	return key, nil
 }
 
 // rounds warms every cell up and then measures all of them, round by round.

@@ -144,7 +144,7 @@ func TestBaseURL(t *testing.T) {
 	for line, want := range map[string]string{
 		"  base URL   http://127.0.0.1:4711": "http://127.0.0.1:4711", "  API key    in x": "", "": "", "base URL": "",
 	} {
-		if got, ok := baseURL(line); got != want || ok != (want != "") {
+		if got, ok := proc.BaseURL(line); got != want || ok != (want != "") {
 			t.Errorf("%q: %q %v", line, got, ok)
 		}
 	}

@@ -1,10 +1,8 @@
 package overhead
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"corenode/bench/report"
 )
@@ -99,9 +97,5 @@ func (b Breakdown) print(w io.Writer) error {
 
 // WriteJSON writes the report for programs.
 func (r Report) WriteJSON(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	return report.WriteJSON(path, r)
 }

@@ -63,17 +63,9 @@ type Sample struct {
 	Foreign float64 // share of the machine's time that others used
 }
 
-func (s Sample) cpuPerReply() float64 { return ratio(s.CPU, float64(s.Replies)) }
+func (s Sample) cpuPerReply() float64 { return report.Ratio(s.CPU, float64(s.Replies)) }
 
-func (s Sample) eventsPerReply() float64 { return ratio(float64(s.Events), float64(s.Replies)) }
-
-// ratio is a/b, 0 when there is no b: nothing was measured.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}
+func (s Sample) eventsPerReply() float64 { return report.Ratio(float64(s.Events), float64(s.Replies)) }
 
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.
 const Schema = "corebench.overhead/1"
@@ -227,7 +219,7 @@ func rowOf(samples []Sample, c cell) Row {
 			ratios = append(ratios, s.cpuPerReply()/f.cpuPerReply())
 		}
 		p50, p99, first = append(p50, s.P50), append(p99, s.P99), append(first, s.First)
-		rate = append(rate, ratio(float64(s.Replies), s.Seconds))
+		rate = append(rate, report.Ratio(float64(s.Replies), s.Seconds))
 		replies, bytes = replies+float64(s.Replies), bytes+float64(s.Bytes)
 		events, tokens, writes = events+float64(s.Events), tokens+float64(s.Tokens), writes+float64(s.Writes)
 		if round > last {
@@ -237,8 +229,8 @@ func rowOf(samples []Sample, c cell) Row {
 	r.CPU, r.Ratio = report.SpreadOf(cpu), report.SpreadOf(ratios)
 	r.P50, r.P99, r.First = report.SpreadOf(p50), report.SpreadOf(p99), report.SpreadOf(first)
 	r.RepliesPerS, r.RepliesMeasured = report.SpreadOf(rate), int64(replies)
-	r.ReplyBytes, r.EventsPerReply, r.TokensPerReply = ratio(bytes, replies), ratio(events, replies), ratio(tokens, replies)
-	r.EventsPerWrite = ratio(events, writes)
+	r.ReplyBytes, r.EventsPerReply, r.TokensPerReply = report.Ratio(bytes, replies), report.Ratio(events, replies), report.Ratio(tokens, replies)
+	r.EventsPerWrite = report.Ratio(events, writes)
 	return r
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"corenode/bench/proc"
@@ -33,25 +32,6 @@ type target struct {
 	key   string
 }
 
-// nodeConfig serves the one model, whose answers are always the likeliest
-// tokens. Nothing else differs from the defaults but the threads.
-const nodeConfig = `listen: 127.0.0.1:0
-admin:
-  listen: 127.0.0.1:0
-models:
-  %s:
-    engine: cpu
-    path: %q
-    threads: %d
-    prices:
-      input: "0"
-      cached_input: "0"
-      output: "0"
-    sampling:
-      temperature: 0
-      presence_penalty: 0
-`
-
 // slots and slotTokens size the other server: as many conversations at once as
 // the largest scenario has, each with room for the longest one.
 const (
@@ -73,33 +53,22 @@ func (r *run) startNode(ctx context.Context) (target, error) {
 		return target{}, err
 	}
 	config, data := filepath.Join(r.dir, "node.yaml"), filepath.Join(r.dir, "data")
-	if err := os.WriteFile(config, fmt.Appendf(nil, nodeConfig, workload.Model, model, r.o.Threads), 0o600); err != nil {
+	if err := os.WriteFile(config, proc.CPUConfig(workload.Model, model, r.o.Threads), 0o600); err != nil {
 		return target{}, err
 	}
 	child, base, err := proc.Start(ctx, proc.Spec{Name: "node", Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout,
-		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: baseURL})
+		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: proc.BaseURL})
 	if err != nil {
 		return target{}, err
 	}
 	t := target{child: child, url: base}
-	secret, err := os.ReadFile(filepath.Join(data, "default.key"))
-	if err != nil {
-		return target{}, errors.Join(fmt.Errorf("read the node's key: %w", err), child.Stop())
+	if t.key, err = proc.DefaultKey(data); err != nil {
+		return target{}, errors.Join(err, child.Stop())
 	}
-	t.key = strings.TrimSpace(string(secret))
 	if err := proc.AwaitModules(ctx, data); err != nil {
 		return target{}, errors.Join(err, child.Stop())
 	}
 	return t, nil
-}
-
-// baseURL finds the address in the node's greeting.
-func baseURL(line string) (string, bool) {
-	fields := strings.Fields(line)
-	if len(fields) == 3 && fields[0] == "base" && fields[1] == "URL" {
-		return fields[2], true
-	}
-	return "", false
 }
 
 func (r *run) startOther(ctx context.Context) (target, error) {

@@ -1,10 +1,8 @@
 package peer
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"corenode/bench/engine"
@@ -83,7 +81,7 @@ func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
 			if r.lower {
 				a, b = b, a
 			}
-			times = append(times, ratio(a, b))
+			times = append(times, report.Ratio(a, b))
 			row.NodeFailed += o[node].failed
 			row.OtherFailed += o[other].failed
 		}
@@ -137,16 +135,5 @@ func (x Row) cells() []string {
 
 // WriteJSON writes the report for programs.
 func (r Report) WriteJSON(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
-}
-
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
+	return report.WriteJSON(path, r)
 }

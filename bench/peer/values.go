@@ -30,15 +30,15 @@ func valuesOf(s scenario, records []stats.Record) map[metric]float64 {
 			continue
 		}
 		ttft = append(ttft, 1e3*t.Seconds())
-		rate = append(rate, ratio(float64(rec.InputTokens-rec.CachedTokens), t.Seconds()))
+		rate = append(rate, report.Ratio(float64(rec.InputTokens-rec.CachedTokens), t.Seconds()))
 		if rec.Turn == 2 {
 			second = append(second, 1e3*t.Seconds())
 		}
 	}
 	return map[metric]float64{
 		prefillRate: report.SpreadOf(rate).Median,
-		decodeRate:  ratio(float64(s.clients), report.SpreadOf(tpot).Median),
-		outputRate:  ratio(float64(output), (last - max(first, 0)).Seconds()),
+		decodeRate:  report.Ratio(float64(s.clients), report.SpreadOf(tpot).Median),
+		outputRate:  report.Ratio(float64(output), (last - max(first, 0)).Seconds()),
 		ttftMedian:  report.SpreadOf(ttft).Median,
 		ttftLast:    report.SpreadOf(ttft).Max,
 		ttftTurn2:   report.SpreadOf(second).Median,

@@ -3,9 +3,11 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -63,4 +65,21 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 		fmt.Fprintln(t, strings.Join(row, "\t")) // errors are kept for Flush
 	}
 	return t.Flush()
+}
+
+// Ratio is a/b, 0 when there is no b: nothing was measured.
+func Ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// WriteJSON writes a result for programs.
+func WriteJSON(path string, result any) error {
+	b, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
 }

@@ -1,10 +1,8 @@
 package skills
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"corenode/bench/report"
@@ -127,9 +125,5 @@ func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
 // WriteJSON writes the report for programs.
 func (r Report) WriteJSON(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	return report.WriteJSON(path, r)
 }

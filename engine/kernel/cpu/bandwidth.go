@@ -71,18 +71,6 @@ func fastest(d time.Duration, pass func() float64) float64 {
 	}
 }
 
-// MultiplyRate measures how fast threads (0 is GOMAXPROCS) multiply and add
-// float32 in registers, in GFLOPS, a multiply-add being two: what a kernel of
-// float arithmetic could reach at most.
-func MultiplyRate(threads int, d time.Duration) (float64, error) {
-	b, err := New(Options{Threads: threads})
-	if err != nil {
-		return 0, fmt.Errorf("measure arithmetic: %w", err)
-	}
-	defer b.Close()
-	return fastest(d, b.multiplyPass) / 1e9, nil
-}
-
 // multiplyRounds is how many rounds of multiplications a thread claims at once.
 const multiplyRounds = 1 << 16
 
