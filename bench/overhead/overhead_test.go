@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/bench/proc"
 	"corenode/bench/profile"
 	"corenode/bench/report"
 )
