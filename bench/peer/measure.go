@@ -20,12 +20,16 @@ import (
 	"corenode/bench/workload"
 )
 
+const mib = 1 << 20
+
 // run owns all that a run has started, until close.
 type run struct {
 	o    Options
 	self string // path of this program
 	dir  string // temporary, removed by close
 	say  func(format string, args ...any)
+	// fileBytes is the size of the model's file.
+	fileBytes int64
 	// size turns tokens into words: asked once, so that both sides get the same prompts.
 	size workload.Calibration
 }
@@ -40,11 +44,15 @@ func Run(ctx context.Context, o Options, self string, say func(format string, ar
 	if err != nil {
 		return Report{}, err
 	}
+	file, err := os.Stat(o.Model)
+	if err != nil {
+		return Report{}, err
+	}
 	dir, err := os.MkdirTemp("", "corebench-")
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{o: o, self: self, dir: dir, say: say}
+	r := &run{o: o, self: self, dir: dir, say: say, fileBytes: file.Size()}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	asked := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s.name) })
 	got := make([][][sides]outcome, len(asked))
@@ -157,7 +165,14 @@ func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, se
 		return out, err
 	}
 	out.values = valuesOf(s, records)
-	out.values[resident] = float64(after.rss) / (1 << 20)
+	out.values[resident] = float64(after.rss) / mib
+	if t.data != "" {
+		cache, err := proc.Metric(ctx, t.data, "corenode_cache_bytes")
+		if err != nil {
+			return out, err
+		}
+		out.values[beyond] = (float64(after.rss-r.fileBytes) - cache) / mib
+	}
 	if !s.busy { // there, what others take is the point
 		out.foreign = after.machine.Sub(before.machine).Foreign(after.ours - before.ours)
 	}

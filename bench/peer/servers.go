@@ -30,6 +30,7 @@ type target struct {
 	child *proc.Child
 	url   string
 	key   string
+	data  string // the node's data folder; the other server has none
 }
 
 // slots and slotTokens size the other server: as many conversations at once as
@@ -61,7 +62,7 @@ func (r *run) startNode(ctx context.Context) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	t := target{child: child, url: base}
+	t := target{child: child, url: base, data: data}
 	if t.key, err = proc.DefaultKey(data); err != nil {
 		return target{}, errors.Join(err, child.Stop())
 	}

@@ -48,6 +48,7 @@ type Row struct {
 	// Times says how many times better the node is, within each round.
 	Times report.Spread `json:"times_better"`
 	Gate  float64       `json:"gate,omitempty"` // of the median of Times; 0 is none
+	Most  float64       `json:"most,omitempty"` // of the median of Node; 0 is none
 	Aim   float64       `json:"aim,omitempty"`
 	Met   bool          `json:"met"`
 	// Failed requests on each side. Numbers of a side with some mean little.
@@ -69,7 +70,7 @@ func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
 	}
 	for _, r := range s.rows {
 		row := Row{Scenario: s.name, What: r.what, Unit: r.unit, Lower: r.lower, Rounds: len(got), Discarded: len(got) - len(kept),
-			Disturbed: disturbed, Gate: pick(r.gate, kind), Aim: pick(r.aim, kind)}
+			Disturbed: disturbed, Gate: pick(r.gate, kind), Aim: pick(r.aim, kind), Most: r.most}
 		if disturbed {
 			row.Discarded = len(got)
 		}
@@ -86,7 +87,7 @@ func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
 			row.OtherFailed += o[other].failed
 		}
 		row.Node, row.Other, row.Times = report.SpreadOf(values[node]), report.SpreadOf(values[other]), report.SpreadOf(times)
-		row.Met = row.NodeFailed == 0 && row.Times.Median >= row.Gate
+		row.Met = row.NodeFailed == 0 && row.Times.Median >= row.Gate && (row.Most == 0 || row.Node.Median <= row.Most)
 		rows = append(rows, row)
 	}
 	return rows
@@ -124,13 +125,17 @@ func (x Row) cells() []string {
 		verdict = "MISSED"
 	case x.Aim > 0 && x.Times.Median >= x.Aim:
 		verdict = "aim met"
-	case x.Gate > 0:
+	case x.Gate > 0 || x.Most > 0:
 		verdict = "met"
 	}
 	if x.Disturbed {
 		rounds = fmt.Sprintf("DISTURBED, all %d", x.Rounds)
 	}
-	return []string{x.What, x.Unit, x.Node.String(), x.Other.String(), x.Times.String(), bound(x.Gate), bound(x.Aim), verdict, rounds}
+	other, times, gate := x.Other.String(), x.Times.String(), bound(x.Gate)
+	if x.Most > 0 { // nothing to compare with
+		other, times, gate = "-", "-", "at most "+bound(x.Most)
+	}
+	return []string{x.What, x.Unit, x.Node.String(), other, times, gate, bound(x.Aim), verdict, rounds}
 }
 
 // WriteJSON writes the report for programs.

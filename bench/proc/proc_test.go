@@ -233,3 +233,17 @@ func FuzzParse(f *testing.F) {
 		_ = parseFilesystem(b, "/a/b")
 	})
 }
+
+func TestMetricIsSummedOverItsLabels(t *testing.T) {
+	text := []byte("# TYPE a_bytes gauge\na_bytes{model=\"x y\"} 3\na_bytes{model=\"z\"} 1.5e3\na_bytes_total 7\nb 2\nc{} x\n")
+	for name, want := range map[string]float64{"a_bytes": 1503, "b": 2, "a_bytes_total": 7} {
+		if got, err := sum(text, name); err != nil || got != want {
+			t.Errorf("%s is %v, %v, want %v", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"a", "c", ""} {
+		if got, err := sum(text, name); err == nil {
+			t.Errorf("%q is %v, want an error", name, got)
+		}
+	}
+}
