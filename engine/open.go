@@ -112,6 +112,7 @@ func open(o Options) (*Engine, error) {
 		file.Close()
 		return nil, err
 	}
+	file.Rest()
 	return e, nil
 }
 

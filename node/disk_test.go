@@ -139,9 +139,9 @@ func (o *outage) longStreams(n int) *sync.WaitGroup {
 		running.Go(func() {
 			e := errand{account: o.who.id, key: o.who.key, path: paths[i%len(paths)], model: slowModel, stream: true,
 				prompt: "a long story", maxTokens: 1500}
-			var once sync.Once
-			o.askWith(e, moments{began: func() { once.Do(begun.Done) }})
-			once.Do(begun.Done)
+			began := sync.OnceFunc(begun.Done)
+			defer began()
+			o.askWith(e, moments{began: began})
 		})
 	}
 	begun.Wait()

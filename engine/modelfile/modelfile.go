@@ -101,6 +101,15 @@ func (f *File) Close() error {
 	return release()
 }
 
+// Rest gives back the memory that reading a mapped file has taken: from now on
+// little of it is read, such as single rows of embeddings. All data stays valid
+// and comes back when touched.
+func (f *File) Rest() {
+	if f.release != nil {
+		releasePages(f.data)
+	}
+}
+
 // Name is the path or the name that the file was opened with.
 func (f *File) Name() string { return f.name }
 
