@@ -84,6 +84,7 @@ type Stepper struct {
 	logitRows []int32
 	logits    [][]float32 // rows are reused; as many as ever were asked for at once
 	published time.Time
+	touched   int // rows since the model file's pages were given back
 
 	speculates  bool
 	cost        draft.Cost             // of steps, as far as they were measured
@@ -191,11 +192,23 @@ func (s *Stepper) Step(now time.Time) bool {
 	s.apply(s.sched.Commit(plan))
 	done := time.Now()
 	s.cost.Learn(plan.Rows, done.Sub(begun))
+	s.rest(plan.Rows)
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))
 	s.deliver(plan, done)
 	s.sched.Measured(time.Since(now))
 	return true
+}
+
+// restRows is how many rows may touch a model file until its pages are given back.
+// A row of embeddings brings 64 KiB around it into memory.
+const restRows = 4096
+
+func (s *Stepper) rest(rows int) {
+	if s.touched += rows; s.touched >= restRows {
+		s.touched = 0
+		s.engine.file.Rest()
+	}
 }
 
 // sweep ends cancelled jobs and handles readers that are behind: their

@@ -67,6 +67,7 @@ func (h *Host) build(f file) (*generation, error) {
 		g.retire()
 		return nil, err
 	}
+	info.Custom = nil // they keep the whole file in memory
 	g.compile = time.Since(began)
 	return g, nil
 }
