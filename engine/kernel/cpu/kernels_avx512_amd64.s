@@ -524,6 +524,24 @@ DATA nibbles_avx512<>+56(SB)/4, $0x0f0f0f0f
 DATA nibbles_avx512<>+60(SB)/4, $0x0f0f0f0f
 GLOBL nibbles_avx512<>(SB), RODATA|NOPTR, $64
 
+DATA upper_avx512<>+0(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+4(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+8(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+12(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+16(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+20(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+24(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+28(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+32(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+36(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+40(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+44(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+48(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+52(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+56(SB)/4, $0xf0f0f0f0
+DATA upper_avx512<>+60(SB)/4, $0xf0f0f0f0
+GLOBL upper_avx512<>(SB), RODATA|NOPTR, $64
+
 DATA bit7_avx512<>+0(SB)/4, $0x80808080
 DATA bit7_avx512<>+4(SB)/4, $0x80808080
 DATA bit7_avx512<>+8(SB)/4, $0x80808080
@@ -641,6 +659,42 @@ DATA order_avx512<>+20(SB)/4, $0x00000006
 DATA order_avx512<>+24(SB)/4, $0x00000003
 DATA order_avx512<>+28(SB)/4, $0x00000007
 GLOBL order_avx512<>(SB), RODATA|NOPTR, $32
+
+DATA part_avx512<>+0(SB)/4, $0x0000003f
+DATA part_avx512<>+4(SB)/4, $0x0000003f
+DATA part_avx512<>+8(SB)/4, $0x0000003f
+DATA part_avx512<>+12(SB)/4, $0x0000003f
+DATA part_avx512<>+16(SB)/4, $0x0000003f
+DATA part_avx512<>+20(SB)/4, $0x0000003f
+DATA part_avx512<>+24(SB)/4, $0x0000003f
+DATA part_avx512<>+28(SB)/4, $0x0000003f
+DATA part_avx512<>+32(SB)/4, $0x0000003f
+DATA part_avx512<>+36(SB)/4, $0x0000003f
+DATA part_avx512<>+40(SB)/4, $0x0000003f
+DATA part_avx512<>+44(SB)/4, $0x0000003f
+DATA part_avx512<>+48(SB)/4, $0x0000003f
+DATA part_avx512<>+52(SB)/4, $0x0000003f
+DATA part_avx512<>+56(SB)/4, $0x0000003f
+DATA part_avx512<>+60(SB)/4, $0x0000003f
+GLOBL part_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA partHigh_avx512<>+0(SB)/4, $0x00000030
+DATA partHigh_avx512<>+4(SB)/4, $0x00000030
+DATA partHigh_avx512<>+8(SB)/4, $0x00000030
+DATA partHigh_avx512<>+12(SB)/4, $0x00000030
+DATA partHigh_avx512<>+16(SB)/4, $0x00000030
+DATA partHigh_avx512<>+20(SB)/4, $0x00000030
+DATA partHigh_avx512<>+24(SB)/4, $0x00000030
+DATA partHigh_avx512<>+28(SB)/4, $0x00000030
+DATA partHigh_avx512<>+32(SB)/4, $0x00000030
+DATA partHigh_avx512<>+36(SB)/4, $0x00000030
+DATA partHigh_avx512<>+40(SB)/4, $0x00000030
+DATA partHigh_avx512<>+44(SB)/4, $0x00000030
+DATA partHigh_avx512<>+48(SB)/4, $0x00000030
+DATA partHigh_avx512<>+52(SB)/4, $0x00000030
+DATA partHigh_avx512<>+56(SB)/4, $0x00000030
+DATA partHigh_avx512<>+60(SB)/4, $0x00000030
+GLOBL partHigh_avx512<>(SB), RODATA|NOPTR, $64
 
 // func matMulCode8Rows1AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
@@ -830,340 +884,373 @@ TEXT ·matMulCode6Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z5
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    512(R9)
+	VMOVDQU32     (DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST (CX), Z5, Z3
-	VMOVDQU32     320(BX), Z5
+	VMOVDQU32     64(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST (CX), Z5, Z4
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z5
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    576(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    640(R9)
+	VMOVDQU32     128(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 4(CX), Z5, Z3
-	VMOVDQU32     448(BX), Z5
+	VMOVDQU32     192(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 4(CX), Z5, Z4
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z5
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    704(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    768(R9)
+	VMOVDQU32     256(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 8(CX), Z5, Z3
-	VMOVDQU32     576(BX), Z5
+	VMOVDQU32     320(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 8(CX), Z5, Z4
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z5
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    832(R9)
+	VMOVDQU32     384(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 12(CX), Z5, Z3
-	VMOVDQU32     704(BX), Z5
+	VMOVDQU32     448(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 12(CX), Z5, Z4
-	VCVTPH2PS     (BX), Z5
+	VPMOVSXBD     64(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     32(BX), Z3
+	VPMOVSXBD     80(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   64(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	VPBROADCASTD  100(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z5
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    896(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    960(R9)
+	VMOVDQU32     (DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 16(CX), Z5, Z3
-	VMOVDQU32     320(BX), Z5
+	VMOVDQU32     64(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 16(CX), Z5, Z4
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z5
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1024(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1088(R9)
+	VMOVDQU32     128(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 20(CX), Z5, Z3
-	VMOVDQU32     448(BX), Z5
+	VMOVDQU32     192(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 20(CX), Z5, Z4
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z5
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1152(R9)
+	VMOVDQU32     256(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 24(CX), Z5, Z3
-	VMOVDQU32     576(BX), Z5
+	VMOVDQU32     320(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 24(CX), Z5, Z4
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z5
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1216(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1280(R9)
+	VMOVDQU32     384(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VMOVDQU32     704(BX), Z5
+	VMOVDQU32     448(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z4
-	VCVTPH2PS     64(BX), Z5
+	VPMOVSXBD     96(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     96(BX), Z3
+	VPMOVSXBD     112(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   64(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	VPBROADCASTD  104(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z5
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1344(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1408(R9)
+	VMOVDQU32     512(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 32(CX), Z5, Z3
-	VMOVDQU32     832(BX), Z5
+	VMOVDQU32     576(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 32(CX), Z5, Z4
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z5
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    1472(R9)
+	VMOVDQU32     640(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 36(CX), Z5, Z3
-	VMOVDQU32     960(BX), Z5
+	VMOVDQU32     704(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 36(CX), Z5, Z4
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z5
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    1536(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    1600(R9)
+	VMOVDQU32     768(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 40(CX), Z5, Z3
-	VMOVDQU32     1088(BX), Z5
+	VMOVDQU32     832(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 40(CX), Z5, Z4
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z5
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    1664(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    1728(R9)
+	VMOVDQU32     896(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 44(CX), Z5, Z3
-	VMOVDQU32     1216(BX), Z5
+	VMOVDQU32     960(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 44(CX), Z5, Z4
-	VCVTPH2PS     128(BX), Z5
+	VPMOVSXBD     128(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     160(BX), Z3
+	VPMOVSXBD     144(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   68(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	VPBROADCASTD  108(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z5
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    1792(R9)
+	VMOVDQU32     512(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 48(CX), Z5, Z3
-	VMOVDQU32     832(BX), Z5
+	VMOVDQU32     576(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 48(CX), Z5, Z4
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z5
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    1856(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    1920(R9)
+	VMOVDQU32     640(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 52(CX), Z5, Z3
-	VMOVDQU32     960(BX), Z5
+	VMOVDQU32     704(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 52(CX), Z5, Z4
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z5
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    1984(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2048(R9)
+	VMOVDQU32     768(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 56(CX), Z5, Z3
-	VMOVDQU32     1088(BX), Z5
+	VMOVDQU32     832(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 56(CX), Z5, Z4
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z5
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2176(R9)
+	VMOVDQU32     896(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VMOVDQU32     1216(BX), Z5
+	VMOVDQU32     960(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z4
-	VCVTPH2PS     192(BX), Z5
+	VPMOVSXBD     160(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     224(BX), Z3
+	VPMOVSXBD     176(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   68(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -1184,324 +1271,375 @@ TEXT ·matMulCode5mRows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z5
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	VMOVDQU32         (DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     (CX), Z5, Z3
-	VMOVDQU32         320(BX), Z5
+	VMOVDQU32         64(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     (CX), Z5, Z4
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z5
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         128(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     4(CX), Z5, Z3
-	VMOVDQU32         448(BX), Z5
+	VMOVDQU32         192(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     4(CX), Z5, Z4
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z5
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         256(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     8(CX), Z5, Z3
-	VMOVDQU32         576(BX), Z5
+	VMOVDQU32         320(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     8(CX), Z5, Z4
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z5
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVDQU32         384(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     12(CX), Z5, Z3
-	VMOVDQU32         704(BX), Z5
+	VMOVDQU32         448(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     12(CX), Z5, Z4
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z5
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         (DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVDQU32         320(BX), Z5
+	VMOVDQU32         64(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z5
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	VMOVDQU32         128(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVDQU32         448(BX), Z5
+	VMOVDQU32         192(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z5
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         256(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVDQU32         576(BX), Z5
+	VMOVDQU32         320(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z5
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         384(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVDQU32         704(BX), Z5
+	VMOVDQU32         448(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z4
-	VCVTPH2PS         (BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         128(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z0
-	VCVTPH2PS         32(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       64(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         160(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         96(BX), Z4
+	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z1
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z5
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVDQU32         512(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     32(CX), Z5, Z3
-	VMOVDQU32         832(BX), Z5
+	VMOVDQU32         576(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     32(CX), Z5, Z4
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z5
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     36(CX), Z5, Z3
-	VMOVDQU32         960(BX), Z5
+	VMOVDQU32         704(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     36(CX), Z5, Z4
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z5
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     40(CX), Z5, Z3
-	VMOVDQU32         1088(BX), Z5
+	VMOVDQU32         832(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     40(CX), Z5, Z4
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z5
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVDQU32         896(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     44(CX), Z5, Z3
-	VMOVDQU32         1216(BX), Z5
+	VMOVDQU32         960(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     44(CX), Z5, Z4
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z5
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	VMOVDQU32         512(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVDQU32         832(BX), Z5
+	VMOVDQU32         576(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z4
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z5
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        1664(R9)
+	VMOVDQU32         640(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVDQU32         960(BX), Z5
+	VMOVDQU32         704(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z4
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z5
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        1728(R9)
+	VMOVDQU32         768(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVDQU32         1088(BX), Z5
+	VMOVDQU32         832(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z4
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z5
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        1792(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        1856(R9)
+	VMOVDQU32         896(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVDQU32         1216(BX), Z5
+	VMOVDQU32         960(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z4
-	VCVTPH2PS         64(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         192(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z0
-	VCVTPH2PS         96(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPSRLD            $0x02, Z5, Z5
+	VPANDD            partHigh_avx512<>+0(SB), Z5, Z5
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z3
+	VMULPS            Z3, Z5, Z5
+	VFNMADD231PS.BCST 92(CX), Z5, Z0
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPSRLD            $0x06, Z3, Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       68(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         224(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z1
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z4
+	VPSRLD            $0x02, Z4, Z4
+	VPANDD            partHigh_avx512<>+0(SB), Z4, Z4
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         96(BX), Z3
+	VMULPS            Z3, Z4, Z4
+	VFNMADD231PS.BCST 92(CX), Z4, Z1
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -1700,176 +1838,227 @@ TEXT ·matMulCode4mRows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z5
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         (DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     (CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVDQU32         320(BX), Z5
+	VMOVDQU32         64(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     (CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z5
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         128(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     4(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVDQU32         448(BX), Z5
+	VMOVDQU32         192(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     4(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z5
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         256(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     8(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVDQU32         576(BX), Z5
+	VMOVDQU32         320(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     8(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z5
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         384(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     12(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVDQU32         704(BX), Z5
+	VMOVDQU32         448(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     12(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z4
-	VCVTPH2PS         (BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         128(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z0
-	VCVTPH2PS         32(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       64(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         160(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         96(BX), Z4
+	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z1
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z5
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         512(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     32(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVDQU32         832(BX), Z5
+	VMOVDQU32         576(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     32(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z4
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z5
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     36(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVDQU32         960(BX), Z5
+	VMOVDQU32         704(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     36(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z4
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z5
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     40(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVDQU32         1088(BX), Z5
+	VMOVDQU32         832(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     40(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z4
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z5
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVDQU32         896(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     44(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVDQU32         1216(BX), Z5
+	VMOVDQU32         960(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     44(CX), Z6, Z4
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z4
-	VCVTPH2PS         64(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         192(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z0
-	VCVTPH2PS         96(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPSRLD            $0x02, Z5, Z5
+	VPANDD            partHigh_avx512<>+0(SB), Z5, Z5
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z3
+	VMULPS            Z3, Z5, Z5
+	VFNMADD231PS.BCST 92(CX), Z5, Z0
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPSRLD            $0x06, Z3, Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       68(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         224(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z1
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z4
+	VPSRLD            $0x02, Z4, Z4
+	VPANDD            partHigh_avx512<>+0(SB), Z4, Z4
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         96(BX), Z3
+	VMULPS            Z3, Z4, Z4
+	VFNMADD231PS.BCST 92(CX), Z4, Z1
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -2217,98 +2406,108 @@ TEXT ·matMulCode6Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z5
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  224(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z9
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    512(R9)
+	VMOVDQU32     (DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST (CX), Z9, Z5
 	VPDPBUSD.BCST 128(CX), Z9, Z7
-	VMOVDQU32     320(BX), Z9
+	VMOVDQU32     64(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST (CX), Z9, Z6
 	VPDPBUSD.BCST 128(CX), Z9, Z8
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z9
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    576(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    640(R9)
+	VMOVDQU32     128(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 4(CX), Z9, Z5
 	VPDPBUSD.BCST 132(CX), Z9, Z7
-	VMOVDQU32     448(BX), Z9
+	VMOVDQU32     192(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 4(CX), Z9, Z6
 	VPDPBUSD.BCST 132(CX), Z9, Z8
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z9
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    704(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    768(R9)
+	VMOVDQU32     256(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 8(CX), Z9, Z5
 	VPDPBUSD.BCST 136(CX), Z9, Z7
-	VMOVDQU32     576(BX), Z9
+	VMOVDQU32     320(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 8(CX), Z9, Z6
 	VPDPBUSD.BCST 136(CX), Z9, Z8
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z9
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    832(R9)
+	VMOVDQU32     384(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 12(CX), Z9, Z5
 	VPDPBUSD.BCST 140(CX), Z9, Z7
-	VMOVDQU32     704(BX), Z9
+	VMOVDQU32     448(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 12(CX), Z9, Z6
 	VPDPBUSD.BCST 140(CX), Z9, Z8
-	VCVTPH2PS     (BX), Z9
+	VPMOVSXBD     64(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   192(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     32(BX), Z5
+	VPMOVSXBD     80(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2319,98 +2518,104 @@ loop1:
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  228(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z9
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    896(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    960(R9)
+	VMOVDQU32     (DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 16(CX), Z9, Z5
 	VPDPBUSD.BCST 144(CX), Z9, Z7
-	VMOVDQU32     320(BX), Z9
+	VMOVDQU32     64(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 16(CX), Z9, Z6
 	VPDPBUSD.BCST 144(CX), Z9, Z8
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z9
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1024(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1088(R9)
+	VMOVDQU32     128(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 20(CX), Z9, Z5
 	VPDPBUSD.BCST 148(CX), Z9, Z7
-	VMOVDQU32     448(BX), Z9
+	VMOVDQU32     192(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 20(CX), Z9, Z6
 	VPDPBUSD.BCST 148(CX), Z9, Z8
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z9
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1152(R9)
+	VMOVDQU32     256(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 24(CX), Z9, Z5
 	VPDPBUSD.BCST 152(CX), Z9, Z7
-	VMOVDQU32     576(BX), Z9
+	VMOVDQU32     320(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 24(CX), Z9, Z6
 	VPDPBUSD.BCST 152(CX), Z9, Z8
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z9
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1216(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1280(R9)
+	VMOVDQU32     384(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z5
 	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VMOVDQU32     704(BX), Z9
+	VMOVDQU32     448(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z6
 	VPDPBUSD.BCST 156(CX), Z9, Z8
-	VCVTPH2PS     64(BX), Z9
+	VPMOVSXBD     96(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   192(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     96(BX), Z5
+	VPMOVSXBD     112(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2421,90 +2626,96 @@ loop1:
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  232(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z9
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1344(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1408(R9)
+	VMOVDQU32     512(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 32(CX), Z9, Z5
 	VPDPBUSD.BCST 160(CX), Z9, Z7
-	VMOVDQU32     832(BX), Z9
+	VMOVDQU32     576(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 32(CX), Z9, Z6
 	VPDPBUSD.BCST 160(CX), Z9, Z8
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z9
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    1472(R9)
+	VMOVDQU32     640(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 36(CX), Z9, Z5
 	VPDPBUSD.BCST 164(CX), Z9, Z7
-	VMOVDQU32     960(BX), Z9
+	VMOVDQU32     704(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 36(CX), Z9, Z6
 	VPDPBUSD.BCST 164(CX), Z9, Z8
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z9
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    1536(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    1600(R9)
+	VMOVDQU32     768(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 40(CX), Z9, Z5
 	VPDPBUSD.BCST 168(CX), Z9, Z7
-	VMOVDQU32     1088(BX), Z9
+	VMOVDQU32     832(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 40(CX), Z9, Z6
 	VPDPBUSD.BCST 168(CX), Z9, Z8
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z9
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    1664(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    1728(R9)
+	VMOVDQU32     896(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 44(CX), Z9, Z5
 	VPDPBUSD.BCST 172(CX), Z9, Z7
-	VMOVDQU32     1216(BX), Z9
+	VMOVDQU32     960(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 44(CX), Z9, Z6
 	VPDPBUSD.BCST 172(CX), Z9, Z8
-	VCVTPH2PS     128(BX), Z9
+	VPMOVSXBD     128(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   196(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     160(BX), Z5
+	VPMOVSXBD     144(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2515,98 +2726,104 @@ loop1:
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  236(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z9
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    1792(R9)
+	VMOVDQU32     512(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 48(CX), Z9, Z5
 	VPDPBUSD.BCST 176(CX), Z9, Z7
-	VMOVDQU32     832(BX), Z9
+	VMOVDQU32     576(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 48(CX), Z9, Z6
 	VPDPBUSD.BCST 176(CX), Z9, Z8
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z9
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    1856(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    1920(R9)
+	VMOVDQU32     640(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 52(CX), Z9, Z5
 	VPDPBUSD.BCST 180(CX), Z9, Z7
-	VMOVDQU32     960(BX), Z9
+	VMOVDQU32     704(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 52(CX), Z9, Z6
 	VPDPBUSD.BCST 180(CX), Z9, Z8
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z9
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    1984(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2048(R9)
+	VMOVDQU32     768(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 56(CX), Z9, Z5
 	VPDPBUSD.BCST 184(CX), Z9, Z7
-	VMOVDQU32     1088(BX), Z9
+	VMOVDQU32     832(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 56(CX), Z9, Z6
 	VPDPBUSD.BCST 184(CX), Z9, Z8
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z9
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2176(R9)
+	VMOVDQU32     896(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z5
 	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VMOVDQU32     1216(BX), Z9
+	VMOVDQU32     960(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z6
 	VPDPBUSD.BCST 188(CX), Z9, Z8
-	VCVTPH2PS     192(BX), Z9
+	VPMOVSXBD     160(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   196(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     224(BX), Z5
+	VPMOVSXBD     176(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2614,7 +2831,12 @@ loop1:
 	VCVTDQ2PS     Z8, Z8
 	VFMADD231PS   Z5, Z8, Z3
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -2639,376 +2861,427 @@ TEXT ·matMulCode5mRows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z9
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	VMOVDQU32         (DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     (CX), Z9, Z5
 	VPDPBUSD.BCST     128(CX), Z9, Z7
-	VMOVDQU32         320(BX), Z9
+	VMOVDQU32         64(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     (CX), Z9, Z6
 	VPDPBUSD.BCST     128(CX), Z9, Z8
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z9
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         128(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     4(CX), Z9, Z5
 	VPDPBUSD.BCST     132(CX), Z9, Z7
-	VMOVDQU32         448(BX), Z9
+	VMOVDQU32         192(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     4(CX), Z9, Z6
 	VPDPBUSD.BCST     132(CX), Z9, Z8
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z9
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         256(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     8(CX), Z9, Z5
 	VPDPBUSD.BCST     136(CX), Z9, Z7
-	VMOVDQU32         576(BX), Z9
+	VMOVDQU32         320(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     8(CX), Z9, Z6
 	VPDPBUSD.BCST     136(CX), Z9, Z8
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z9
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVDQU32         384(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     12(CX), Z9, Z5
 	VPDPBUSD.BCST     140(CX), Z9, Z7
-	VMOVDQU32         704(BX), Z9
+	VMOVDQU32         448(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     12(CX), Z9, Z6
 	VPDPBUSD.BCST     140(CX), Z9, Z8
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z9
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         (DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z5
 	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVDQU32         320(BX), Z9
+	VMOVDQU32         64(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z6
 	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z9
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	VMOVDQU32         128(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z5
 	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVDQU32         448(BX), Z9
+	VMOVDQU32         192(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z6
 	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z9
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         256(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z5
 	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVDQU32         576(BX), Z9
+	VMOVDQU32         320(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z6
 	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z9
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         384(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z5
 	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVDQU32         704(BX), Z9
+	VMOVDQU32         448(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z6
 	VPDPBUSD.BCST     156(CX), Z9, Z8
-	VCVTPH2PS         (BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       192(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         128(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z0
 	VFNMADD231PS.BCST 216(CX), Z5, Z2
-	VCVTPH2PS         32(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       192(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         160(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         96(BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z1
 	VFNMADD231PS.BCST 216(CX), Z5, Z3
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z9
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVDQU32         512(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     32(CX), Z9, Z5
 	VPDPBUSD.BCST     160(CX), Z9, Z7
-	VMOVDQU32         832(BX), Z9
+	VMOVDQU32         576(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     32(CX), Z9, Z6
 	VPDPBUSD.BCST     160(CX), Z9, Z8
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z9
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     36(CX), Z9, Z5
 	VPDPBUSD.BCST     164(CX), Z9, Z7
-	VMOVDQU32         960(BX), Z9
+	VMOVDQU32         704(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     36(CX), Z9, Z6
 	VPDPBUSD.BCST     164(CX), Z9, Z8
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z9
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     40(CX), Z9, Z5
 	VPDPBUSD.BCST     168(CX), Z9, Z7
-	VMOVDQU32         1088(BX), Z9
+	VMOVDQU32         832(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     40(CX), Z9, Z6
 	VPDPBUSD.BCST     168(CX), Z9, Z8
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z9
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVDQU32         896(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     44(CX), Z9, Z5
 	VPDPBUSD.BCST     172(CX), Z9, Z7
-	VMOVDQU32         1216(BX), Z9
+	VMOVDQU32         960(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     44(CX), Z9, Z6
 	VPDPBUSD.BCST     172(CX), Z9, Z8
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z9
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	VMOVDQU32         512(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z5
 	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVDQU32         832(BX), Z9
+	VMOVDQU32         576(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z6
 	VPDPBUSD.BCST     176(CX), Z9, Z8
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z9
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        1664(R9)
+	VMOVDQU32         640(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z5
 	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVDQU32         960(BX), Z9
+	VMOVDQU32         704(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z6
 	VPDPBUSD.BCST     180(CX), Z9, Z8
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z9
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        1728(R9)
+	VMOVDQU32         768(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z5
 	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVDQU32         1088(BX), Z9
+	VMOVDQU32         832(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z6
 	VPDPBUSD.BCST     184(CX), Z9, Z8
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z9
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        1792(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        1856(R9)
+	VMOVDQU32         896(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z5
 	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVDQU32         1216(BX), Z9
+	VMOVDQU32         960(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z6
 	VPDPBUSD.BCST     188(CX), Z9, Z8
-	VCVTPH2PS         64(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       196(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         192(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z0
-	VFNMADD231PS.BCST 220(CX), Z5, Z2
-	VCVTPH2PS         96(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z7
+	VPSRLD            $0x02, Z7, Z7
+	VPANDD            partHigh_avx512<>+0(SB), Z7, Z7
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z7, Z7
+	VFNMADD231PS.BCST 92(CX), Z7, Z0
+	VFNMADD231PS.BCST 220(CX), Z7, Z2
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       196(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         224(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z1
-	VFNMADD231PS.BCST 220(CX), Z5, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z6
+	VPSRLD            $0x02, Z6, Z6
+	VPANDD            partHigh_avx512<>+0(SB), Z6, Z6
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z6, Z6
+	VCVTDQ2PS         Z6, Z6
+	VCVTPH2PS         96(BX), Z5
+	VMULPS            Z5, Z6, Z6
+	VFNMADD231PS.BCST 92(CX), Z6, Z1
+	VFNMADD231PS.BCST 220(CX), Z6, Z3
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -3263,19 +3536,25 @@ TEXT ·matMulCode4mRows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z9
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         (DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     (CX), Z10, Z5
 	VPDPBUSD.BCST     128(CX), Z10, Z7
@@ -3283,7 +3562,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z5
 	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVDQU32         320(BX), Z9
+	VMOVDQU32         64(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     (CX), Z10, Z6
 	VPDPBUSD.BCST     128(CX), Z10, Z8
@@ -3291,13 +3570,11 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z6
 	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z9
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         128(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     4(CX), Z10, Z5
 	VPDPBUSD.BCST     132(CX), Z10, Z7
@@ -3305,7 +3582,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z5
 	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVDQU32         448(BX), Z9
+	VMOVDQU32         192(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     4(CX), Z10, Z6
 	VPDPBUSD.BCST     132(CX), Z10, Z8
@@ -3313,11 +3590,11 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z6
 	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z9
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         256(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     8(CX), Z10, Z5
 	VPDPBUSD.BCST     136(CX), Z10, Z7
@@ -3325,7 +3602,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z5
 	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVDQU32         576(BX), Z9
+	VMOVDQU32         320(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     8(CX), Z10, Z6
 	VPDPBUSD.BCST     136(CX), Z10, Z8
@@ -3333,13 +3610,13 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z6
 	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z9
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         384(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     12(CX), Z10, Z5
 	VPDPBUSD.BCST     140(CX), Z10, Z7
@@ -3347,7 +3624,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z5
 	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVDQU32         704(BX), Z9
+	VMOVDQU32         448(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     12(CX), Z10, Z6
 	VPDPBUSD.BCST     140(CX), Z10, Z8
@@ -3355,35 +3632,53 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z6
 	VPDPBUSD.BCST     156(CX), Z9, Z8
-	VCVTPH2PS         (BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       192(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         128(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z0
 	VFNMADD231PS.BCST 216(CX), Z5, Z2
-	VCVTPH2PS         32(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       192(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         160(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         96(BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z1
 	VFNMADD231PS.BCST 216(CX), Z5, Z3
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z9
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         512(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     32(CX), Z10, Z5
 	VPDPBUSD.BCST     160(CX), Z10, Z7
@@ -3391,7 +3686,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z5
 	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVDQU32         832(BX), Z9
+	VMOVDQU32         576(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     32(CX), Z10, Z6
 	VPDPBUSD.BCST     160(CX), Z10, Z8
@@ -3399,13 +3694,11 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z6
 	VPDPBUSD.BCST     176(CX), Z9, Z8
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z9
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     36(CX), Z10, Z5
 	VPDPBUSD.BCST     164(CX), Z10, Z7
@@ -3413,7 +3706,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z5
 	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVDQU32         960(BX), Z9
+	VMOVDQU32         704(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     36(CX), Z10, Z6
 	VPDPBUSD.BCST     164(CX), Z10, Z8
@@ -3421,11 +3714,11 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z6
 	VPDPBUSD.BCST     180(CX), Z9, Z8
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z9
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     40(CX), Z10, Z5
 	VPDPBUSD.BCST     168(CX), Z10, Z7
@@ -3433,7 +3726,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z5
 	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVDQU32         1088(BX), Z9
+	VMOVDQU32         832(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     40(CX), Z10, Z6
 	VPDPBUSD.BCST     168(CX), Z10, Z8
@@ -3441,13 +3734,13 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z6
 	VPDPBUSD.BCST     184(CX), Z9, Z8
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z9
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVDQU32         896(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     44(CX), Z10, Z5
 	VPDPBUSD.BCST     172(CX), Z10, Z7
@@ -3455,7 +3748,7 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z5
 	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVDQU32         1216(BX), Z9
+	VMOVDQU32         960(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     44(CX), Z10, Z6
 	VPDPBUSD.BCST     172(CX), Z10, Z8
@@ -3463,28 +3756,59 @@ loop1:
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z6
 	VPDPBUSD.BCST     188(CX), Z9, Z8
-	VCVTPH2PS         64(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       196(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         192(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z0
-	VFNMADD231PS.BCST 220(CX), Z5, Z2
-	VCVTPH2PS         96(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z7
+	VPSRLD            $0x02, Z7, Z7
+	VPANDD            partHigh_avx512<>+0(SB), Z7, Z7
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z7, Z7
+	VFNMADD231PS.BCST 92(CX), Z7, Z0
+	VFNMADD231PS.BCST 220(CX), Z7, Z2
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       196(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         224(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z1
-	VFNMADD231PS.BCST 220(CX), Z5, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z6
+	VPSRLD            $0x02, Z6, Z6
+	VPANDD            partHigh_avx512<>+0(SB), Z6, Z6
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z6, Z6
+	VCVTDQ2PS         Z6, Z6
+	VCVTPH2PS         96(BX), Z5
+	VMULPS            Z5, Z6, Z6
+	VFNMADD231PS.BCST 92(CX), Z6, Z1
+	VFNMADD231PS.BCST 220(CX), Z6, Z3
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -3960,10 +4284,16 @@ TEXT ·matMulCode6Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z9
 	VMOVDQA32     Z9, Z10
 	VPBROADCASTD  224(CX), Z11
@@ -3972,11 +4302,11 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  480(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z17
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    512(R9)
+	VMOVDQU32     (DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -3984,9 +4314,9 @@ loop1:
 	VPDPBUSD.BCST 128(CX), Z17, Z11
 	VPDPBUSD.BCST 256(CX), Z17, Z13
 	VPDPBUSD.BCST 384(CX), Z17, Z15
-	VMOVDQU32     320(BX), Z17
+	VMOVDQU32     64(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -3994,13 +4324,13 @@ loop1:
 	VPDPBUSD.BCST 128(CX), Z17, Z12
 	VPDPBUSD.BCST 256(CX), Z17, Z14
 	VPDPBUSD.BCST 384(CX), Z17, Z16
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z17
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    576(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    640(R9)
+	VMOVDQU32     128(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4008,9 +4338,9 @@ loop1:
 	VPDPBUSD.BCST 132(CX), Z17, Z11
 	VPDPBUSD.BCST 260(CX), Z17, Z13
 	VPDPBUSD.BCST 388(CX), Z17, Z15
-	VMOVDQU32     448(BX), Z17
+	VMOVDQU32     192(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4018,35 +4348,33 @@ loop1:
 	VPDPBUSD.BCST 132(CX), Z17, Z12
 	VPDPBUSD.BCST 260(CX), Z17, Z14
 	VPDPBUSD.BCST 388(CX), Z17, Z16
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z17
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    704(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    768(R9)
+	VMOVDQU32     256(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 8(CX), Z17, Z9
 	VPDPBUSD.BCST 136(CX), Z17, Z11
 	VPDPBUSD.BCST 264(CX), Z17, Z13
 	VPDPBUSD.BCST 392(CX), Z17, Z15
-	VMOVDQU32     576(BX), Z17
+	VMOVDQU32     320(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 8(CX), Z17, Z10
 	VPDPBUSD.BCST 136(CX), Z17, Z12
 	VPDPBUSD.BCST 264(CX), Z17, Z14
 	VPDPBUSD.BCST 392(CX), Z17, Z16
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z17
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    832(R9)
+	VMOVDQU32     384(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4054,9 +4382,9 @@ loop1:
 	VPDPBUSD.BCST 140(CX), Z17, Z11
 	VPDPBUSD.BCST 268(CX), Z17, Z13
 	VPDPBUSD.BCST 396(CX), Z17, Z15
-	VMOVDQU32     704(BX), Z17
+	VMOVDQU32     448(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4064,7 +4392,10 @@ loop1:
 	VPDPBUSD.BCST 140(CX), Z17, Z12
 	VPDPBUSD.BCST 268(CX), Z17, Z14
 	VPDPBUSD.BCST 396(CX), Z17, Z16
-	VCVTPH2PS     (BX), Z17
+	VPMOVSXBD     64(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   64(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4077,7 +4408,10 @@ loop1:
 	VMULPS.BCST   448(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     32(BX), Z9
+	VPMOVSXBD     80(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4098,12 +4432,14 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  484(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z17
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    896(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    960(R9)
+	VMOVDQU32     (DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4111,10 +4447,10 @@ loop1:
 	VPDPBUSD.BCST 144(CX), Z17, Z11
 	VPDPBUSD.BCST 272(CX), Z17, Z13
 	VPDPBUSD.BCST 400(CX), Z17, Z15
-	VMOVDQU32     320(BX), Z17
+	VMOVDQU32     64(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4122,14 +4458,14 @@ loop1:
 	VPDPBUSD.BCST 144(CX), Z17, Z12
 	VPDPBUSD.BCST 272(CX), Z17, Z14
 	VPDPBUSD.BCST 400(CX), Z17, Z16
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z17
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1024(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1088(R9)
+	VMOVDQU32     128(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4137,10 +4473,10 @@ loop1:
 	VPDPBUSD.BCST 148(CX), Z17, Z11
 	VPDPBUSD.BCST 276(CX), Z17, Z13
 	VPDPBUSD.BCST 404(CX), Z17, Z15
-	VMOVDQU32     448(BX), Z17
+	VMOVDQU32     192(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4148,38 +4484,36 @@ loop1:
 	VPDPBUSD.BCST 148(CX), Z17, Z12
 	VPDPBUSD.BCST 276(CX), Z17, Z14
 	VPDPBUSD.BCST 404(CX), Z17, Z16
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z17
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1152(R9)
+	VMOVDQU32     256(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 24(CX), Z17, Z9
 	VPDPBUSD.BCST 152(CX), Z17, Z11
 	VPDPBUSD.BCST 280(CX), Z17, Z13
 	VPDPBUSD.BCST 408(CX), Z17, Z15
-	VMOVDQU32     576(BX), Z17
+	VMOVDQU32     320(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 24(CX), Z17, Z10
 	VPDPBUSD.BCST 152(CX), Z17, Z12
 	VPDPBUSD.BCST 280(CX), Z17, Z14
 	VPDPBUSD.BCST 408(CX), Z17, Z16
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z17
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1216(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1280(R9)
+	VMOVDQU32     384(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4187,10 +4521,10 @@ loop1:
 	VPDPBUSD.BCST 156(CX), Z17, Z11
 	VPDPBUSD.BCST 284(CX), Z17, Z13
 	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VMOVDQU32     704(BX), Z17
+	VMOVDQU32     448(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4198,7 +4532,10 @@ loop1:
 	VPDPBUSD.BCST 156(CX), Z17, Z12
 	VPDPBUSD.BCST 284(CX), Z17, Z14
 	VPDPBUSD.BCST 412(CX), Z17, Z16
-	VCVTPH2PS     64(BX), Z17
+	VPMOVSXBD     96(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   64(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4211,7 +4548,10 @@ loop1:
 	VMULPS.BCST   448(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     96(BX), Z9
+	VPMOVSXBD     112(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4232,11 +4572,13 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  488(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z17
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1344(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1408(R9)
+	VMOVDQU32     512(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4244,9 +4586,9 @@ loop1:
 	VPDPBUSD.BCST 160(CX), Z17, Z11
 	VPDPBUSD.BCST 288(CX), Z17, Z13
 	VPDPBUSD.BCST 416(CX), Z17, Z15
-	VMOVDQU32     832(BX), Z17
+	VMOVDQU32     576(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4254,13 +4596,11 @@ loop1:
 	VPDPBUSD.BCST 160(CX), Z17, Z12
 	VPDPBUSD.BCST 288(CX), Z17, Z14
 	VPDPBUSD.BCST 416(CX), Z17, Z16
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z17
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    1472(R9)
+	VMOVDQU32     640(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4268,9 +4608,9 @@ loop1:
 	VPDPBUSD.BCST 164(CX), Z17, Z11
 	VPDPBUSD.BCST 292(CX), Z17, Z13
 	VPDPBUSD.BCST 420(CX), Z17, Z15
-	VMOVDQU32     960(BX), Z17
+	VMOVDQU32     704(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4278,35 +4618,35 @@ loop1:
 	VPDPBUSD.BCST 164(CX), Z17, Z12
 	VPDPBUSD.BCST 292(CX), Z17, Z14
 	VPDPBUSD.BCST 420(CX), Z17, Z16
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z17
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    1536(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    1600(R9)
+	VMOVDQU32     768(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 40(CX), Z17, Z9
 	VPDPBUSD.BCST 168(CX), Z17, Z11
 	VPDPBUSD.BCST 296(CX), Z17, Z13
 	VPDPBUSD.BCST 424(CX), Z17, Z15
-	VMOVDQU32     1088(BX), Z17
+	VMOVDQU32     832(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 40(CX), Z17, Z10
 	VPDPBUSD.BCST 168(CX), Z17, Z12
 	VPDPBUSD.BCST 296(CX), Z17, Z14
 	VPDPBUSD.BCST 424(CX), Z17, Z16
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z17
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    1664(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    1728(R9)
+	VMOVDQU32     896(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4314,9 +4654,9 @@ loop1:
 	VPDPBUSD.BCST 172(CX), Z17, Z11
 	VPDPBUSD.BCST 300(CX), Z17, Z13
 	VPDPBUSD.BCST 428(CX), Z17, Z15
-	VMOVDQU32     1216(BX), Z17
+	VMOVDQU32     960(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4324,7 +4664,10 @@ loop1:
 	VPDPBUSD.BCST 172(CX), Z17, Z12
 	VPDPBUSD.BCST 300(CX), Z17, Z14
 	VPDPBUSD.BCST 428(CX), Z17, Z16
-	VCVTPH2PS     128(BX), Z17
+	VPMOVSXBD     128(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   68(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4337,7 +4680,10 @@ loop1:
 	VMULPS.BCST   452(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     160(BX), Z9
+	VPMOVSXBD     144(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4358,12 +4704,12 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  492(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z17
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    1792(R9)
+	VMOVDQU32     512(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4371,10 +4717,10 @@ loop1:
 	VPDPBUSD.BCST 176(CX), Z17, Z11
 	VPDPBUSD.BCST 304(CX), Z17, Z13
 	VPDPBUSD.BCST 432(CX), Z17, Z15
-	VMOVDQU32     832(BX), Z17
+	VMOVDQU32     576(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4382,14 +4728,14 @@ loop1:
 	VPDPBUSD.BCST 176(CX), Z17, Z12
 	VPDPBUSD.BCST 304(CX), Z17, Z14
 	VPDPBUSD.BCST 432(CX), Z17, Z16
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z17
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    1856(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    1920(R9)
+	VMOVDQU32     640(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4397,10 +4743,10 @@ loop1:
 	VPDPBUSD.BCST 180(CX), Z17, Z11
 	VPDPBUSD.BCST 308(CX), Z17, Z13
 	VPDPBUSD.BCST 436(CX), Z17, Z15
-	VMOVDQU32     960(BX), Z17
+	VMOVDQU32     704(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4408,38 +4754,38 @@ loop1:
 	VPDPBUSD.BCST 180(CX), Z17, Z12
 	VPDPBUSD.BCST 308(CX), Z17, Z14
 	VPDPBUSD.BCST 436(CX), Z17, Z16
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z17
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    1984(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2048(R9)
+	VMOVDQU32     768(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 56(CX), Z17, Z9
 	VPDPBUSD.BCST 184(CX), Z17, Z11
 	VPDPBUSD.BCST 312(CX), Z17, Z13
 	VPDPBUSD.BCST 440(CX), Z17, Z15
-	VMOVDQU32     1088(BX), Z17
+	VMOVDQU32     832(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 56(CX), Z17, Z10
 	VPDPBUSD.BCST 184(CX), Z17, Z12
 	VPDPBUSD.BCST 312(CX), Z17, Z14
 	VPDPBUSD.BCST 440(CX), Z17, Z16
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z17
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2176(R9)
+	VMOVDQU32     896(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4447,10 +4793,10 @@ loop1:
 	VPDPBUSD.BCST 188(CX), Z17, Z11
 	VPDPBUSD.BCST 316(CX), Z17, Z13
 	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VMOVDQU32     1216(BX), Z17
+	VMOVDQU32     960(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4458,7 +4804,10 @@ loop1:
 	VPDPBUSD.BCST 188(CX), Z17, Z12
 	VPDPBUSD.BCST 316(CX), Z17, Z14
 	VPDPBUSD.BCST 444(CX), Z17, Z16
-	VCVTPH2PS     192(BX), Z17
+	VPMOVSXBD     160(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   68(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4471,7 +4820,10 @@ loop1:
 	VMULPS.BCST   452(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     224(BX), Z9
+	VPMOVSXBD     176(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4485,7 +4837,12 @@ loop1:
 	VCVTDQ2PS     Z16, Z16
 	VFMADD231PS   Z9, Z16, Z7
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -4518,10 +4875,16 @@ TEXT ·matMulCode5mRows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z9, Z9, Z9
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
@@ -4530,11 +4893,11 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z17
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	VMOVDQU32         (DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4542,9 +4905,9 @@ loop1:
 	VPDPBUSD.BCST     128(CX), Z17, Z11
 	VPDPBUSD.BCST     256(CX), Z17, Z13
 	VPDPBUSD.BCST     384(CX), Z17, Z15
-	VMOVDQU32         320(BX), Z17
+	VMOVDQU32         64(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4552,13 +4915,11 @@ loop1:
 	VPDPBUSD.BCST     128(CX), Z17, Z12
 	VPDPBUSD.BCST     256(CX), Z17, Z14
 	VPDPBUSD.BCST     384(CX), Z17, Z16
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z17
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         128(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4566,9 +4927,9 @@ loop1:
 	VPDPBUSD.BCST     132(CX), Z17, Z11
 	VPDPBUSD.BCST     260(CX), Z17, Z13
 	VPDPBUSD.BCST     388(CX), Z17, Z15
-	VMOVDQU32         448(BX), Z17
+	VMOVDQU32         192(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4576,11 +4937,13 @@ loop1:
 	VPDPBUSD.BCST     132(CX), Z17, Z12
 	VPDPBUSD.BCST     260(CX), Z17, Z14
 	VPDPBUSD.BCST     388(CX), Z17, Z16
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z17
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         256(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4588,9 +4951,9 @@ loop1:
 	VPDPBUSD.BCST     136(CX), Z17, Z11
 	VPDPBUSD.BCST     264(CX), Z17, Z13
 	VPDPBUSD.BCST     392(CX), Z17, Z15
-	VMOVDQU32         576(BX), Z17
+	VMOVDQU32         320(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4598,13 +4961,11 @@ loop1:
 	VPDPBUSD.BCST     136(CX), Z17, Z12
 	VPDPBUSD.BCST     264(CX), Z17, Z14
 	VPDPBUSD.BCST     392(CX), Z17, Z16
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z17
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVDQU32         384(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4612,9 +4973,9 @@ loop1:
 	VPDPBUSD.BCST     140(CX), Z17, Z11
 	VPDPBUSD.BCST     268(CX), Z17, Z13
 	VPDPBUSD.BCST     396(CX), Z17, Z15
-	VMOVDQU32         704(BX), Z17
+	VMOVDQU32         448(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4622,36 +4983,36 @@ loop1:
 	VPDPBUSD.BCST     140(CX), Z17, Z12
 	VPDPBUSD.BCST     268(CX), Z17, Z14
 	VPDPBUSD.BCST     396(CX), Z17, Z16
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z17
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         (DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     16(CX), Z17, Z9
 	VPDPBUSD.BCST     144(CX), Z17, Z11
 	VPDPBUSD.BCST     272(CX), Z17, Z13
 	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVDQU32         320(BX), Z17
+	VMOVDQU32         64(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     16(CX), Z17, Z10
 	VPDPBUSD.BCST     144(CX), Z17, Z12
 	VPDPBUSD.BCST     272(CX), Z17, Z14
 	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z17
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	VMOVDQU32         128(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4659,10 +5020,10 @@ loop1:
 	VPDPBUSD.BCST     148(CX), Z17, Z11
 	VPDPBUSD.BCST     276(CX), Z17, Z13
 	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVDQU32         448(BX), Z17
+	VMOVDQU32         192(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4670,12 +5031,12 @@ loop1:
 	VPDPBUSD.BCST     148(CX), Z17, Z12
 	VPDPBUSD.BCST     276(CX), Z17, Z14
 	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z17
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         256(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4683,10 +5044,10 @@ loop1:
 	VPDPBUSD.BCST     152(CX), Z17, Z11
 	VPDPBUSD.BCST     280(CX), Z17, Z13
 	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVDQU32         576(BX), Z17
+	VMOVDQU32         320(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4694,14 +5055,14 @@ loop1:
 	VPDPBUSD.BCST     152(CX), Z17, Z12
 	VPDPBUSD.BCST     280(CX), Z17, Z14
 	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z17
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         384(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4709,10 +5070,10 @@ loop1:
 	VPDPBUSD.BCST     156(CX), Z17, Z11
 	VPDPBUSD.BCST     284(CX), Z17, Z13
 	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVDQU32         704(BX), Z17
+	VMOVDQU32         448(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4720,7 +5081,11 @@ loop1:
 	VPDPBUSD.BCST     156(CX), Z17, Z12
 	VPDPBUSD.BCST     284(CX), Z17, Z14
 	VPDPBUSD.BCST     412(CX), Z17, Z16
-	VCVTPH2PS         (BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       64(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -4733,12 +5098,21 @@ loop1:
 	VMULPS.BCST       448(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         128(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         64(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z0
 	VFNMADD231PS.BCST 216(CX), Z9, Z2
 	VFNMADD231PS.BCST 344(CX), Z9, Z4
 	VFNMADD231PS.BCST 472(CX), Z9, Z6
-	VCVTPH2PS         32(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -4751,7 +5125,12 @@ loop1:
 	VMULPS.BCST       448(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         160(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         96(BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z1
 	VFNMADD231PS.BCST 216(CX), Z9, Z3
 	VFNMADD231PS.BCST 344(CX), Z9, Z5
@@ -4764,11 +5143,11 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z17
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVDQU32         512(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4776,9 +5155,9 @@ loop1:
 	VPDPBUSD.BCST     160(CX), Z17, Z11
 	VPDPBUSD.BCST     288(CX), Z17, Z13
 	VPDPBUSD.BCST     416(CX), Z17, Z15
-	VMOVDQU32         832(BX), Z17
+	VMOVDQU32         576(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4786,13 +5165,11 @@ loop1:
 	VPDPBUSD.BCST     160(CX), Z17, Z12
 	VPDPBUSD.BCST     288(CX), Z17, Z14
 	VPDPBUSD.BCST     416(CX), Z17, Z16
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z17
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4800,9 +5177,9 @@ loop1:
 	VPDPBUSD.BCST     164(CX), Z17, Z11
 	VPDPBUSD.BCST     292(CX), Z17, Z13
 	VPDPBUSD.BCST     420(CX), Z17, Z15
-	VMOVDQU32         960(BX), Z17
+	VMOVDQU32         704(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4810,11 +5187,13 @@ loop1:
 	VPDPBUSD.BCST     164(CX), Z17, Z12
 	VPDPBUSD.BCST     292(CX), Z17, Z14
 	VPDPBUSD.BCST     420(CX), Z17, Z16
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z17
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4822,9 +5201,9 @@ loop1:
 	VPDPBUSD.BCST     168(CX), Z17, Z11
 	VPDPBUSD.BCST     296(CX), Z17, Z13
 	VPDPBUSD.BCST     424(CX), Z17, Z15
-	VMOVDQU32         1088(BX), Z17
+	VMOVDQU32         832(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4832,13 +5211,11 @@ loop1:
 	VPDPBUSD.BCST     168(CX), Z17, Z12
 	VPDPBUSD.BCST     296(CX), Z17, Z14
 	VPDPBUSD.BCST     424(CX), Z17, Z16
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z17
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVDQU32         896(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4846,9 +5223,9 @@ loop1:
 	VPDPBUSD.BCST     172(CX), Z17, Z11
 	VPDPBUSD.BCST     300(CX), Z17, Z13
 	VPDPBUSD.BCST     428(CX), Z17, Z15
-	VMOVDQU32         1216(BX), Z17
+	VMOVDQU32         960(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4856,36 +5233,36 @@ loop1:
 	VPDPBUSD.BCST     172(CX), Z17, Z12
 	VPDPBUSD.BCST     300(CX), Z17, Z14
 	VPDPBUSD.BCST     428(CX), Z17, Z16
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z17
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	VMOVDQU32         512(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     48(CX), Z17, Z9
 	VPDPBUSD.BCST     176(CX), Z17, Z11
 	VPDPBUSD.BCST     304(CX), Z17, Z13
 	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVDQU32         832(BX), Z17
+	VMOVDQU32         576(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     48(CX), Z17, Z10
 	VPDPBUSD.BCST     176(CX), Z17, Z12
 	VPDPBUSD.BCST     304(CX), Z17, Z14
 	VPDPBUSD.BCST     432(CX), Z17, Z16
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z17
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        1664(R9)
+	VMOVDQU32         640(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4893,10 +5270,10 @@ loop1:
 	VPDPBUSD.BCST     180(CX), Z17, Z11
 	VPDPBUSD.BCST     308(CX), Z17, Z13
 	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVDQU32         960(BX), Z17
+	VMOVDQU32         704(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4904,12 +5281,12 @@ loop1:
 	VPDPBUSD.BCST     180(CX), Z17, Z12
 	VPDPBUSD.BCST     308(CX), Z17, Z14
 	VPDPBUSD.BCST     436(CX), Z17, Z16
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z17
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        1728(R9)
+	VMOVDQU32         768(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4917,10 +5294,10 @@ loop1:
 	VPDPBUSD.BCST     184(CX), Z17, Z11
 	VPDPBUSD.BCST     312(CX), Z17, Z13
 	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVDQU32         1088(BX), Z17
+	VMOVDQU32         832(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4928,14 +5305,14 @@ loop1:
 	VPDPBUSD.BCST     184(CX), Z17, Z12
 	VPDPBUSD.BCST     312(CX), Z17, Z14
 	VPDPBUSD.BCST     440(CX), Z17, Z16
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z17
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        1792(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        1856(R9)
+	VMOVDQU32         896(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4943,10 +5320,10 @@ loop1:
 	VPDPBUSD.BCST     188(CX), Z17, Z11
 	VPDPBUSD.BCST     316(CX), Z17, Z13
 	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVDQU32         1216(BX), Z17
+	VMOVDQU32         960(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4954,7 +5331,12 @@ loop1:
 	VPDPBUSD.BCST     188(CX), Z17, Z12
 	VPDPBUSD.BCST     316(CX), Z17, Z14
 	VPDPBUSD.BCST     444(CX), Z17, Z16
-	VCVTPH2PS         64(BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPSRLD            $0x06, Z17, Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       68(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -4967,12 +5349,25 @@ loop1:
 	VMULPS.BCST       452(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         192(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z0
-	VFNMADD231PS.BCST 220(CX), Z9, Z2
-	VFNMADD231PS.BCST 348(CX), Z9, Z4
-	VFNMADD231PS.BCST 476(CX), Z9, Z6
-	VCVTPH2PS         96(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z11
+	VPSRLD            $0x02, Z11, Z11
+	VPANDD            partHigh_avx512<>+0(SB), Z11, Z11
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z11, Z11
+	VCVTDQ2PS         Z11, Z11
+	VCVTPH2PS         64(BX), Z9
+	VMULPS            Z9, Z11, Z11
+	VFNMADD231PS.BCST 92(CX), Z11, Z0
+	VFNMADD231PS.BCST 220(CX), Z11, Z2
+	VFNMADD231PS.BCST 348(CX), Z11, Z4
+	VFNMADD231PS.BCST 476(CX), Z11, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -4985,13 +5380,26 @@ loop1:
 	VMULPS.BCST       452(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         224(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z1
-	VFNMADD231PS.BCST 220(CX), Z9, Z3
-	VFNMADD231PS.BCST 348(CX), Z9, Z5
-	VFNMADD231PS.BCST 476(CX), Z9, Z7
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z10
+	VPSRLD            $0x02, Z10, Z10
+	VPANDD            partHigh_avx512<>+0(SB), Z10, Z10
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z10, Z10
+	VCVTDQ2PS         Z10, Z10
+	VCVTPH2PS         96(BX), Z9
+	VMULPS            Z9, Z10, Z10
+	VFNMADD231PS.BCST 92(CX), Z10, Z1
+	VFNMADD231PS.BCST 220(CX), Z10, Z3
+	VFNMADD231PS.BCST 348(CX), Z10, Z5
+	VFNMADD231PS.BCST 476(CX), Z10, Z7
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -5358,10 +5766,16 @@ TEXT ·matMulCode4mRows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z9, Z9, Z9
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
@@ -5370,11 +5784,11 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z17
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         (DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     (CX), Z18, Z9
 	VPDPBUSD.BCST     128(CX), Z18, Z11
@@ -5386,7 +5800,7 @@ loop1:
 	VPDPBUSD.BCST     144(CX), Z17, Z11
 	VPDPBUSD.BCST     272(CX), Z17, Z13
 	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVDQU32         320(BX), Z17
+	VMOVDQU32         64(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     (CX), Z18, Z10
 	VPDPBUSD.BCST     128(CX), Z18, Z12
@@ -5398,13 +5812,11 @@ loop1:
 	VPDPBUSD.BCST     144(CX), Z17, Z12
 	VPDPBUSD.BCST     272(CX), Z17, Z14
 	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z17
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         128(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     4(CX), Z18, Z9
 	VPDPBUSD.BCST     132(CX), Z18, Z11
@@ -5416,7 +5828,7 @@ loop1:
 	VPDPBUSD.BCST     148(CX), Z17, Z11
 	VPDPBUSD.BCST     276(CX), Z17, Z13
 	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVDQU32         448(BX), Z17
+	VMOVDQU32         192(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     4(CX), Z18, Z10
 	VPDPBUSD.BCST     132(CX), Z18, Z12
@@ -5428,11 +5840,11 @@ loop1:
 	VPDPBUSD.BCST     148(CX), Z17, Z12
 	VPDPBUSD.BCST     276(CX), Z17, Z14
 	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z17
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         256(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     8(CX), Z18, Z9
 	VPDPBUSD.BCST     136(CX), Z18, Z11
@@ -5444,7 +5856,7 @@ loop1:
 	VPDPBUSD.BCST     152(CX), Z17, Z11
 	VPDPBUSD.BCST     280(CX), Z17, Z13
 	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVDQU32         576(BX), Z17
+	VMOVDQU32         320(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     8(CX), Z18, Z10
 	VPDPBUSD.BCST     136(CX), Z18, Z12
@@ -5456,13 +5868,13 @@ loop1:
 	VPDPBUSD.BCST     152(CX), Z17, Z12
 	VPDPBUSD.BCST     280(CX), Z17, Z14
 	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z17
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         384(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     12(CX), Z18, Z9
 	VPDPBUSD.BCST     140(CX), Z18, Z11
@@ -5474,7 +5886,7 @@ loop1:
 	VPDPBUSD.BCST     156(CX), Z17, Z11
 	VPDPBUSD.BCST     284(CX), Z17, Z13
 	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVDQU32         704(BX), Z17
+	VMOVDQU32         448(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     12(CX), Z18, Z10
 	VPDPBUSD.BCST     140(CX), Z18, Z12
@@ -5486,7 +5898,11 @@ loop1:
 	VPDPBUSD.BCST     156(CX), Z17, Z12
 	VPDPBUSD.BCST     284(CX), Z17, Z14
 	VPDPBUSD.BCST     412(CX), Z17, Z16
-	VCVTPH2PS         (BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       64(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -5499,12 +5915,21 @@ loop1:
 	VMULPS.BCST       448(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         128(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         64(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z0
 	VFNMADD231PS.BCST 216(CX), Z9, Z2
 	VFNMADD231PS.BCST 344(CX), Z9, Z4
 	VFNMADD231PS.BCST 472(CX), Z9, Z6
-	VCVTPH2PS         32(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -5517,7 +5942,12 @@ loop1:
 	VMULPS.BCST       448(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         160(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         96(BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z1
 	VFNMADD231PS.BCST 216(CX), Z9, Z3
 	VFNMADD231PS.BCST 344(CX), Z9, Z5
@@ -5530,11 +5960,11 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z17
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         512(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     32(CX), Z18, Z9
 	VPDPBUSD.BCST     160(CX), Z18, Z11
@@ -5546,7 +5976,7 @@ loop1:
 	VPDPBUSD.BCST     176(CX), Z17, Z11
 	VPDPBUSD.BCST     304(CX), Z17, Z13
 	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVDQU32         832(BX), Z17
+	VMOVDQU32         576(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     32(CX), Z18, Z10
 	VPDPBUSD.BCST     160(CX), Z18, Z12
@@ -5558,13 +5988,11 @@ loop1:
 	VPDPBUSD.BCST     176(CX), Z17, Z12
 	VPDPBUSD.BCST     304(CX), Z17, Z14
 	VPDPBUSD.BCST     432(CX), Z17, Z16
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z17
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     36(CX), Z18, Z9
 	VPDPBUSD.BCST     164(CX), Z18, Z11
@@ -5576,7 +6004,7 @@ loop1:
 	VPDPBUSD.BCST     180(CX), Z17, Z11
 	VPDPBUSD.BCST     308(CX), Z17, Z13
 	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVDQU32         960(BX), Z17
+	VMOVDQU32         704(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     36(CX), Z18, Z10
 	VPDPBUSD.BCST     164(CX), Z18, Z12
@@ -5588,11 +6016,11 @@ loop1:
 	VPDPBUSD.BCST     180(CX), Z17, Z12
 	VPDPBUSD.BCST     308(CX), Z17, Z14
 	VPDPBUSD.BCST     436(CX), Z17, Z16
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z17
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     40(CX), Z18, Z9
 	VPDPBUSD.BCST     168(CX), Z18, Z11
@@ -5604,7 +6032,7 @@ loop1:
 	VPDPBUSD.BCST     184(CX), Z17, Z11
 	VPDPBUSD.BCST     312(CX), Z17, Z13
 	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVDQU32         1088(BX), Z17
+	VMOVDQU32         832(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     40(CX), Z18, Z10
 	VPDPBUSD.BCST     168(CX), Z18, Z12
@@ -5616,13 +6044,13 @@ loop1:
 	VPDPBUSD.BCST     184(CX), Z17, Z12
 	VPDPBUSD.BCST     312(CX), Z17, Z14
 	VPDPBUSD.BCST     440(CX), Z17, Z16
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z17
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVDQU32         896(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     44(CX), Z18, Z9
 	VPDPBUSD.BCST     172(CX), Z18, Z11
@@ -5634,7 +6062,7 @@ loop1:
 	VPDPBUSD.BCST     188(CX), Z17, Z11
 	VPDPBUSD.BCST     316(CX), Z17, Z13
 	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVDQU32         1216(BX), Z17
+	VMOVDQU32         960(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     44(CX), Z18, Z10
 	VPDPBUSD.BCST     172(CX), Z18, Z12
@@ -5646,7 +6074,12 @@ loop1:
 	VPDPBUSD.BCST     188(CX), Z17, Z12
 	VPDPBUSD.BCST     316(CX), Z17, Z14
 	VPDPBUSD.BCST     444(CX), Z17, Z16
-	VCVTPH2PS         64(BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPSRLD            $0x06, Z17, Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       68(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -5659,12 +6092,25 @@ loop1:
 	VMULPS.BCST       452(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         192(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z0
-	VFNMADD231PS.BCST 220(CX), Z9, Z2
-	VFNMADD231PS.BCST 348(CX), Z9, Z4
-	VFNMADD231PS.BCST 476(CX), Z9, Z6
-	VCVTPH2PS         96(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z11
+	VPSRLD            $0x02, Z11, Z11
+	VPANDD            partHigh_avx512<>+0(SB), Z11, Z11
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z11, Z11
+	VCVTDQ2PS         Z11, Z11
+	VCVTPH2PS         64(BX), Z9
+	VMULPS            Z9, Z11, Z11
+	VFNMADD231PS.BCST 92(CX), Z11, Z0
+	VFNMADD231PS.BCST 220(CX), Z11, Z2
+	VFNMADD231PS.BCST 348(CX), Z11, Z4
+	VFNMADD231PS.BCST 476(CX), Z11, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -5677,13 +6123,26 @@ loop1:
 	VMULPS.BCST       452(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         224(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z1
-	VFNMADD231PS.BCST 220(CX), Z9, Z3
-	VFNMADD231PS.BCST 348(CX), Z9, Z5
-	VFNMADD231PS.BCST 476(CX), Z9, Z7
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z10
+	VPSRLD            $0x02, Z10, Z10
+	VPANDD            partHigh_avx512<>+0(SB), Z10, Z10
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z10, Z10
+	VCVTDQ2PS         Z10, Z10
+	VCVTPH2PS         96(BX), Z9
+	VMULPS            Z9, Z10, Z10
+	VFNMADD231PS.BCST 92(CX), Z10, Z1
+	VFNMADD231PS.BCST 220(CX), Z10, Z3
+	VFNMADD231PS.BCST 348(CX), Z10, Z5
+	VFNMADD231PS.BCST 476(CX), Z10, Z7
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -6307,10 +6766,16 @@ TEXT ·matMulCode6Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z13
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  224(CX), Z15
@@ -6323,11 +6788,11 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  736(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z25
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    512(R9)
+	VMOVDQU32     (DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6337,9 +6802,9 @@ loop1:
 	VPDPBUSD.BCST 384(CX), Z25, Z19
 	VPDPBUSD.BCST 512(CX), Z25, Z21
 	VPDPBUSD.BCST 640(CX), Z25, Z23
-	VMOVDQU32     320(BX), Z25
+	VMOVDQU32     64(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6349,13 +6814,13 @@ loop1:
 	VPDPBUSD.BCST 384(CX), Z25, Z20
 	VPDPBUSD.BCST 512(CX), Z25, Z22
 	VPDPBUSD.BCST 640(CX), Z25, Z24
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z25
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    576(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    640(R9)
+	VMOVDQU32     128(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6365,9 +6830,9 @@ loop1:
 	VPDPBUSD.BCST 388(CX), Z25, Z19
 	VPDPBUSD.BCST 516(CX), Z25, Z21
 	VPDPBUSD.BCST 644(CX), Z25, Z23
-	VMOVDQU32     448(BX), Z25
+	VMOVDQU32     192(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6377,13 +6842,13 @@ loop1:
 	VPDPBUSD.BCST 388(CX), Z25, Z20
 	VPDPBUSD.BCST 516(CX), Z25, Z22
 	VPDPBUSD.BCST 644(CX), Z25, Z24
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z25
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    704(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    768(R9)
+	VMOVDQU32     256(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 8(CX), Z25, Z13
@@ -6392,9 +6857,9 @@ loop1:
 	VPDPBUSD.BCST 392(CX), Z25, Z19
 	VPDPBUSD.BCST 520(CX), Z25, Z21
 	VPDPBUSD.BCST 648(CX), Z25, Z23
-	VMOVDQU32     576(BX), Z25
+	VMOVDQU32     320(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 8(CX), Z25, Z14
@@ -6403,13 +6868,11 @@ loop1:
 	VPDPBUSD.BCST 392(CX), Z25, Z20
 	VPDPBUSD.BCST 520(CX), Z25, Z22
 	VPDPBUSD.BCST 648(CX), Z25, Z24
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z25
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    832(R9)
+	VMOVDQU32     384(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6419,9 +6882,9 @@ loop1:
 	VPDPBUSD.BCST 396(CX), Z25, Z19
 	VPDPBUSD.BCST 524(CX), Z25, Z21
 	VPDPBUSD.BCST 652(CX), Z25, Z23
-	VMOVDQU32     704(BX), Z25
+	VMOVDQU32     448(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6431,7 +6894,10 @@ loop1:
 	VPDPBUSD.BCST 396(CX), Z25, Z20
 	VPDPBUSD.BCST 524(CX), Z25, Z22
 	VPDPBUSD.BCST 652(CX), Z25, Z24
-	VCVTPH2PS     (BX), Z25
+	VPMOVSXBD     64(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   64(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6450,7 +6916,10 @@ loop1:
 	VMULPS.BCST   704(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     32(BX), Z13
+	VPMOVSXBD     80(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   64(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6481,12 +6950,14 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  740(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z25
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    896(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    960(R9)
+	VMOVDQU32     (DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6496,10 +6967,10 @@ loop1:
 	VPDPBUSD.BCST 400(CX), Z25, Z19
 	VPDPBUSD.BCST 528(CX), Z25, Z21
 	VPDPBUSD.BCST 656(CX), Z25, Z23
-	VMOVDQU32     320(BX), Z25
+	VMOVDQU32     64(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6509,14 +6980,14 @@ loop1:
 	VPDPBUSD.BCST 400(CX), Z25, Z20
 	VPDPBUSD.BCST 528(CX), Z25, Z22
 	VPDPBUSD.BCST 656(CX), Z25, Z24
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z25
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1024(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1088(R9)
+	VMOVDQU32     128(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6526,10 +6997,10 @@ loop1:
 	VPDPBUSD.BCST 404(CX), Z25, Z19
 	VPDPBUSD.BCST 532(CX), Z25, Z21
 	VPDPBUSD.BCST 660(CX), Z25, Z23
-	VMOVDQU32     448(BX), Z25
+	VMOVDQU32     192(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6539,14 +7010,12 @@ loop1:
 	VPDPBUSD.BCST 404(CX), Z25, Z20
 	VPDPBUSD.BCST 532(CX), Z25, Z22
 	VPDPBUSD.BCST 660(CX), Z25, Z24
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z25
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1152(R9)
+	VMOVDQU32     256(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 24(CX), Z25, Z13
@@ -6555,10 +7024,10 @@ loop1:
 	VPDPBUSD.BCST 408(CX), Z25, Z19
 	VPDPBUSD.BCST 536(CX), Z25, Z21
 	VPDPBUSD.BCST 664(CX), Z25, Z23
-	VMOVDQU32     576(BX), Z25
+	VMOVDQU32     320(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 24(CX), Z25, Z14
@@ -6567,14 +7036,14 @@ loop1:
 	VPDPBUSD.BCST 408(CX), Z25, Z20
 	VPDPBUSD.BCST 536(CX), Z25, Z22
 	VPDPBUSD.BCST 664(CX), Z25, Z24
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z25
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1216(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1280(R9)
+	VMOVDQU32     384(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6584,10 +7053,10 @@ loop1:
 	VPDPBUSD.BCST 412(CX), Z25, Z19
 	VPDPBUSD.BCST 540(CX), Z25, Z21
 	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VMOVDQU32     704(BX), Z25
+	VMOVDQU32     448(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6597,7 +7066,10 @@ loop1:
 	VPDPBUSD.BCST 412(CX), Z25, Z20
 	VPDPBUSD.BCST 540(CX), Z25, Z22
 	VPDPBUSD.BCST 668(CX), Z25, Z24
-	VCVTPH2PS     64(BX), Z25
+	VPMOVSXBD     96(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   64(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6616,7 +7088,10 @@ loop1:
 	VMULPS.BCST   704(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     96(BX), Z13
+	VPMOVSXBD     112(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   64(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6647,11 +7122,13 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  744(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z25
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1344(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1408(R9)
+	VMOVDQU32     512(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6661,9 +7138,9 @@ loop1:
 	VPDPBUSD.BCST 416(CX), Z25, Z19
 	VPDPBUSD.BCST 544(CX), Z25, Z21
 	VPDPBUSD.BCST 672(CX), Z25, Z23
-	VMOVDQU32     832(BX), Z25
+	VMOVDQU32     576(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6673,13 +7150,11 @@ loop1:
 	VPDPBUSD.BCST 416(CX), Z25, Z20
 	VPDPBUSD.BCST 544(CX), Z25, Z22
 	VPDPBUSD.BCST 672(CX), Z25, Z24
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z25
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    1472(R9)
+	VMOVDQU32     640(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6689,9 +7164,9 @@ loop1:
 	VPDPBUSD.BCST 420(CX), Z25, Z19
 	VPDPBUSD.BCST 548(CX), Z25, Z21
 	VPDPBUSD.BCST 676(CX), Z25, Z23
-	VMOVDQU32     960(BX), Z25
+	VMOVDQU32     704(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6701,13 +7176,13 @@ loop1:
 	VPDPBUSD.BCST 420(CX), Z25, Z20
 	VPDPBUSD.BCST 548(CX), Z25, Z22
 	VPDPBUSD.BCST 676(CX), Z25, Z24
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z25
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    1536(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    1600(R9)
+	VMOVDQU32     768(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 40(CX), Z25, Z13
@@ -6716,9 +7191,9 @@ loop1:
 	VPDPBUSD.BCST 424(CX), Z25, Z19
 	VPDPBUSD.BCST 552(CX), Z25, Z21
 	VPDPBUSD.BCST 680(CX), Z25, Z23
-	VMOVDQU32     1088(BX), Z25
+	VMOVDQU32     832(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 40(CX), Z25, Z14
@@ -6727,13 +7202,13 @@ loop1:
 	VPDPBUSD.BCST 424(CX), Z25, Z20
 	VPDPBUSD.BCST 552(CX), Z25, Z22
 	VPDPBUSD.BCST 680(CX), Z25, Z24
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z25
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    1664(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    1728(R9)
+	VMOVDQU32     896(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6743,9 +7218,9 @@ loop1:
 	VPDPBUSD.BCST 428(CX), Z25, Z19
 	VPDPBUSD.BCST 556(CX), Z25, Z21
 	VPDPBUSD.BCST 684(CX), Z25, Z23
-	VMOVDQU32     1216(BX), Z25
+	VMOVDQU32     960(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6755,7 +7230,10 @@ loop1:
 	VPDPBUSD.BCST 428(CX), Z25, Z20
 	VPDPBUSD.BCST 556(CX), Z25, Z22
 	VPDPBUSD.BCST 684(CX), Z25, Z24
-	VCVTPH2PS     128(BX), Z25
+	VPMOVSXBD     128(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   68(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6774,7 +7252,10 @@ loop1:
 	VMULPS.BCST   708(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     160(BX), Z13
+	VPMOVSXBD     144(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   68(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6805,12 +7286,12 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  748(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z25
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    1792(R9)
+	VMOVDQU32     512(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6820,10 +7301,10 @@ loop1:
 	VPDPBUSD.BCST 432(CX), Z25, Z19
 	VPDPBUSD.BCST 560(CX), Z25, Z21
 	VPDPBUSD.BCST 688(CX), Z25, Z23
-	VMOVDQU32     832(BX), Z25
+	VMOVDQU32     576(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6833,14 +7314,14 @@ loop1:
 	VPDPBUSD.BCST 432(CX), Z25, Z20
 	VPDPBUSD.BCST 560(CX), Z25, Z22
 	VPDPBUSD.BCST 688(CX), Z25, Z24
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z25
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    1856(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    1920(R9)
+	VMOVDQU32     640(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6850,10 +7331,10 @@ loop1:
 	VPDPBUSD.BCST 436(CX), Z25, Z19
 	VPDPBUSD.BCST 564(CX), Z25, Z21
 	VPDPBUSD.BCST 692(CX), Z25, Z23
-	VMOVDQU32     960(BX), Z25
+	VMOVDQU32     704(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6863,14 +7344,14 @@ loop1:
 	VPDPBUSD.BCST 436(CX), Z25, Z20
 	VPDPBUSD.BCST 564(CX), Z25, Z22
 	VPDPBUSD.BCST 692(CX), Z25, Z24
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z25
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    1984(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2048(R9)
+	VMOVDQU32     768(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 56(CX), Z25, Z13
@@ -6879,10 +7360,10 @@ loop1:
 	VPDPBUSD.BCST 440(CX), Z25, Z19
 	VPDPBUSD.BCST 568(CX), Z25, Z21
 	VPDPBUSD.BCST 696(CX), Z25, Z23
-	VMOVDQU32     1088(BX), Z25
+	VMOVDQU32     832(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 56(CX), Z25, Z14
@@ -6891,14 +7372,14 @@ loop1:
 	VPDPBUSD.BCST 440(CX), Z25, Z20
 	VPDPBUSD.BCST 568(CX), Z25, Z22
 	VPDPBUSD.BCST 696(CX), Z25, Z24
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z25
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2176(R9)
+	VMOVDQU32     896(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6908,10 +7389,10 @@ loop1:
 	VPDPBUSD.BCST 444(CX), Z25, Z19
 	VPDPBUSD.BCST 572(CX), Z25, Z21
 	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VMOVDQU32     1216(BX), Z25
+	VMOVDQU32     960(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6921,7 +7402,10 @@ loop1:
 	VPDPBUSD.BCST 444(CX), Z25, Z20
 	VPDPBUSD.BCST 572(CX), Z25, Z22
 	VPDPBUSD.BCST 700(CX), Z25, Z24
-	VCVTPH2PS     192(BX), Z25
+	VPMOVSXBD     160(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   68(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6940,7 +7424,10 @@ loop1:
 	VMULPS.BCST   708(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     224(BX), Z13
+	VPMOVSXBD     176(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   68(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6960,7 +7447,12 @@ loop1:
 	VCVTDQ2PS     Z24, Z24
 	VFMADD231PS   Z13, Z24, Z11
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -7001,10 +7493,16 @@ TEXT ·matMulCode5mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z13, Z13, Z13
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
@@ -7017,11 +7515,11 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z25
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	VMOVDQU32         (DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7031,9 +7529,9 @@ loop1:
 	VPDPBUSD.BCST     384(CX), Z25, Z19
 	VPDPBUSD.BCST     512(CX), Z25, Z21
 	VPDPBUSD.BCST     640(CX), Z25, Z23
-	VMOVDQU32         320(BX), Z25
+	VMOVDQU32         64(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7043,13 +7541,11 @@ loop1:
 	VPDPBUSD.BCST     384(CX), Z25, Z20
 	VPDPBUSD.BCST     512(CX), Z25, Z22
 	VPDPBUSD.BCST     640(CX), Z25, Z24
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z25
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         128(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7059,9 +7555,9 @@ loop1:
 	VPDPBUSD.BCST     388(CX), Z25, Z19
 	VPDPBUSD.BCST     516(CX), Z25, Z21
 	VPDPBUSD.BCST     644(CX), Z25, Z23
-	VMOVDQU32         448(BX), Z25
+	VMOVDQU32         192(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7071,11 +7567,13 @@ loop1:
 	VPDPBUSD.BCST     388(CX), Z25, Z20
 	VPDPBUSD.BCST     516(CX), Z25, Z22
 	VPDPBUSD.BCST     644(CX), Z25, Z24
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z25
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         256(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7085,9 +7583,9 @@ loop1:
 	VPDPBUSD.BCST     392(CX), Z25, Z19
 	VPDPBUSD.BCST     520(CX), Z25, Z21
 	VPDPBUSD.BCST     648(CX), Z25, Z23
-	VMOVDQU32         576(BX), Z25
+	VMOVDQU32         320(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7097,13 +7595,11 @@ loop1:
 	VPDPBUSD.BCST     392(CX), Z25, Z20
 	VPDPBUSD.BCST     520(CX), Z25, Z22
 	VPDPBUSD.BCST     648(CX), Z25, Z24
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z25
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVDQU32         384(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7113,9 +7609,9 @@ loop1:
 	VPDPBUSD.BCST     396(CX), Z25, Z19
 	VPDPBUSD.BCST     524(CX), Z25, Z21
 	VPDPBUSD.BCST     652(CX), Z25, Z23
-	VMOVDQU32         704(BX), Z25
+	VMOVDQU32         448(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7125,12 +7621,12 @@ loop1:
 	VPDPBUSD.BCST     396(CX), Z25, Z20
 	VPDPBUSD.BCST     524(CX), Z25, Z22
 	VPDPBUSD.BCST     652(CX), Z25, Z24
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z25
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         (DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     16(CX), Z25, Z13
@@ -7139,10 +7635,10 @@ loop1:
 	VPDPBUSD.BCST     400(CX), Z25, Z19
 	VPDPBUSD.BCST     528(CX), Z25, Z21
 	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVDQU32         320(BX), Z25
+	VMOVDQU32         64(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     16(CX), Z25, Z14
@@ -7151,14 +7647,14 @@ loop1:
 	VPDPBUSD.BCST     400(CX), Z25, Z20
 	VPDPBUSD.BCST     528(CX), Z25, Z22
 	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z25
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	VMOVDQU32         128(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7168,10 +7664,10 @@ loop1:
 	VPDPBUSD.BCST     404(CX), Z25, Z19
 	VPDPBUSD.BCST     532(CX), Z25, Z21
 	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVDQU32         448(BX), Z25
+	VMOVDQU32         192(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7181,12 +7677,12 @@ loop1:
 	VPDPBUSD.BCST     404(CX), Z25, Z20
 	VPDPBUSD.BCST     532(CX), Z25, Z22
 	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z25
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         256(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7196,10 +7692,10 @@ loop1:
 	VPDPBUSD.BCST     408(CX), Z25, Z19
 	VPDPBUSD.BCST     536(CX), Z25, Z21
 	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVDQU32         576(BX), Z25
+	VMOVDQU32         320(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7209,14 +7705,14 @@ loop1:
 	VPDPBUSD.BCST     408(CX), Z25, Z20
 	VPDPBUSD.BCST     536(CX), Z25, Z22
 	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z25
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         384(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7226,10 +7722,10 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z19
 	VPDPBUSD.BCST     540(CX), Z25, Z21
 	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVDQU32         704(BX), Z25
+	VMOVDQU32         448(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7239,7 +7735,11 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z20
 	VPDPBUSD.BCST     540(CX), Z25, Z22
 	VPDPBUSD.BCST     668(CX), Z25, Z24
-	VCVTPH2PS         (BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       64(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -7258,14 +7758,23 @@ loop1:
 	VMULPS.BCST       704(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         128(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         64(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z0
 	VFNMADD231PS.BCST 216(CX), Z13, Z2
 	VFNMADD231PS.BCST 344(CX), Z13, Z4
 	VFNMADD231PS.BCST 472(CX), Z13, Z6
 	VFNMADD231PS.BCST 600(CX), Z13, Z8
 	VFNMADD231PS.BCST 728(CX), Z13, Z10
-	VCVTPH2PS         32(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       64(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -7284,7 +7793,12 @@ loop1:
 	VMULPS.BCST       704(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         160(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         96(BX), Z14
+	VMULPS            Z14, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z1
 	VFNMADD231PS.BCST 216(CX), Z13, Z3
 	VFNMADD231PS.BCST 344(CX), Z13, Z5
@@ -7303,11 +7817,11 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z25
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVDQU32         512(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7317,9 +7831,9 @@ loop1:
 	VPDPBUSD.BCST     416(CX), Z25, Z19
 	VPDPBUSD.BCST     544(CX), Z25, Z21
 	VPDPBUSD.BCST     672(CX), Z25, Z23
-	VMOVDQU32         832(BX), Z25
+	VMOVDQU32         576(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7329,13 +7843,11 @@ loop1:
 	VPDPBUSD.BCST     416(CX), Z25, Z20
 	VPDPBUSD.BCST     544(CX), Z25, Z22
 	VPDPBUSD.BCST     672(CX), Z25, Z24
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z25
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7345,9 +7857,9 @@ loop1:
 	VPDPBUSD.BCST     420(CX), Z25, Z19
 	VPDPBUSD.BCST     548(CX), Z25, Z21
 	VPDPBUSD.BCST     676(CX), Z25, Z23
-	VMOVDQU32         960(BX), Z25
+	VMOVDQU32         704(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7357,11 +7869,13 @@ loop1:
 	VPDPBUSD.BCST     420(CX), Z25, Z20
 	VPDPBUSD.BCST     548(CX), Z25, Z22
 	VPDPBUSD.BCST     676(CX), Z25, Z24
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z25
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7371,9 +7885,9 @@ loop1:
 	VPDPBUSD.BCST     424(CX), Z25, Z19
 	VPDPBUSD.BCST     552(CX), Z25, Z21
 	VPDPBUSD.BCST     680(CX), Z25, Z23
-	VMOVDQU32         1088(BX), Z25
+	VMOVDQU32         832(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7383,13 +7897,11 @@ loop1:
 	VPDPBUSD.BCST     424(CX), Z25, Z20
 	VPDPBUSD.BCST     552(CX), Z25, Z22
 	VPDPBUSD.BCST     680(CX), Z25, Z24
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z25
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVDQU32         896(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7399,9 +7911,9 @@ loop1:
 	VPDPBUSD.BCST     428(CX), Z25, Z19
 	VPDPBUSD.BCST     556(CX), Z25, Z21
 	VPDPBUSD.BCST     684(CX), Z25, Z23
-	VMOVDQU32         1216(BX), Z25
+	VMOVDQU32         960(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7411,12 +7923,12 @@ loop1:
 	VPDPBUSD.BCST     428(CX), Z25, Z20
 	VPDPBUSD.BCST     556(CX), Z25, Z22
 	VPDPBUSD.BCST     684(CX), Z25, Z24
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z25
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	VMOVDQU32         512(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     48(CX), Z25, Z13
@@ -7425,10 +7937,10 @@ loop1:
 	VPDPBUSD.BCST     432(CX), Z25, Z19
 	VPDPBUSD.BCST     560(CX), Z25, Z21
 	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVDQU32         832(BX), Z25
+	VMOVDQU32         576(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     48(CX), Z25, Z14
@@ -7437,14 +7949,14 @@ loop1:
 	VPDPBUSD.BCST     432(CX), Z25, Z20
 	VPDPBUSD.BCST     560(CX), Z25, Z22
 	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z25
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        1664(R9)
+	VMOVDQU32         640(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7454,10 +7966,10 @@ loop1:
 	VPDPBUSD.BCST     436(CX), Z25, Z19
 	VPDPBUSD.BCST     564(CX), Z25, Z21
 	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVDQU32         960(BX), Z25
+	VMOVDQU32         704(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7467,12 +7979,12 @@ loop1:
 	VPDPBUSD.BCST     436(CX), Z25, Z20
 	VPDPBUSD.BCST     564(CX), Z25, Z22
 	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z25
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        1728(R9)
+	VMOVDQU32         768(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7482,10 +7994,10 @@ loop1:
 	VPDPBUSD.BCST     440(CX), Z25, Z19
 	VPDPBUSD.BCST     568(CX), Z25, Z21
 	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVDQU32         1088(BX), Z25
+	VMOVDQU32         832(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7495,14 +8007,14 @@ loop1:
 	VPDPBUSD.BCST     440(CX), Z25, Z20
 	VPDPBUSD.BCST     568(CX), Z25, Z22
 	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z25
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        1792(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        1856(R9)
+	VMOVDQU32         896(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7512,10 +8024,10 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z19
 	VPDPBUSD.BCST     572(CX), Z25, Z21
 	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVDQU32         1216(BX), Z25
+	VMOVDQU32         960(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7525,7 +8037,12 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z20
 	VPDPBUSD.BCST     572(CX), Z25, Z22
 	VPDPBUSD.BCST     700(CX), Z25, Z24
-	VCVTPH2PS         64(BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPSRLD            $0x06, Z25, Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       68(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -7544,14 +8061,27 @@ loop1:
 	VMULPS.BCST       708(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         192(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z0
-	VFNMADD231PS.BCST 220(CX), Z13, Z2
-	VFNMADD231PS.BCST 348(CX), Z13, Z4
-	VFNMADD231PS.BCST 476(CX), Z13, Z6
-	VFNMADD231PS.BCST 604(CX), Z13, Z8
-	VFNMADD231PS.BCST 732(CX), Z13, Z10
-	VCVTPH2PS         96(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z15
+	VPSRLD            $0x02, Z15, Z15
+	VPANDD            partHigh_avx512<>+0(SB), Z15, Z15
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VCVTPH2PS         64(BX), Z13
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 92(CX), Z15, Z0
+	VFNMADD231PS.BCST 220(CX), Z15, Z2
+	VFNMADD231PS.BCST 348(CX), Z15, Z4
+	VFNMADD231PS.BCST 476(CX), Z15, Z6
+	VFNMADD231PS.BCST 604(CX), Z15, Z8
+	VFNMADD231PS.BCST 732(CX), Z15, Z10
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       68(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -7570,15 +8100,28 @@ loop1:
 	VMULPS.BCST       708(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         224(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z1
-	VFNMADD231PS.BCST 220(CX), Z13, Z3
-	VFNMADD231PS.BCST 348(CX), Z13, Z5
-	VFNMADD231PS.BCST 476(CX), Z13, Z7
-	VFNMADD231PS.BCST 604(CX), Z13, Z9
-	VFNMADD231PS.BCST 732(CX), Z13, Z11
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z14
+	VPSRLD            $0x02, Z14, Z14
+	VPANDD            partHigh_avx512<>+0(SB), Z14, Z14
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VCVTPH2PS         96(BX), Z13
+	VMULPS            Z13, Z14, Z14
+	VFNMADD231PS.BCST 92(CX), Z14, Z1
+	VFNMADD231PS.BCST 220(CX), Z14, Z3
+	VFNMADD231PS.BCST 348(CX), Z14, Z5
+	VFNMADD231PS.BCST 476(CX), Z14, Z7
+	VFNMADD231PS.BCST 604(CX), Z14, Z9
+	VFNMADD231PS.BCST 732(CX), Z14, Z11
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -8057,10 +8600,16 @@ TEXT ·matMulCode4mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z13, Z13, Z13
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
@@ -8073,11 +8622,11 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z25
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        512(R9)
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVDQU32         (DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     (CX), Z26, Z13
 	VPDPBUSD.BCST     128(CX), Z26, Z15
@@ -8093,7 +8642,7 @@ loop1:
 	VPDPBUSD.BCST     400(CX), Z25, Z19
 	VPDPBUSD.BCST     528(CX), Z25, Z21
 	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVDQU32         320(BX), Z25
+	VMOVDQU32         64(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     (CX), Z26, Z14
 	VPDPBUSD.BCST     128(CX), Z26, Z16
@@ -8109,13 +8658,11 @@ loop1:
 	VPDPBUSD.BCST     400(CX), Z25, Z20
 	VPDPBUSD.BCST     528(CX), Z25, Z22
 	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z25
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVDQU32         128(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     4(CX), Z26, Z13
 	VPDPBUSD.BCST     132(CX), Z26, Z15
@@ -8131,7 +8678,7 @@ loop1:
 	VPDPBUSD.BCST     404(CX), Z25, Z19
 	VPDPBUSD.BCST     532(CX), Z25, Z21
 	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVDQU32         448(BX), Z25
+	VMOVDQU32         192(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     4(CX), Z26, Z14
 	VPDPBUSD.BCST     132(CX), Z26, Z16
@@ -8147,11 +8694,11 @@ loop1:
 	VPDPBUSD.BCST     404(CX), Z25, Z20
 	VPDPBUSD.BCST     532(CX), Z25, Z22
 	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z25
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVDQU32         256(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     8(CX), Z26, Z13
 	VPDPBUSD.BCST     136(CX), Z26, Z15
@@ -8167,7 +8714,7 @@ loop1:
 	VPDPBUSD.BCST     408(CX), Z25, Z19
 	VPDPBUSD.BCST     536(CX), Z25, Z21
 	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVDQU32         576(BX), Z25
+	VMOVDQU32         320(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     8(CX), Z26, Z14
 	VPDPBUSD.BCST     136(CX), Z26, Z16
@@ -8183,13 +8730,13 @@ loop1:
 	VPDPBUSD.BCST     408(CX), Z25, Z20
 	VPDPBUSD.BCST     536(CX), Z25, Z22
 	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z25
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVDQU32         384(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     12(CX), Z26, Z13
 	VPDPBUSD.BCST     140(CX), Z26, Z15
@@ -8205,7 +8752,7 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z19
 	VPDPBUSD.BCST     540(CX), Z25, Z21
 	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVDQU32         704(BX), Z25
+	VMOVDQU32         448(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     12(CX), Z26, Z14
 	VPDPBUSD.BCST     140(CX), Z26, Z16
@@ -8221,7 +8768,11 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z20
 	VPDPBUSD.BCST     540(CX), Z25, Z22
 	VPDPBUSD.BCST     668(CX), Z25, Z24
-	VCVTPH2PS         (BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       64(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -8240,14 +8791,23 @@ loop1:
 	VMULPS.BCST       704(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         128(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         64(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z0
 	VFNMADD231PS.BCST 216(CX), Z13, Z2
 	VFNMADD231PS.BCST 344(CX), Z13, Z4
 	VFNMADD231PS.BCST 472(CX), Z13, Z6
 	VFNMADD231PS.BCST 600(CX), Z13, Z8
 	VFNMADD231PS.BCST 728(CX), Z13, Z10
-	VCVTPH2PS         32(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       64(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -8266,7 +8826,12 @@ loop1:
 	VMULPS.BCST       704(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         160(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         96(BX), Z14
+	VMULPS            Z14, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z1
 	VFNMADD231PS.BCST 216(CX), Z13, Z3
 	VFNMADD231PS.BCST 344(CX), Z13, Z5
@@ -8285,11 +8850,11 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z25
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1088(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVDQU32         512(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     32(CX), Z26, Z13
 	VPDPBUSD.BCST     160(CX), Z26, Z15
@@ -8305,7 +8870,7 @@ loop1:
 	VPDPBUSD.BCST     432(CX), Z25, Z19
 	VPDPBUSD.BCST     560(CX), Z25, Z21
 	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVDQU32         832(BX), Z25
+	VMOVDQU32         576(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     32(CX), Z26, Z14
 	VPDPBUSD.BCST     160(CX), Z26, Z16
@@ -8321,13 +8886,11 @@ loop1:
 	VPDPBUSD.BCST     432(CX), Z25, Z20
 	VPDPBUSD.BCST     560(CX), Z25, Z22
 	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z25
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVDQU32         640(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     36(CX), Z26, Z13
 	VPDPBUSD.BCST     164(CX), Z26, Z15
@@ -8343,7 +8906,7 @@ loop1:
 	VPDPBUSD.BCST     436(CX), Z25, Z19
 	VPDPBUSD.BCST     564(CX), Z25, Z21
 	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVDQU32         960(BX), Z25
+	VMOVDQU32         704(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     36(CX), Z26, Z14
 	VPDPBUSD.BCST     164(CX), Z26, Z16
@@ -8359,11 +8922,11 @@ loop1:
 	VPDPBUSD.BCST     436(CX), Z25, Z20
 	VPDPBUSD.BCST     564(CX), Z25, Z22
 	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z25
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVDQU32         768(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     40(CX), Z26, Z13
 	VPDPBUSD.BCST     168(CX), Z26, Z15
@@ -8379,7 +8942,7 @@ loop1:
 	VPDPBUSD.BCST     440(CX), Z25, Z19
 	VPDPBUSD.BCST     568(CX), Z25, Z21
 	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVDQU32         1088(BX), Z25
+	VMOVDQU32         832(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     40(CX), Z26, Z14
 	VPDPBUSD.BCST     168(CX), Z26, Z16
@@ -8395,13 +8958,13 @@ loop1:
 	VPDPBUSD.BCST     440(CX), Z25, Z20
 	VPDPBUSD.BCST     568(CX), Z25, Z22
 	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z25
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVDQU32         896(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     44(CX), Z26, Z13
 	VPDPBUSD.BCST     172(CX), Z26, Z15
@@ -8417,7 +8980,7 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z19
 	VPDPBUSD.BCST     572(CX), Z25, Z21
 	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVDQU32         1216(BX), Z25
+	VMOVDQU32         960(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     44(CX), Z26, Z14
 	VPDPBUSD.BCST     172(CX), Z26, Z16
@@ -8433,7 +8996,12 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z20
 	VPDPBUSD.BCST     572(CX), Z25, Z22
 	VPDPBUSD.BCST     700(CX), Z25, Z24
-	VCVTPH2PS         64(BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPSRLD            $0x06, Z25, Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       68(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -8452,14 +9020,27 @@ loop1:
 	VMULPS.BCST       708(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         192(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z0
-	VFNMADD231PS.BCST 220(CX), Z13, Z2
-	VFNMADD231PS.BCST 348(CX), Z13, Z4
-	VFNMADD231PS.BCST 476(CX), Z13, Z6
-	VFNMADD231PS.BCST 604(CX), Z13, Z8
-	VFNMADD231PS.BCST 732(CX), Z13, Z10
-	VCVTPH2PS         96(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z15
+	VPSRLD            $0x02, Z15, Z15
+	VPANDD            partHigh_avx512<>+0(SB), Z15, Z15
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VCVTPH2PS         64(BX), Z13
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 92(CX), Z15, Z0
+	VFNMADD231PS.BCST 220(CX), Z15, Z2
+	VFNMADD231PS.BCST 348(CX), Z15, Z4
+	VFNMADD231PS.BCST 476(CX), Z15, Z6
+	VFNMADD231PS.BCST 604(CX), Z15, Z8
+	VFNMADD231PS.BCST 732(CX), Z15, Z10
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       68(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -8478,15 +9059,28 @@ loop1:
 	VMULPS.BCST       708(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         224(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z1
-	VFNMADD231PS.BCST 220(CX), Z13, Z3
-	VFNMADD231PS.BCST 348(CX), Z13, Z5
-	VFNMADD231PS.BCST 476(CX), Z13, Z7
-	VFNMADD231PS.BCST 604(CX), Z13, Z9
-	VFNMADD231PS.BCST 732(CX), Z13, Z11
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z14
+	VPSRLD            $0x02, Z14, Z14
+	VPANDD            partHigh_avx512<>+0(SB), Z14, Z14
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VCVTPH2PS         96(BX), Z13
+	VMULPS            Z13, Z14, Z14
+	VFNMADD231PS.BCST 92(CX), Z14, Z1
+	VFNMADD231PS.BCST 220(CX), Z14, Z3
+	VFNMADD231PS.BCST 348(CX), Z14, Z5
+	VFNMADD231PS.BCST 476(CX), Z14, Z7
+	VFNMADD231PS.BCST 604(CX), Z14, Z9
+	VFNMADD231PS.BCST 732(CX), Z14, Z11
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -9463,1215 +10057,1304 @@ TEXT ·matVecCode6AVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
 	VMOVUPS bits6_avx512<>+0(SB), Z9
+	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VPBROADCASTD 96(CX), Z10
-	VPBROADCASTD 96(CX), Z11
-	VPBROADCASTD 96(CX), Z12
-	VPBROADCASTD 96(CX), Z13
-	VPBROADCASTD 96(CX), Z14
-	VPBROADCASTD 96(CX), Z15
-	VPBROADCASTD 96(CX), Z16
-	VPBROADCASTD 96(CX), Z17
-	VPBROADCASTD (CX), Z18
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
-	VMOVUPS      256(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      320(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
-	VMOVUPS      256(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      320(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
-	VMOVUPS      256(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      320(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
-	VMOVUPS      256(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      320(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 4(CX), Z18
-	PREFETCHT0   576(SI)
-	PREFETCHT1   6208(SI)
-	PREFETCHT0   640(SI)
-	PREFETCHT1   6272(SI)
-	VMOVUPS      384(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      448(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   576(DI)
-	PREFETCHT1   6208(DI)
-	PREFETCHT0   640(DI)
-	PREFETCHT1   6272(DI)
-	VMOVUPS      384(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      448(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   576(R8)
-	PREFETCHT1   6208(R8)
-	PREFETCHT0   640(R8)
-	PREFETCHT1   6272(R8)
-	VMOVUPS      384(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      448(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   576(R9)
-	PREFETCHT1   6208(R9)
-	PREFETCHT0   640(R9)
-	PREFETCHT1   6272(R9)
-	VMOVUPS      384(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      448(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 8(CX), Z18
-	PREFETCHT0   704(SI)
-	PREFETCHT1   6336(SI)
-	PREFETCHT0   768(SI)
-	PREFETCHT1   6400(SI)
-	VMOVUPS      512(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      576(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   704(DI)
-	PREFETCHT1   6336(DI)
-	PREFETCHT0   768(DI)
-	PREFETCHT1   6400(DI)
-	VMOVUPS      512(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      576(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   704(R8)
-	PREFETCHT1   6336(R8)
-	PREFETCHT0   768(R8)
-	PREFETCHT1   6400(R8)
-	VMOVUPS      512(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      576(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   704(R9)
-	PREFETCHT1   6336(R9)
-	PREFETCHT0   768(R9)
-	PREFETCHT1   6400(R9)
-	VMOVUPS      512(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      576(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 12(CX), Z18
-	PREFETCHT0   832(SI)
-	PREFETCHT1   6464(SI)
-	PREFETCHT0   896(SI)
-	PREFETCHT1   6528(SI)
-	VMOVUPS      640(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      704(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   832(DI)
-	PREFETCHT1   6464(DI)
-	PREFETCHT0   896(DI)
-	PREFETCHT1   6528(DI)
-	VMOVUPS      640(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      704(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   832(R8)
-	PREFETCHT1   6464(R8)
-	PREFETCHT0   896(R8)
-	PREFETCHT1   6528(R8)
-	VMOVUPS      640(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      704(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   832(R9)
-	PREFETCHT1   6464(R9)
-	PREFETCHT0   896(R9)
-	PREFETCHT1   6528(R9)
-	VMOVUPS      640(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      704(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    (SI), Z18
-	VMULPS.BCST  64(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    32(SI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
+	VCVTPH2PS (SI), Z10
+	VCVTPH2PS 32(SI), Z11
+	LEAQ      576(SI), BX
+	MOVQ      SI, R11
+	MOVQ      $0x00000000, R10
+
+step2:
+	VPBROADCASTD 96(CX)(R10*4), Z12
+	VPBROADCASTD 100(CX)(R10*4), Z13
+	VPBROADCASTD 96(CX)(R10*4), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPBROADCASTD (CX)(R10*4), Z16
+	VPBROADCASTD 16(CX)(R10*4), Z17
+	PREFETCHT0   512(R11)
+	PREFETCHT1   6144(R11)
+	PREFETCHT0   576(R11)
+	PREFETCHT1   6208(R11)
+	PREFETCHT0   640(R11)
+	PREFETCHT1   6272(R11)
+	VMOVUPS      (BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      64(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z16
+	VPBROADCASTD 20(CX)(R10*4), Z17
+	PREFETCHT0   704(R11)
+	PREFETCHT1   6336(R11)
+	PREFETCHT0   768(R11)
+	PREFETCHT1   6400(R11)
+	PREFETCHT0   832(R11)
+	PREFETCHT1   6464(R11)
+	VMOVUPS      128(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      192(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z16
+	VPBROADCASTD 24(CX)(R10*4), Z17
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      256(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      320(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z16
+	VPBROADCASTD 28(CX)(R10*4), Z17
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      384(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      448(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    64(SI)(R10*4), Z16
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z16, Z12, Z0
+	VPMOVSXBD    96(SI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD231PS  Z12, Z13, Z0
+	VPMOVSXBD    80(SI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z14, Z14
+	VFMADD231PS  Z12, Z14, Z1
+	VPMOVSXBD    112(SI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	VPBROADCASTD 104(CX)(R10*4), Z12
+	VPBROADCASTD 108(CX)(R10*4), Z13
+	VPBROADCASTD 104(CX)(R10*4), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPBROADCASTD 32(CX)(R10*4), Z16
+	VPBROADCASTD 48(CX)(R10*4), Z17
+	PREFETCHT0   1344(R11)
+	PREFETCHT1   6976(R11)
+	PREFETCHT0   1408(R11)
+	PREFETCHT1   7040(R11)
+	PREFETCHT0   1472(R11)
+	PREFETCHT1   7104(R11)
+	VMOVUPS      512(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      576(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z16
+	VPBROADCASTD 52(CX)(R10*4), Z17
+	PREFETCHT0   1536(R11)
+	PREFETCHT1   7168(R11)
+	PREFETCHT0   1600(R11)
+	PREFETCHT1   7232(R11)
+	PREFETCHT0   1664(R11)
+	PREFETCHT1   7296(R11)
+	PREFETCHT0   1728(R11)
+	PREFETCHT1   7360(R11)
+	VMOVUPS      640(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      704(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z16
+	VPBROADCASTD 56(CX)(R10*4), Z17
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      768(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      832(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z16
+	VPBROADCASTD 60(CX)(R10*4), Z17
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      896(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      960(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    128(SI)(R10*4), Z16
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z16, Z12, Z0
+	VPMOVSXBD    160(SI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD231PS  Z12, Z13, Z0
+	VPMOVSXBD    144(SI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z14, Z14
+	VFMADD231PS  Z12, Z14, Z1
+	VPMOVSXBD    176(SI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	ADDQ         $+1536, BX
+	ADDQ         $+1680, R11
+	ADDQ         $0x20, R10
+	CMPQ         R10, $0x80
+	JNE          step2
+	MOVQ         BX, SI
 	VCVTPH2PS    (DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VCVTPH2PS    32(DI), Z11
+	LEAQ         576(DI), BX
+	MOVQ         DI, R11
+	MOVQ         $0x00000000, R10
+
+step3:
+	VPBROADCASTD 96(CX)(R10*4), Z12
+	VPBROADCASTD 100(CX)(R10*4), Z13
+	VPBROADCASTD 96(CX)(R10*4), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPBROADCASTD (CX)(R10*4), Z16
+	VPBROADCASTD 16(CX)(R10*4), Z17
+	PREFETCHT0   512(R11)
+	PREFETCHT1   6144(R11)
+	PREFETCHT0   576(R11)
+	PREFETCHT1   6208(R11)
+	PREFETCHT0   640(R11)
+	PREFETCHT1   6272(R11)
+	VMOVUPS      (BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      64(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z16
+	VPBROADCASTD 20(CX)(R10*4), Z17
+	PREFETCHT0   704(R11)
+	PREFETCHT1   6336(R11)
+	PREFETCHT0   768(R11)
+	PREFETCHT1   6400(R11)
+	PREFETCHT0   832(R11)
+	PREFETCHT1   6464(R11)
+	VMOVUPS      128(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      192(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z16
+	VPBROADCASTD 24(CX)(R10*4), Z17
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      256(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      320(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z16
+	VPBROADCASTD 28(CX)(R10*4), Z17
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      384(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      448(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    64(DI)(R10*4), Z16
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
 	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    32(DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VFMADD231PS  Z16, Z12, Z2
+	VPMOVSXBD    96(DI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
+	VFMADD231PS  Z12, Z13, Z2
+	VPMOVSXBD    80(DI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z14, Z14
+	VFMADD231PS  Z12, Z14, Z3
+	VPMOVSXBD    112(DI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	VPBROADCASTD 104(CX)(R10*4), Z12
+	VPBROADCASTD 108(CX)(R10*4), Z13
+	VPBROADCASTD 104(CX)(R10*4), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPBROADCASTD 32(CX)(R10*4), Z16
+	VPBROADCASTD 48(CX)(R10*4), Z17
+	PREFETCHT0   1344(R11)
+	PREFETCHT1   6976(R11)
+	PREFETCHT0   1408(R11)
+	PREFETCHT1   7040(R11)
+	PREFETCHT0   1472(R11)
+	PREFETCHT1   7104(R11)
+	VMOVUPS      512(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      576(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z16
+	VPBROADCASTD 52(CX)(R10*4), Z17
+	PREFETCHT0   1536(R11)
+	PREFETCHT1   7168(R11)
+	PREFETCHT0   1600(R11)
+	PREFETCHT1   7232(R11)
+	PREFETCHT0   1664(R11)
+	PREFETCHT1   7296(R11)
+	PREFETCHT0   1728(R11)
+	PREFETCHT1   7360(R11)
+	VMOVUPS      640(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      704(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z16
+	VPBROADCASTD 56(CX)(R10*4), Z17
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      768(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      832(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z16
+	VPBROADCASTD 60(CX)(R10*4), Z17
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      896(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      960(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    128(DI)(R10*4), Z16
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z16, Z12, Z2
+	VPMOVSXBD    160(DI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD231PS  Z12, Z13, Z2
+	VPMOVSXBD    144(DI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z14, Z14
+	VFMADD231PS  Z12, Z14, Z3
+	VPMOVSXBD    176(DI)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	ADDQ         $+1536, BX
+	ADDQ         $+1680, R11
+	ADDQ         $0x20, R10
+	CMPQ         R10, $0x80
+	JNE          step3
+	MOVQ         BX, DI
 	VCVTPH2PS    (R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VCVTPH2PS    32(R8), Z11
+	LEAQ         576(R8), BX
+	MOVQ         R8, R11
+	MOVQ         $0x00000000, R10
+
+step4:
+	VPBROADCASTD 96(CX)(R10*4), Z12
+	VPBROADCASTD 100(CX)(R10*4), Z13
+	VPBROADCASTD 96(CX)(R10*4), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPBROADCASTD (CX)(R10*4), Z16
+	VPBROADCASTD 16(CX)(R10*4), Z17
+	PREFETCHT0   512(R11)
+	PREFETCHT1   6144(R11)
+	PREFETCHT0   576(R11)
+	PREFETCHT1   6208(R11)
+	PREFETCHT0   640(R11)
+	PREFETCHT1   6272(R11)
+	VMOVUPS      (BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      64(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z16
+	VPBROADCASTD 20(CX)(R10*4), Z17
+	PREFETCHT0   704(R11)
+	PREFETCHT1   6336(R11)
+	PREFETCHT0   768(R11)
+	PREFETCHT1   6400(R11)
+	PREFETCHT0   832(R11)
+	PREFETCHT1   6464(R11)
+	VMOVUPS      128(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      192(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z16
+	VPBROADCASTD 24(CX)(R10*4), Z17
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      256(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      320(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z16
+	VPBROADCASTD 28(CX)(R10*4), Z17
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      384(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      448(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    64(R8)(R10*4), Z16
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z16, Z12, Z4
+	VPMOVSXBD    96(R8)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD231PS  Z12, Z13, Z4
+	VPMOVSXBD    80(R8)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    32(R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VFMADD231PS  Z12, Z14, Z5
+	VPMOVSXBD    112(R8)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
+	VFMADD231PS  Z12, Z15, Z5
+	VPBROADCASTD 104(CX)(R10*4), Z12
+	VPBROADCASTD 108(CX)(R10*4), Z13
+	VPBROADCASTD 104(CX)(R10*4), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPBROADCASTD 32(CX)(R10*4), Z16
+	VPBROADCASTD 48(CX)(R10*4), Z17
+	PREFETCHT0   1344(R11)
+	PREFETCHT1   6976(R11)
+	PREFETCHT0   1408(R11)
+	PREFETCHT1   7040(R11)
+	PREFETCHT0   1472(R11)
+	PREFETCHT1   7104(R11)
+	VMOVUPS      512(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      576(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z16
+	VPBROADCASTD 52(CX)(R10*4), Z17
+	PREFETCHT0   1536(R11)
+	PREFETCHT1   7168(R11)
+	PREFETCHT0   1600(R11)
+	PREFETCHT1   7232(R11)
+	PREFETCHT0   1664(R11)
+	PREFETCHT1   7296(R11)
+	PREFETCHT0   1728(R11)
+	PREFETCHT1   7360(R11)
+	VMOVUPS      640(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      704(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z16
+	VPBROADCASTD 56(CX)(R10*4), Z17
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      768(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      832(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z16
+	VPBROADCASTD 60(CX)(R10*4), Z17
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      896(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      960(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    128(R8)(R10*4), Z16
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z16, Z12, Z4
+	VPMOVSXBD    160(R8)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD231PS  Z12, Z13, Z4
+	VPMOVSXBD    144(R8)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z14, Z14
+	VFMADD231PS  Z12, Z14, Z5
+	VPMOVSXBD    176(R8)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z5
+	ADDQ         $+1536, BX
+	ADDQ         $+1680, R11
+	ADDQ         $0x20, R10
+	CMPQ         R10, $0x80
+	JNE          step4
+	MOVQ         BX, R8
 	VCVTPH2PS    (R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VCVTPH2PS    32(R9), Z11
+	LEAQ         576(R9), BX
+	MOVQ         R9, R11
+	MOVQ         $0x00000000, R10
+
+step5:
+	VPBROADCASTD 96(CX)(R10*4), Z12
+	VPBROADCASTD 100(CX)(R10*4), Z13
+	VPBROADCASTD 96(CX)(R10*4), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPBROADCASTD (CX)(R10*4), Z16
+	VPBROADCASTD 16(CX)(R10*4), Z17
+	PREFETCHT0   512(R11)
+	PREFETCHT1   6144(R11)
+	PREFETCHT0   576(R11)
+	PREFETCHT1   6208(R11)
+	PREFETCHT0   640(R11)
+	PREFETCHT1   6272(R11)
+	VMOVUPS      (BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      64(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z16
+	VPBROADCASTD 20(CX)(R10*4), Z17
+	PREFETCHT0   704(R11)
+	PREFETCHT1   6336(R11)
+	PREFETCHT0   768(R11)
+	PREFETCHT1   6400(R11)
+	PREFETCHT0   832(R11)
+	PREFETCHT1   6464(R11)
+	VMOVUPS      128(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      192(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z16
+	VPBROADCASTD 24(CX)(R10*4), Z17
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      256(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      320(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z16
+	VPBROADCASTD 28(CX)(R10*4), Z17
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      384(BX), Z18
+	VMOVUPS      1024(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1152(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      448(BX), Z18
+	VMOVUPS      1088(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1216(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    64(R9)(R10*4), Z16
 	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    32(R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	VPBROADCASTD 100(CX), Z10
-	VPBROADCASTD 100(CX), Z11
-	VPBROADCASTD 100(CX), Z12
-	VPBROADCASTD 100(CX), Z13
-	VPBROADCASTD 100(CX), Z14
-	VPBROADCASTD 100(CX), Z15
-	VPBROADCASTD 100(CX), Z16
-	VPBROADCASTD 100(CX), Z17
-	VPBROADCASTD 16(CX), Z18
-	PREFETCHT0   960(SI)
-	PREFETCHT1   6592(SI)
-	VMOVUPS      256(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      320(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   960(DI)
-	PREFETCHT1   6592(DI)
-	VMOVUPS      256(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      320(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   960(R8)
-	PREFETCHT1   6592(R8)
-	VMOVUPS      256(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      320(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   960(R9)
-	PREFETCHT1   6592(R9)
-	VMOVUPS      256(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      320(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 20(CX), Z18
-	PREFETCHT0   1024(SI)
-	PREFETCHT1   6656(SI)
-	PREFETCHT0   1088(SI)
-	PREFETCHT1   6720(SI)
-	VMOVUPS      384(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      448(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1024(DI)
-	PREFETCHT1   6656(DI)
-	PREFETCHT0   1088(DI)
-	PREFETCHT1   6720(DI)
-	VMOVUPS      384(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      448(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1024(R8)
-	PREFETCHT1   6656(R8)
-	PREFETCHT0   1088(R8)
-	PREFETCHT1   6720(R8)
-	VMOVUPS      384(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      448(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1024(R9)
-	PREFETCHT1   6656(R9)
-	PREFETCHT0   1088(R9)
-	PREFETCHT1   6720(R9)
-	VMOVUPS      384(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      448(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 24(CX), Z18
-	PREFETCHT0   1152(SI)
-	PREFETCHT1   6784(SI)
-	PREFETCHT0   1216(SI)
-	PREFETCHT1   6848(SI)
-	VMOVUPS      512(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      576(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1152(DI)
-	PREFETCHT1   6784(DI)
-	PREFETCHT0   1216(DI)
-	PREFETCHT1   6848(DI)
-	VMOVUPS      512(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      576(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1152(R8)
-	PREFETCHT1   6784(R8)
-	PREFETCHT0   1216(R8)
-	PREFETCHT1   6848(R8)
-	VMOVUPS      512(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      576(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1152(R9)
-	PREFETCHT1   6784(R9)
-	PREFETCHT0   1216(R9)
-	PREFETCHT1   6848(R9)
-	VMOVUPS      512(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      576(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 28(CX), Z18
-	PREFETCHT0   1280(SI)
-	PREFETCHT1   6912(SI)
-	PREFETCHT0   1344(SI)
-	PREFETCHT1   6976(SI)
-	VMOVUPS      640(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      704(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1280(DI)
-	PREFETCHT1   6912(DI)
-	PREFETCHT0   1344(DI)
-	PREFETCHT1   6976(DI)
-	VMOVUPS      640(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      704(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1280(R8)
-	PREFETCHT1   6912(R8)
-	PREFETCHT0   1344(R8)
-	PREFETCHT1   6976(R8)
-	VMOVUPS      640(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      704(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1280(R9)
-	PREFETCHT1   6912(R9)
-	PREFETCHT0   1344(R9)
-	PREFETCHT1   6976(R9)
-	VMOVUPS      640(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      704(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    64(SI), Z18
-	VMULPS.BCST  64(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    96(SI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
-	VCVTPH2PS    64(DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
 	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    96(DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
-	VCVTPH2PS    64(R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    96(R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
-	VCVTPH2PS    64(R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    96(R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	VPBROADCASTD 104(CX), Z10
-	VPBROADCASTD 104(CX), Z11
-	VPBROADCASTD 104(CX), Z12
-	VPBROADCASTD 104(CX), Z13
-	VPBROADCASTD 104(CX), Z14
-	VPBROADCASTD 104(CX), Z15
-	VPBROADCASTD 104(CX), Z16
-	VPBROADCASTD 104(CX), Z17
-	VPBROADCASTD 32(CX), Z18
-	PREFETCHT0   1408(SI)
-	PREFETCHT1   7040(SI)
-	VMOVUPS      768(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      832(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1408(DI)
-	PREFETCHT1   7040(DI)
-	VMOVUPS      768(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      832(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1408(R8)
-	PREFETCHT1   7040(R8)
-	VMOVUPS      768(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      832(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1408(R9)
-	PREFETCHT1   7040(R9)
-	VMOVUPS      768(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      832(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 36(CX), Z18
-	PREFETCHT0   1472(SI)
-	PREFETCHT1   7104(SI)
-	PREFETCHT0   1536(SI)
-	PREFETCHT1   7168(SI)
-	VMOVUPS      896(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      960(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1472(DI)
-	PREFETCHT1   7104(DI)
-	PREFETCHT0   1536(DI)
-	PREFETCHT1   7168(DI)
-	VMOVUPS      896(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      960(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1472(R8)
-	PREFETCHT1   7104(R8)
-	PREFETCHT0   1536(R8)
-	PREFETCHT1   7168(R8)
-	VMOVUPS      896(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      960(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1472(R9)
-	PREFETCHT1   7104(R9)
-	PREFETCHT0   1536(R9)
-	PREFETCHT1   7168(R9)
-	VMOVUPS      896(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      960(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 40(CX), Z18
-	PREFETCHT0   1600(SI)
-	PREFETCHT1   7232(SI)
-	PREFETCHT0   1664(SI)
-	PREFETCHT1   7296(SI)
-	VMOVUPS      1024(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1088(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1600(DI)
-	PREFETCHT1   7232(DI)
-	PREFETCHT0   1664(DI)
-	PREFETCHT1   7296(DI)
-	VMOVUPS      1024(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1088(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1600(R8)
-	PREFETCHT1   7232(R8)
-	PREFETCHT0   1664(R8)
-	PREFETCHT1   7296(R8)
-	VMOVUPS      1024(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1088(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1600(R9)
-	PREFETCHT1   7232(R9)
-	PREFETCHT0   1664(R9)
-	PREFETCHT1   7296(R9)
-	VMOVUPS      1024(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1088(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 44(CX), Z18
-	PREFETCHT0   1728(SI)
-	PREFETCHT1   7360(SI)
-	PREFETCHT0   1792(SI)
-	PREFETCHT1   7424(SI)
-	VMOVUPS      1152(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1216(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1728(DI)
-	PREFETCHT1   7360(DI)
-	PREFETCHT0   1792(DI)
-	PREFETCHT1   7424(DI)
-	VMOVUPS      1152(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1216(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1728(R8)
-	PREFETCHT1   7360(R8)
-	PREFETCHT0   1792(R8)
-	PREFETCHT1   7424(R8)
-	VMOVUPS      1152(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1216(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1728(R9)
-	PREFETCHT1   7360(R9)
-	PREFETCHT0   1792(R9)
-	PREFETCHT1   7424(R9)
-	VMOVUPS      1152(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1216(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    128(SI), Z18
-	VMULPS.BCST  68(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    160(SI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
-	VCVTPH2PS    128(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VFMADD231PS  Z16, Z12, Z6
+	VPMOVSXBD    96(R9)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    160(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
-	VCVTPH2PS    128(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    160(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
-	VCVTPH2PS    128(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    160(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	VPBROADCASTD 108(CX), Z10
-	VPBROADCASTD 108(CX), Z11
-	VPBROADCASTD 108(CX), Z12
-	VPBROADCASTD 108(CX), Z13
-	VPBROADCASTD 108(CX), Z14
-	VPBROADCASTD 108(CX), Z15
-	VPBROADCASTD 108(CX), Z16
-	VPBROADCASTD 108(CX), Z17
-	VPBROADCASTD 48(CX), Z18
-	PREFETCHT0   1856(SI)
-	PREFETCHT1   7488(SI)
-	VMOVUPS      768(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      832(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1856(DI)
-	PREFETCHT1   7488(DI)
-	VMOVUPS      768(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      832(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1856(R8)
-	PREFETCHT1   7488(R8)
-	VMOVUPS      768(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      832(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1856(R9)
-	PREFETCHT1   7488(R9)
-	VMOVUPS      768(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      832(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 52(CX), Z18
-	PREFETCHT0   1920(SI)
-	PREFETCHT1   7552(SI)
-	PREFETCHT0   1984(SI)
-	PREFETCHT1   7616(SI)
-	VMOVUPS      896(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      960(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1920(DI)
-	PREFETCHT1   7552(DI)
-	PREFETCHT0   1984(DI)
-	PREFETCHT1   7616(DI)
-	VMOVUPS      896(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      960(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1920(R8)
-	PREFETCHT1   7552(R8)
-	PREFETCHT0   1984(R8)
-	PREFETCHT1   7616(R8)
-	VMOVUPS      896(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      960(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1920(R9)
-	PREFETCHT1   7552(R9)
-	PREFETCHT0   1984(R9)
-	PREFETCHT1   7616(R9)
-	VMOVUPS      896(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      960(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 56(CX), Z18
-	PREFETCHT0   2048(SI)
-	PREFETCHT1   7680(SI)
-	PREFETCHT0   2112(SI)
-	PREFETCHT1   7744(SI)
-	VMOVUPS      1024(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1088(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   2048(DI)
-	PREFETCHT1   7680(DI)
-	PREFETCHT0   2112(DI)
-	PREFETCHT1   7744(DI)
-	VMOVUPS      1024(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1088(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   2048(R8)
-	PREFETCHT1   7680(R8)
-	PREFETCHT0   2112(R8)
-	PREFETCHT1   7744(R8)
-	VMOVUPS      1024(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1088(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   2048(R9)
-	PREFETCHT1   7680(R9)
-	PREFETCHT0   2112(R9)
-	PREFETCHT1   7744(R9)
-	VMOVUPS      1024(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1088(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 60(CX), Z18
-	PREFETCHT0   2176(SI)
-	PREFETCHT1   7808(SI)
-	PREFETCHT0   2240(SI)
-	PREFETCHT1   7872(SI)
-	VMOVUPS      1152(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1216(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   2176(DI)
-	PREFETCHT1   7808(DI)
-	PREFETCHT0   2240(DI)
-	PREFETCHT1   7872(DI)
-	VMOVUPS      1152(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1216(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   2176(R8)
-	PREFETCHT1   7808(R8)
-	PREFETCHT0   2240(R8)
-	PREFETCHT1   7872(R8)
-	VMOVUPS      1152(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1216(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   2176(R9)
-	PREFETCHT1   7808(R9)
-	PREFETCHT0   2240(R9)
-	PREFETCHT1   7872(R9)
-	VMOVUPS      1152(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1216(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    192(SI), Z18
-	VMULPS.BCST  68(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    224(SI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
-	VCVTPH2PS    192(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VFMADD231PS  Z12, Z13, Z6
+	VPMOVSXBD    80(R9)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    224(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
-	VCVTPH2PS    192(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    224(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VFMADD231PS  Z12, Z14, Z7
+	VPMOVSXBD    112(R9)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
-	VCVTPH2PS    192(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VFMADD231PS  Z12, Z15, Z7
+	VPBROADCASTD 104(CX)(R10*4), Z12
+	VPBROADCASTD 108(CX)(R10*4), Z13
+	VPBROADCASTD 104(CX)(R10*4), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPBROADCASTD 32(CX)(R10*4), Z16
+	VPBROADCASTD 48(CX)(R10*4), Z17
+	PREFETCHT0   1344(R11)
+	PREFETCHT1   6976(R11)
+	PREFETCHT0   1408(R11)
+	PREFETCHT1   7040(R11)
+	PREFETCHT0   1472(R11)
+	PREFETCHT1   7104(R11)
+	VMOVUPS      512(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      576(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x04, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x04, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z16
+	VPBROADCASTD 52(CX)(R10*4), Z17
+	PREFETCHT0   1536(R11)
+	PREFETCHT1   7168(R11)
+	PREFETCHT0   1600(R11)
+	PREFETCHT1   7232(R11)
+	PREFETCHT0   1664(R11)
+	PREFETCHT1   7296(R11)
+	PREFETCHT0   1728(R11)
+	PREFETCHT1   7360(R11)
+	VMOVUPS      640(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      704(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSLLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSLLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z16
+	VPBROADCASTD 56(CX)(R10*4), Z17
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      768(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      832(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z16
+	VPBROADCASTD 60(CX)(R10*4), Z17
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      896(BX), Z18
+	VMOVUPS      1280(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z12
+	VPSRLW       $0x04, Z18, Z18
+	VMOVUPS      1408(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z18
+	VPDPBUSD     Z17, Z18, Z13
+	VMOVUPS      960(BX), Z18
+	VMOVUPS      1344(BX), Z19
+	VPSRLW       $0x02, Z19, Z19
+	VPTERNLOGD   $0xb8, Z18, Z8, Z19
+	VPANDD       Z9, Z19, Z19
+	VPDPBUSD     Z16, Z19, Z14
+	VPSRLW       $0x04, Z18, Z16
+	VMOVUPS      1472(BX), Z18
+	VPSRLW       $0x02, Z18, Z18
+	VPTERNLOGD   $0xb8, Z16, Z8, Z18
+	VPANDD       Z9, Z18, Z16
+	VPDPBUSD     Z17, Z16, Z15
+	VPMOVSXBD    128(R9)(R10*4), Z16
 	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    224(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	ADDQ         $0x00000080, CX
-	ADDQ         $+1792, SI
-	ADDQ         $+1792, DI
-	ADDQ         $+1792, R8
-	ADDQ         $+1792, R9
+	VMULPS       Z10, Z16, Z16
+	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z16, Z12, Z6
+	VPMOVSXBD    160(R9)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD231PS  Z12, Z13, Z6
+	VPMOVSXBD    144(R9)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z14, Z14
+	VFMADD231PS  Z12, Z14, Z7
+	VPMOVSXBD    176(R9)(R10*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z7
+	ADDQ         $+1536, BX
+	ADDQ         $+1680, R11
+	ADDQ         $0x20, R10
+	CMPQ         R10, $0x80
+	JNE          step5
+	MOVQ         BX, R9
+	ADDQ         $+512, CX
 	DECQ         DX
 	JNZ          loop1
 
@@ -10711,1087 +11394,1337 @@ TEXT ·matVecCode5mAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
 	VMOVUPS bits5_avx512<>+0(SB), Z9
+	VMOVUPS part_avx512<>+0(SB), Z10
+	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
+	VCVTPH2PS (SI), Z10
+	VCVTPH2PS 64(SI), Z11
+	VCVTPH2PS 32(SI), Z12
+	VCVTPH2PS 96(SI), Z13
+	LEAQ      512(SI), BX
+	MOVQ      SI, R11
+	MOVQ      $0x00000000, R10
+
+step2:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
 	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX), Z18
-	VPBROADCASTD      16(CX), Z19
-	PREFETCHT0        512(SI)
-	PREFETCHT1        6144(SI)
-	PREFETCHT0        576(SI)
-	PREFETCHT1        6208(SI)
-	PREFETCHT0        640(SI)
-	PREFETCHT1        6272(SI)
-	VMOVUPS           256(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           320(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        512(DI)
-	PREFETCHT1        6144(DI)
-	PREFETCHT0        576(DI)
-	PREFETCHT1        6208(DI)
-	PREFETCHT0        640(DI)
-	PREFETCHT1        6272(DI)
-	VMOVUPS           256(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           320(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        512(R8)
-	PREFETCHT1        6144(R8)
-	PREFETCHT0        576(R8)
-	PREFETCHT1        6208(R8)
-	PREFETCHT0        640(R8)
-	PREFETCHT1        6272(R8)
-	VMOVUPS           256(R8), Z20
-	VMOVUPS           1280(R8), Z21
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x04, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           320(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        512(R9)
-	PREFETCHT1        6144(R9)
-	PREFETCHT0        576(R9)
-	PREFETCHT1        6208(R9)
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6272(R9)
-	VMOVUPS           256(R9), Z20
-	VMOVUPS           1280(R9), Z21
+	VMOVUPS           64(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x04, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           320(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX), Z18
-	VPBROADCASTD      20(CX), Z19
-	PREFETCHT0        704(SI)
-	PREFETCHT1        6336(SI)
-	PREFETCHT0        768(SI)
-	PREFETCHT1        6400(SI)
-	PREFETCHT0        832(SI)
-	PREFETCHT1        6464(SI)
-	VMOVUPS           384(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           448(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        704(DI)
-	PREFETCHT1        6336(DI)
-	PREFETCHT0        768(DI)
-	PREFETCHT1        6400(DI)
-	PREFETCHT0        832(DI)
-	PREFETCHT1        6464(DI)
-	VMOVUPS           384(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           448(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        704(R8)
-	PREFETCHT1        6336(R8)
-	PREFETCHT0        768(R8)
-	PREFETCHT1        6400(R8)
-	PREFETCHT0        832(R8)
-	PREFETCHT1        6464(R8)
-	VMOVUPS           384(R8), Z20
-	VMOVUPS           1280(R8), Z21
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x03, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           448(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPSRLW            $0x01, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        704(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        832(R9)
-	PREFETCHT1        6464(R9)
-	VMOVUPS           384(R9), Z20
-	VMOVUPS           1280(R9), Z21
+	VMOVUPS           192(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x03, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           448(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPSRLW            $0x01, Z20, Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX), Z18
-	VPBROADCASTD      24(CX), Z19
-	PREFETCHT0        896(SI)
-	PREFETCHT1        6528(SI)
-	PREFETCHT0        960(SI)
-	PREFETCHT1        6592(SI)
-	PREFETCHT0        1024(SI)
-	PREFETCHT1        6656(SI)
-	VMOVUPS           512(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           576(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        896(DI)
-	PREFETCHT1        6528(DI)
-	PREFETCHT0        960(DI)
-	PREFETCHT1        6592(DI)
-	PREFETCHT0        1024(DI)
-	PREFETCHT1        6656(DI)
-	VMOVUPS           512(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           576(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        896(R8)
-	PREFETCHT1        6528(R8)
-	PREFETCHT0        960(R8)
-	PREFETCHT1        6592(R8)
-	PREFETCHT0        1024(R8)
-	PREFETCHT1        6656(R8)
-	VMOVUPS           512(R8), Z20
-	VMOVUPS           1280(R8), Z21
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	VMOVUPS           256(BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x02, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           576(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPSRLW            $0x02, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1024(R9)
-	PREFETCHT1        6656(R9)
-	VMOVUPS           512(R9), Z20
-	VMOVUPS           1280(R9), Z21
+	VMOVUPS           320(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x02, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           576(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPSRLW            $0x02, Z20, Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX), Z18
-	VPBROADCASTD      28(CX), Z19
-	PREFETCHT0        1088(SI)
-	PREFETCHT1        6720(SI)
-	PREFETCHT0        1152(SI)
-	PREFETCHT1        6784(SI)
-	PREFETCHT0        1216(SI)
-	PREFETCHT1        6848(SI)
-	VMOVUPS           640(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           704(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1088(DI)
-	PREFETCHT1        6720(DI)
-	PREFETCHT0        1152(DI)
-	PREFETCHT1        6784(DI)
-	PREFETCHT0        1216(DI)
-	PREFETCHT1        6848(DI)
-	VMOVUPS           640(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           704(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1088(R8)
-	PREFETCHT1        6720(R8)
-	PREFETCHT0        1152(R8)
-	PREFETCHT1        6784(R8)
-	PREFETCHT0        1216(R8)
-	PREFETCHT1        6848(R8)
-	VMOVUPS           640(R8), Z20
-	VMOVUPS           1280(R8), Z21
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           384(BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x01, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           704(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPSRLW            $0x03, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1088(R9)
-	PREFETCHT1        6720(R9)
-	PREFETCHT0        1152(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6848(R9)
-	VMOVUPS           640(R9), Z20
-	VMOVUPS           1280(R9), Z21
+	VMOVUPS           448(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x01, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           704(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPSRLW            $0x03, Z20, Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VCVTPH2PS         (SI), Z18
-	VMULPS.BCST       64(CX), Z18, Z18
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z18, Z10, Z0
-	VCVTPH2PS         128(SI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z0
-	VCVTPH2PS         32(SI), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z10, Z11, Z1
-	VCVTPH2PS         160(SI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z1
+	VPMOVZXWD         128(SI)(R10*2), Z18
+	VPMOVZXBD         384(SI)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z18, Z14, Z0
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z0
+	VPMOVZXWD         160(SI)(R10*2), Z14
+	VPMOVZXBD         400(SI)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z14, Z16, Z1
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z1
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           512(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	VMOVUPS           640(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x01, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	PREFETCHT0        1664(R11)
+	PREFETCHT1        7296(R11)
+	VMOVUPS           768(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x02, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1728(R11)
+	PREFETCHT1        7360(R11)
+	PREFETCHT0        1792(R11)
+	PREFETCHT1        7424(R11)
+	PREFETCHT0        1856(R11)
+	PREFETCHT1        7488(R11)
+	VMOVUPS           896(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x03, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(SI)(R10*2), Z18
+	VPMOVZXBD         384(SI)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z0
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z0
+	VPMOVZXWD         160(SI)(R10*2), Z14
+	VPMOVZXBD         400(SI)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z1
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z1
+	ADDQ              $+1280, BX
+	ADDQ              $+1408, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step2
+	MOVQ              BX, SI
 	VCVTPH2PS         (DI), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z2
-	VCVTPH2PS         128(DI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z2
-	VCVTPH2PS         32(DI), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z10, Z13, Z3
-	VCVTPH2PS         160(DI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z3
-	VCVTPH2PS         (R8), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z4
-	VCVTPH2PS         128(R8), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z4
-	VCVTPH2PS         32(R8), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z10, Z15, Z5
-	VCVTPH2PS         160(R8), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z5
-	VCVTPH2PS         (R9), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z10, Z16, Z6
-	VCVTPH2PS         128(R9), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z6
-	VCVTPH2PS         32(R9), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z10, Z17, Z7
-	VCVTPH2PS         160(R9), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z7
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
+	VCVTPH2PS         64(DI), Z11
+	VCVTPH2PS         32(DI), Z12
+	VCVTPH2PS         96(DI), Z13
+	LEAQ              512(DI), BX
+	MOVQ              DI, R11
+	MOVQ              $0x00000000, R10
+
+step3:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
 	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX), Z18
-	VPBROADCASTD      48(CX), Z19
-	PREFETCHT0        1280(SI)
-	PREFETCHT1        6912(SI)
-	PREFETCHT0        1344(SI)
-	PREFETCHT1        6976(SI)
-	PREFETCHT0        1408(SI)
-	PREFETCHT1        7040(SI)
-	VMOVUPS           768(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           832(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1280(DI)
-	PREFETCHT1        6912(DI)
-	PREFETCHT0        1344(DI)
-	PREFETCHT1        6976(DI)
-	PREFETCHT0        1408(DI)
-	PREFETCHT1        7040(DI)
-	VMOVUPS           768(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           832(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1280(R8)
-	PREFETCHT1        6912(R8)
-	PREFETCHT0        1344(R8)
-	PREFETCHT1        6976(R8)
-	PREFETCHT0        1408(R8)
-	PREFETCHT1        7040(R8)
-	VMOVUPS           768(R8), Z20
-	VMOVUPS           1408(R8), Z21
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x04, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           832(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1280(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        7040(R9)
-	VMOVUPS           768(R9), Z20
-	VMOVUPS           1408(R9), Z21
+	VMOVUPS           64(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x04, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           832(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX), Z18
-	VPBROADCASTD      52(CX), Z19
-	PREFETCHT0        1472(SI)
-	PREFETCHT1        7104(SI)
-	PREFETCHT0        1536(SI)
-	PREFETCHT1        7168(SI)
-	PREFETCHT0        1600(SI)
-	PREFETCHT1        7232(SI)
-	VMOVUPS           896(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           960(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1472(DI)
-	PREFETCHT1        7104(DI)
-	PREFETCHT0        1536(DI)
-	PREFETCHT1        7168(DI)
-	PREFETCHT0        1600(DI)
-	PREFETCHT1        7232(DI)
-	VMOVUPS           896(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           960(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1472(R8)
-	PREFETCHT1        7104(R8)
-	PREFETCHT0        1536(R8)
-	PREFETCHT1        7168(R8)
-	PREFETCHT0        1600(R8)
-	PREFETCHT1        7232(R8)
-	VMOVUPS           896(R8), Z20
-	VMOVUPS           1408(R8), Z21
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x03, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           960(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPSRLW            $0x01, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        7232(R9)
-	VMOVUPS           896(R9), Z20
-	VMOVUPS           1408(R9), Z21
+	VMOVUPS           192(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x03, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           960(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPSRLW            $0x01, Z20, Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX), Z18
-	VPBROADCASTD      56(CX), Z19
-	PREFETCHT0        1664(SI)
-	PREFETCHT1        7296(SI)
-	PREFETCHT0        1728(SI)
-	PREFETCHT1        7360(SI)
-	PREFETCHT0        1792(SI)
-	PREFETCHT1        7424(SI)
-	VMOVUPS           1024(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           1088(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1664(DI)
-	PREFETCHT1        7296(DI)
-	PREFETCHT0        1728(DI)
-	PREFETCHT1        7360(DI)
-	PREFETCHT0        1792(DI)
-	PREFETCHT1        7424(DI)
-	VMOVUPS           1024(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           1088(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1664(R8)
-	PREFETCHT1        7296(R8)
-	PREFETCHT0        1728(R8)
-	PREFETCHT1        7360(R8)
-	PREFETCHT0        1792(R8)
-	PREFETCHT1        7424(R8)
-	VMOVUPS           1024(R8), Z20
-	VMOVUPS           1408(R8), Z21
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	VMOVUPS           256(BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x02, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           1088(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPSRLW            $0x02, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1664(R9)
-	PREFETCHT1        7296(R9)
-	PREFETCHT0        1728(R9)
-	PREFETCHT1        7360(R9)
-	PREFETCHT0        1792(R9)
-	PREFETCHT1        7424(R9)
-	VMOVUPS           1024(R9), Z20
-	VMOVUPS           1408(R9), Z21
+	VMOVUPS           320(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x02, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           1088(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPSRLW            $0x02, Z20, Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX), Z18
-	VPBROADCASTD      60(CX), Z19
-	PREFETCHT0        1856(SI)
-	PREFETCHT1        7488(SI)
-	PREFETCHT0        1920(SI)
-	PREFETCHT1        7552(SI)
-	PREFETCHT0        1984(SI)
-	PREFETCHT1        7616(SI)
-	VMOVUPS           1152(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           1216(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1856(DI)
-	PREFETCHT1        7488(DI)
-	PREFETCHT0        1920(DI)
-	PREFETCHT1        7552(DI)
-	PREFETCHT0        1984(DI)
-	PREFETCHT1        7616(DI)
-	VMOVUPS           1152(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           1216(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1856(R8)
-	PREFETCHT1        7488(R8)
-	PREFETCHT0        1920(R8)
-	PREFETCHT1        7552(R8)
-	PREFETCHT0        1984(R8)
-	PREFETCHT1        7616(R8)
-	VMOVUPS           1152(R8), Z20
-	VMOVUPS           1408(R8), Z21
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           384(BX), Z20
+	VMOVUPS           1024(BX), Z21
 	VPSLLW            $0x01, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z14
 	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           1216(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
+	VMOVUPS           1024(BX), Z21
 	VPSRLW            $0x03, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z20
 	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1856(R9)
-	PREFETCHT1        7488(R9)
-	PREFETCHT0        1920(R9)
-	PREFETCHT1        7552(R9)
-	PREFETCHT0        1984(R9)
-	PREFETCHT1        7616(R9)
-	VMOVUPS           1152(R9), Z20
-	VMOVUPS           1408(R9), Z21
+	VMOVUPS           448(BX), Z20
+	VMOVUPS           1088(BX), Z21
 	VPSLLW            $0x01, Z21, Z21
 	VPTERNLOGD        $0xb8, Z20, Z8, Z21
 	VPANDD            Z9, Z21, Z21
 	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           1216(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
 	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
+	VMOVUPS           1088(BX), Z20
 	VPSRLW            $0x03, Z20, Z20
 	VPTERNLOGD        $0xb8, Z18, Z8, Z20
 	VPANDD            Z9, Z20, Z18
 	VPDPBUSD          Z19, Z18, Z17
-	VCVTPH2PS         64(SI), Z18
-	VMULPS.BCST       68(CX), Z18, Z18
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z18, Z10, Z0
-	VCVTPH2PS         192(SI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z0
-	VCVTPH2PS         96(SI), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z10, Z11, Z1
-	VCVTPH2PS         224(SI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z1
-	VCVTPH2PS         64(DI), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z2
-	VCVTPH2PS         192(DI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z2
-	VCVTPH2PS         96(DI), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z10, Z13, Z3
-	VCVTPH2PS         224(DI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z3
-	VCVTPH2PS         64(R8), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
+	VPMOVZXWD         128(DI)(R10*2), Z18
+	VPMOVZXBD         384(DI)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPADDD            Z14, Z15, Z14
 	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z4
-	VCVTPH2PS         192(R8), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z4
-	VCVTPH2PS         96(R8), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z10, Z15, Z5
-	VCVTPH2PS         224(R8), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z5
-	VCVTPH2PS         64(R9), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
+	VFMADD231PS       Z18, Z14, Z2
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z2
+	VPMOVZXWD         160(DI)(R10*2), Z14
+	VPMOVZXBD         400(DI)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPADDD            Z16, Z17, Z16
 	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z10, Z16, Z6
-	VCVTPH2PS         192(R9), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z6
-	VCVTPH2PS         96(R9), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z10, Z17, Z7
-	VCVTPH2PS         224(R9), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z7
-	ADDQ              $0x00000080, CX
-	ADDQ              $+1536, SI
-	ADDQ              $+1536, DI
-	ADDQ              $+1536, R8
-	ADDQ              $+1536, R9
+	VFMADD231PS       Z14, Z16, Z3
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z3
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           512(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	VMOVUPS           640(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x01, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	PREFETCHT0        1664(R11)
+	PREFETCHT1        7296(R11)
+	VMOVUPS           768(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x02, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1728(R11)
+	PREFETCHT1        7360(R11)
+	PREFETCHT0        1792(R11)
+	PREFETCHT1        7424(R11)
+	PREFETCHT0        1856(R11)
+	PREFETCHT1        7488(R11)
+	VMOVUPS           896(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x03, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(DI)(R10*2), Z18
+	VPMOVZXBD         384(DI)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z2
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z2
+	VPMOVZXWD         160(DI)(R10*2), Z14
+	VPMOVZXBD         400(DI)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z3
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z3
+	ADDQ              $+1280, BX
+	ADDQ              $+1408, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step3
+	MOVQ              BX, DI
+	VCVTPH2PS         (R8), Z10
+	VCVTPH2PS         64(R8), Z11
+	VCVTPH2PS         32(R8), Z12
+	VCVTPH2PS         96(R8), Z13
+	LEAQ              512(R8), BX
+	MOVQ              R8, R11
+	MOVQ              $0x00000000, R10
+
+step4:
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           64(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPSRLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           192(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPSRLW            $0x01, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	VMOVUPS           256(BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPSRLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           320(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPSRLW            $0x02, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           384(BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPSRLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           448(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPSRLW            $0x03, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R8)(R10*2), Z18
+	VPMOVZXBD         384(R8)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z18, Z14, Z4
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z4
+	VPMOVZXWD         160(R8)(R10*2), Z14
+	VPMOVZXBD         400(R8)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z14, Z16, Z5
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z5
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           512(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	VMOVUPS           640(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x01, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	PREFETCHT0        1664(R11)
+	PREFETCHT1        7296(R11)
+	VMOVUPS           768(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x02, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1728(R11)
+	PREFETCHT1        7360(R11)
+	PREFETCHT0        1792(R11)
+	PREFETCHT1        7424(R11)
+	PREFETCHT0        1856(R11)
+	PREFETCHT1        7488(R11)
+	VMOVUPS           896(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x03, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R8)(R10*2), Z18
+	VPMOVZXBD         384(R8)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z4
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z4
+	VPMOVZXWD         160(R8)(R10*2), Z14
+	VPMOVZXBD         400(R8)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z5
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z5
+	ADDQ              $+1280, BX
+	ADDQ              $+1408, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step4
+	MOVQ              BX, R8
+	VCVTPH2PS         (R9), Z10
+	VCVTPH2PS         64(R9), Z11
+	VCVTPH2PS         32(R9), Z12
+	VCVTPH2PS         96(R9), Z13
+	LEAQ              512(R9), BX
+	MOVQ              R9, R11
+	MOVQ              $0x00000000, R10
+
+step5:
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           64(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPSRLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           192(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPSRLW            $0x01, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	VMOVUPS           256(BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPSRLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           320(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPSRLW            $0x02, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           384(BX), Z20
+	VMOVUPS           1024(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1024(BX), Z21
+	VPSRLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           448(BX), Z20
+	VMOVUPS           1088(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1088(BX), Z20
+	VPSRLW            $0x03, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R9)(R10*2), Z18
+	VPMOVZXBD         384(R9)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z18, Z14, Z6
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z6
+	VPMOVZXWD         160(R9)(R10*2), Z14
+	VPMOVZXBD         400(R9)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z14, Z16, Z7
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z7
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           512(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x04, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	VMOVUPS           640(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x01, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	PREFETCHT0        1664(R11)
+	PREFETCHT1        7296(R11)
+	VMOVUPS           768(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x02, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x02, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1728(R11)
+	PREFETCHT1        7360(R11)
+	PREFETCHT0        1792(R11)
+	PREFETCHT1        7424(R11)
+	PREFETCHT0        1856(R11)
+	PREFETCHT1        7488(R11)
+	VMOVUPS           896(BX), Z20
+	VMOVUPS           1152(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPSRLW            $0x04, Z20, Z20
+	VMOVUPS           1152(BX), Z21
+	VPSRLW            $0x03, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VMOVUPS           1216(BX), Z21
+	VPSLLW            $0x01, Z21, Z21
+	VPTERNLOGD        $0xb8, Z20, Z8, Z21
+	VPANDD            Z9, Z21, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPSRLW            $0x04, Z20, Z18
+	VMOVUPS           1216(BX), Z20
+	VPSRLW            $0x03, Z20, Z20
+	VPTERNLOGD        $0xb8, Z18, Z8, Z20
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R9)(R10*2), Z18
+	VPMOVZXBD         384(R9)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z6
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z6
+	VPMOVZXWD         160(R9)(R10*2), Z14
+	VPMOVZXBD         400(R9)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z7
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z7
+	ADDQ              $+1280, BX
+	ADDQ              $+1408, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step5
+	MOVQ              BX, R9
+	ADDQ              $+512, CX
 	DECQ              DX
 	JNZ               loop1
 
@@ -12479,7 +13412,7 @@ end1:
 	RET
 
 // func matVecCode4mAVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
+// Requires: AVX, AVX512F, MMX+
 TEXT ·matVecCode4mAVX512(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), AX
 	MOVQ    act+8(FP), CX
@@ -12501,687 +13434,890 @@ TEXT ·matVecCode4mAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
+	VMOVUPS upper_avx512<>+0(SB), Z9
+	VMOVUPS part_avx512<>+0(SB), Z10
+	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VPXORD            Z9, Z9, Z9
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
+	VCVTPH2PS (SI), Z10
+	VCVTPH2PS 64(SI), Z11
+	VCVTPH2PS 32(SI), Z12
+	VCVTPH2PS 96(SI), Z13
+	LEAQ      512(SI), BX
+	MOVQ      SI, R11
+	MOVQ      $0x00000000, R10
+
+step2:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	VPBROADCASTD      (CX), Z17
-	VPBROADCASTD      16(CX), Z18
-	PREFETCHT0        512(SI)
-	PREFETCHT1        6144(SI)
-	PREFETCHT0        576(SI)
-	PREFETCHT1        6208(SI)
-	VMOVUPS           256(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           320(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        512(DI)
-	PREFETCHT1        6144(DI)
-	PREFETCHT0        576(DI)
-	PREFETCHT1        6208(DI)
-	VMOVUPS           256(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           320(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        512(R8)
-	PREFETCHT1        6144(R8)
-	PREFETCHT0        576(R8)
-	PREFETCHT1        6208(R8)
-	VMOVUPS           256(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           320(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        512(R9)
-	PREFETCHT1        6144(R9)
-	PREFETCHT0        576(R9)
-	PREFETCHT1        6208(R9)
-	VMOVUPS           256(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           320(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      4(CX), Z17
-	VPBROADCASTD      20(CX), Z18
-	PREFETCHT0        640(SI)
-	PREFETCHT1        6272(SI)
-	PREFETCHT0        704(SI)
-	PREFETCHT1        6336(SI)
-	PREFETCHT0        768(SI)
-	PREFETCHT1        6400(SI)
-	VMOVUPS           384(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           448(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        640(DI)
-	PREFETCHT1        6272(DI)
-	PREFETCHT0        704(DI)
-	PREFETCHT1        6336(DI)
-	PREFETCHT0        768(DI)
-	PREFETCHT1        6400(DI)
-	VMOVUPS           384(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           448(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        640(R8)
-	PREFETCHT1        6272(R8)
-	PREFETCHT0        704(R8)
-	PREFETCHT1        6336(R8)
-	PREFETCHT0        768(R8)
-	PREFETCHT1        6400(R8)
-	VMOVUPS           384(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           448(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6272(R9)
-	PREFETCHT0        704(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6400(R9)
-	VMOVUPS           384(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           448(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      8(CX), Z17
-	VPBROADCASTD      24(CX), Z18
-	PREFETCHT0        832(SI)
-	PREFETCHT1        6464(SI)
-	PREFETCHT0        896(SI)
-	PREFETCHT1        6528(SI)
-	VMOVUPS           512(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           576(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        832(DI)
-	PREFETCHT1        6464(DI)
-	PREFETCHT0        896(DI)
-	PREFETCHT1        6528(DI)
-	VMOVUPS           512(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           576(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        832(R8)
-	PREFETCHT1        6464(R8)
-	PREFETCHT0        896(R8)
-	PREFETCHT1        6528(R8)
-	VMOVUPS           512(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           576(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        832(R9)
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6528(R9)
-	VMOVUPS           512(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           576(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      12(CX), Z17
-	VPBROADCASTD      28(CX), Z18
-	PREFETCHT0        960(SI)
-	PREFETCHT1        6592(SI)
-	PREFETCHT0        1024(SI)
-	PREFETCHT1        6656(SI)
-	PREFETCHT0        1088(SI)
-	PREFETCHT1        6720(SI)
-	VMOVUPS           640(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           704(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        960(DI)
-	PREFETCHT1        6592(DI)
-	PREFETCHT0        1024(DI)
-	PREFETCHT1        6656(DI)
-	PREFETCHT0        1088(DI)
-	PREFETCHT1        6720(DI)
-	VMOVUPS           640(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           704(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        960(R8)
-	PREFETCHT1        6592(R8)
-	PREFETCHT0        1024(R8)
-	PREFETCHT1        6656(R8)
-	PREFETCHT0        1088(R8)
-	PREFETCHT1        6720(R8)
-	VMOVUPS           640(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           704(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1024(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1088(R9)
-	PREFETCHT1        6720(R9)
-	VMOVUPS           640(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           704(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VCVTPH2PS         (SI), Z17
-	VMULPS.BCST       64(CX), Z17, Z17
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z17, Z9, Z0
-	VCVTPH2PS         128(SI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z0
-	VCVTPH2PS         32(SI), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z9, Z10, Z1
-	VCVTPH2PS         160(SI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z1
-	VCVTPH2PS         (DI), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VCVTPH2PS         128(DI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z2
-	VCVTPH2PS         32(DI), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z9, Z12, Z3
-	VCVTPH2PS         160(DI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z3
-	VCVTPH2PS         (R8), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VCVTPH2PS         128(R8), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z4
-	VCVTPH2PS         32(R8), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           64(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	VMOVUPS           128(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           192(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	VMOVUPS           256(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           320(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	VMOVUPS           384(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           448(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(SI)(R10*2), Z18
+	VPMOVZXBD         384(SI)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
 	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z9, Z14, Z5
-	VCVTPH2PS         160(R8), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z5
-	VCVTPH2PS         (R9), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         128(R9), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z6
-	VCVTPH2PS         32(R9), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
+	VFMADD231PS       Z18, Z14, Z0
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z0
+	VPMOVZXWD         160(SI)(R10*2), Z14
+	VPMOVZXBD         400(SI)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
 	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         160(R9), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z7
-	VPXORD            Z9, Z9, Z9
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
+	VFMADD231PS       Z14, Z16, Z1
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z1
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	VPBROADCASTD      32(CX), Z17
-	VPBROADCASTD      48(CX), Z18
-	PREFETCHT0        1152(SI)
-	PREFETCHT1        6784(SI)
-	PREFETCHT0        1216(SI)
-	PREFETCHT1        6848(SI)
-	VMOVUPS           768(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           832(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1152(DI)
-	PREFETCHT1        6784(DI)
-	PREFETCHT0        1216(DI)
-	PREFETCHT1        6848(DI)
-	VMOVUPS           768(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           832(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1152(R8)
-	PREFETCHT1        6784(R8)
-	PREFETCHT0        1216(R8)
-	PREFETCHT1        6848(R8)
-	VMOVUPS           768(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           832(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1152(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6848(R9)
-	VMOVUPS           768(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           832(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      36(CX), Z17
-	VPBROADCASTD      52(CX), Z18
-	PREFETCHT0        1280(SI)
-	PREFETCHT1        6912(SI)
-	PREFETCHT0        1344(SI)
-	PREFETCHT1        6976(SI)
-	PREFETCHT0        1408(SI)
-	PREFETCHT1        7040(SI)
-	VMOVUPS           896(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           960(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1280(DI)
-	PREFETCHT1        6912(DI)
-	PREFETCHT0        1344(DI)
-	PREFETCHT1        6976(DI)
-	PREFETCHT0        1408(DI)
-	PREFETCHT1        7040(DI)
-	VMOVUPS           896(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           960(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1280(R8)
-	PREFETCHT1        6912(R8)
-	PREFETCHT0        1344(R8)
-	PREFETCHT1        6976(R8)
-	PREFETCHT0        1408(R8)
-	PREFETCHT1        7040(R8)
-	VMOVUPS           896(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           960(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1280(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        7040(R9)
-	VMOVUPS           896(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           960(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      40(CX), Z17
-	VPBROADCASTD      56(CX), Z18
-	PREFETCHT0        1472(SI)
-	PREFETCHT1        7104(SI)
-	PREFETCHT0        1536(SI)
-	PREFETCHT1        7168(SI)
-	VMOVUPS           1024(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           1088(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1472(DI)
-	PREFETCHT1        7104(DI)
-	PREFETCHT0        1536(DI)
-	PREFETCHT1        7168(DI)
-	VMOVUPS           1024(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           1088(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1472(R8)
-	PREFETCHT1        7104(R8)
-	PREFETCHT0        1536(R8)
-	PREFETCHT1        7168(R8)
-	VMOVUPS           1024(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           1088(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7168(R9)
-	VMOVUPS           1024(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           1088(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      44(CX), Z17
-	VPBROADCASTD      60(CX), Z18
-	PREFETCHT0        1600(SI)
-	PREFETCHT1        7232(SI)
-	PREFETCHT0        1664(SI)
-	PREFETCHT1        7296(SI)
-	PREFETCHT0        1728(SI)
-	PREFETCHT1        7360(SI)
-	VMOVUPS           1152(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           1216(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1600(DI)
-	PREFETCHT1        7232(DI)
-	PREFETCHT0        1664(DI)
-	PREFETCHT1        7296(DI)
-	PREFETCHT0        1728(DI)
-	PREFETCHT1        7360(DI)
-	VMOVUPS           1152(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           1216(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1600(R8)
-	PREFETCHT1        7232(R8)
-	PREFETCHT0        1664(R8)
-	PREFETCHT1        7296(R8)
-	PREFETCHT0        1728(R8)
-	PREFETCHT1        7360(R8)
-	VMOVUPS           1152(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           1216(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        1664(R9)
-	PREFETCHT1        7296(R9)
-	PREFETCHT0        1728(R9)
-	PREFETCHT1        7360(R9)
-	VMOVUPS           1152(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           1216(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VCVTPH2PS         64(SI), Z17
-	VMULPS.BCST       68(CX), Z17, Z17
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z17, Z9, Z0
-	VCVTPH2PS         192(SI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z0
-	VCVTPH2PS         96(SI), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z9, Z10, Z1
-	VCVTPH2PS         224(SI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z1
-	VCVTPH2PS         64(DI), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VCVTPH2PS         192(DI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z2
-	VCVTPH2PS         96(DI), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z9, Z12, Z3
-	VCVTPH2PS         224(DI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z3
-	VCVTPH2PS         64(R8), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VCVTPH2PS         192(R8), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z4
-	VCVTPH2PS         96(R8), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           512(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           640(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	VMOVUPS           768(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	VMOVUPS           896(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(SI)(R10*2), Z18
+	VPMOVZXBD         384(SI)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
 	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z9, Z14, Z5
-	VCVTPH2PS         224(R8), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z5
-	VCVTPH2PS         64(R9), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
+	VFMADD231PS       Z19, Z14, Z0
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z0
+	VPMOVZXWD         160(SI)(R10*2), Z14
+	VPMOVZXBD         400(SI)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
 	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         192(R9), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z6
-	VCVTPH2PS         96(R9), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
 	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         224(R9), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z7
-	ADDQ              $0x00000080, CX
-	ADDQ              $+1280, SI
-	ADDQ              $+1280, DI
-	ADDQ              $+1280, R8
-	ADDQ              $+1280, R9
+	VFMADD231PS       Z15, Z16, Z1
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z1
+	ADDQ              $+1024, BX
+	ADDQ              $+1152, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step2
+	MOVQ              BX, SI
+	VCVTPH2PS         (DI), Z10
+	VCVTPH2PS         64(DI), Z11
+	VCVTPH2PS         32(DI), Z12
+	VCVTPH2PS         96(DI), Z13
+	LEAQ              512(DI), BX
+	MOVQ              DI, R11
+	MOVQ              $0x00000000, R10
+
+step3:
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           64(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	VMOVUPS           128(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           192(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	VMOVUPS           256(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           320(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	VMOVUPS           384(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           448(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(DI)(R10*2), Z18
+	VPMOVZXBD         384(DI)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z18, Z14, Z2
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z2
+	VPMOVZXWD         160(DI)(R10*2), Z14
+	VPMOVZXBD         400(DI)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z14, Z16, Z3
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z3
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           512(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           640(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	VMOVUPS           768(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	VMOVUPS           896(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(DI)(R10*2), Z18
+	VPMOVZXBD         384(DI)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z2
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z2
+	VPMOVZXWD         160(DI)(R10*2), Z14
+	VPMOVZXBD         400(DI)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z3
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z3
+	ADDQ              $+1024, BX
+	ADDQ              $+1152, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step3
+	MOVQ              BX, DI
+	VCVTPH2PS         (R8), Z10
+	VCVTPH2PS         64(R8), Z11
+	VCVTPH2PS         32(R8), Z12
+	VCVTPH2PS         96(R8), Z13
+	LEAQ              512(R8), BX
+	MOVQ              R8, R11
+	MOVQ              $0x00000000, R10
+
+step4:
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           64(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	VMOVUPS           128(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           192(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	VMOVUPS           256(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           320(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	VMOVUPS           384(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           448(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R8)(R10*2), Z18
+	VPMOVZXBD         384(R8)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z18, Z14, Z4
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z4
+	VPMOVZXWD         160(R8)(R10*2), Z14
+	VPMOVZXBD         400(R8)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z14, Z16, Z5
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z5
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           512(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           640(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	VMOVUPS           768(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	VMOVUPS           896(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R8)(R10*2), Z18
+	VPMOVZXBD         384(R8)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z4
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z4
+	VPMOVZXWD         160(R8)(R10*2), Z14
+	VPMOVZXBD         400(R8)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z5
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z5
+	ADDQ              $+1024, BX
+	ADDQ              $+1152, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step4
+	MOVQ              BX, R8
+	VCVTPH2PS         (R9), Z10
+	VCVTPH2PS         64(R9), Z11
+	VCVTPH2PS         32(R9), Z12
+	VCVTPH2PS         96(R9), Z13
+	LEAQ              512(R9), BX
+	MOVQ              R9, R11
+	MOVQ              $0x00000000, R10
+
+step5:
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      (CX)(R10*4), Z18
+	VPBROADCASTD      16(CX)(R10*4), Z19
+	PREFETCHT0        512(R11)
+	PREFETCHT1        6144(R11)
+	PREFETCHT0        576(R11)
+	PREFETCHT1        6208(R11)
+	VMOVUPS           (BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           64(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      4(CX)(R10*4), Z18
+	VPBROADCASTD      20(CX)(R10*4), Z19
+	PREFETCHT0        640(R11)
+	PREFETCHT1        6272(R11)
+	PREFETCHT0        704(R11)
+	PREFETCHT1        6336(R11)
+	VMOVUPS           128(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           192(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      8(CX)(R10*4), Z18
+	VPBROADCASTD      24(CX)(R10*4), Z19
+	PREFETCHT0        768(R11)
+	PREFETCHT1        6400(R11)
+	PREFETCHT0        832(R11)
+	PREFETCHT1        6464(R11)
+	VMOVUPS           256(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           320(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      12(CX)(R10*4), Z18
+	VPBROADCASTD      28(CX)(R10*4), Z19
+	PREFETCHT0        896(R11)
+	PREFETCHT1        6528(R11)
+	PREFETCHT0        960(R11)
+	PREFETCHT1        6592(R11)
+	PREFETCHT0        1024(R11)
+	PREFETCHT1        6656(R11)
+	VMOVUPS           384(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           448(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R9)(R10*2), Z18
+	VPMOVZXBD         384(R9)(R10*1), Z19
+	VPANDD            part_avx512<>+0(SB), Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z10, Z18, Z18
+	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z18, Z14, Z6
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z11, Z19, Z19
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z6
+	VPMOVZXWD         160(R9)(R10*2), Z14
+	VPMOVZXBD         400(R9)(R10*1), Z15
+	VPANDD            part_avx512<>+0(SB), Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VMULPS            Z12, Z14, Z14
+	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z14, Z16, Z7
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z7
+	VPXORD            Z14, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VPXORD            Z17, Z17, Z17
+	VPBROADCASTD      32(CX)(R10*4), Z18
+	VPBROADCASTD      48(CX)(R10*4), Z19
+	PREFETCHT0        1088(R11)
+	PREFETCHT1        6720(R11)
+	PREFETCHT0        1152(R11)
+	PREFETCHT1        6784(R11)
+	VMOVUPS           512(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           576(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      36(CX)(R10*4), Z18
+	VPBROADCASTD      52(CX)(R10*4), Z19
+	PREFETCHT0        1216(R11)
+	PREFETCHT1        6848(R11)
+	PREFETCHT0        1280(R11)
+	PREFETCHT1        6912(R11)
+	VMOVUPS           640(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           704(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      40(CX)(R10*4), Z18
+	VPBROADCASTD      56(CX)(R10*4), Z19
+	PREFETCHT0        1344(R11)
+	PREFETCHT1        6976(R11)
+	PREFETCHT0        1408(R11)
+	PREFETCHT1        7040(R11)
+	VMOVUPS           768(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           832(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPBROADCASTD      44(CX)(R10*4), Z18
+	VPBROADCASTD      60(CX)(R10*4), Z19
+	PREFETCHT0        1472(R11)
+	PREFETCHT1        7104(R11)
+	PREFETCHT0        1536(R11)
+	PREFETCHT1        7168(R11)
+	PREFETCHT0        1600(R11)
+	PREFETCHT1        7232(R11)
+	VMOVUPS           896(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z14
+	VPANDD            Z9, Z20, Z20
+	VPDPBUSD          Z19, Z20, Z15
+	VMOVUPS           960(BX), Z20
+	VPANDD            Z8, Z20, Z21
+	VPDPBUSD          Z18, Z21, Z16
+	VPANDD            Z9, Z20, Z18
+	VPDPBUSD          Z19, Z18, Z17
+	VPMOVZXWD         128(R9)(R10*2), Z18
+	VPMOVZXBD         384(R9)(R10*1), Z20
+	VPSRLD            $0x06, Z18, Z19
+	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VCVTDQ2PS         Z19, Z19
+	VMULPS            Z10, Z19, Z19
+	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
+	VPSRAD            $0x04, Z15, Z15
+	VPADDD            Z14, Z15, Z14
+	VCVTDQ2PS         Z14, Z14
+	VFMADD231PS       Z19, Z14, Z6
+	VPSRLD            $0x02, Z20, Z20
+	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
+	VPSRLD            $0x0c, Z18, Z18
+	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z20, Z20
+	VMULPS            Z11, Z20, Z20
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z6
+	VPMOVZXWD         160(R9)(R10*2), Z14
+	VPMOVZXBD         400(R9)(R10*1), Z18
+	VPSRLD            $0x06, Z14, Z15
+	VPANDD            part_avx512<>+0(SB), Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VMULPS            Z12, Z15, Z15
+	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
+	VPSRAD            $0x04, Z17, Z17
+	VPADDD            Z16, Z17, Z16
+	VCVTDQ2PS         Z16, Z16
+	VFMADD231PS       Z15, Z16, Z7
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z14, Z14
+	VPORD             Z14, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VMULPS            Z13, Z18, Z18
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z7
+	ADDQ              $+1024, BX
+	ADDQ              $+1152, R11
+	ADDQ              $0x20, R10
+	CMPQ              R10, $0x80
+	JNE               step5
+	MOVQ              BX, R9
+	ADDQ              $+512, CX
 	DECQ              DX
 	JNZ               loop1
 

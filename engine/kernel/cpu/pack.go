@@ -92,25 +92,31 @@ func (k *packer) pack(w *weight, expert, p int) {
 // pack writes the row into one lane of a panel.
 func (r *codeRow) pack(dst []byte, lane int, s shape) {
 	steps := len(dst) / s.stepBytes
-	groups := stepCols / s.group
 	for step := range steps {
-		d := dst[step*s.stepBytes : (step+1)*s.stepBytes]
-		for g := range groups {
-			i := step*groups + g
-			if i*s.group >= len(r.code) {
-				break
-			}
-			binary.LittleEndian.PutUint16(d[(g*panelRows+lane)*2:], floatToHalf(r.scale[i]))
-			if s.mins {
-				binary.LittleEndian.PutUint16(d[((groups+g)*panelRows+lane)*2:], floatToHalf(r.min[i]))
-			}
+		scales, codes := s.step(dst, step)
+		if s.super {
+			r.packSuper(scales, lane, step, s)
+		} else {
+			r.packScales(scales, lane, step, s)
 		}
 		code := r.code[step*stepCols : min((step+1)*stepCols, len(r.code))]
 		if s.nibbles {
-			packNibbles(d[s.codesAt:], lane, code, s)
+			packNibbles(codes, lane, code, s)
 		} else {
-			packBytes(d[s.codesAt:], lane, code)
+			packBytes(codes, lane, code)
 		}
+	}
+}
+
+// packScales writes the scales of a step's groups as float16.
+func (r *codeRow) packScales(dst []byte, lane, step int, s shape) {
+	groups := stepCols / s.group
+	for g := range groups {
+		i := step*groups + g
+		if i*s.group >= len(r.code) {
+			break
+		}
+		binary.LittleEndian.PutUint16(dst[(g*panelRows+lane)*2:], floatToHalf(r.scale[i]))
 	}
 }
 

@@ -61,12 +61,12 @@ func portableMatMul(l layout, rows int) matMulFunc {
 		out := unsafe.Slice(dst, rows*panelRows)
 		clear(out)
 		for step := range steps {
-			w := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(panel), step*s.stepBytes)), s.stepBytes)
+			w := unsafe.Slice(panel, steps*s.stepBytes)
 			a := unsafe.Add(unsafe.Pointer(act), step*actStride)
 			if s.quantized {
-				quantizedStep(out, unsafe.Slice((*byte)(a), rows*recordSize), w, s)
+				quantizedStep(out, unsafe.Slice((*byte)(a), rows*recordSize), w, step, s)
 			} else {
-				floatStep(out, unsafe.Slice((*float32)(a), rows), w, l)
+				floatStep(out, unsafe.Slice((*float32)(a), rows), w[step*s.stepBytes:], l)
 			}
 		}
 	}
@@ -93,20 +93,21 @@ func floatStep(out, x []float32, w []byte, l layout) {
 }
 
 // quantizedStep adds one step of a quantized panel.
-func quantizedStep(out []float32, act, w []byte, s shape) {
-	groups := stepCols / s.group
-	for g := range groups {
+func quantizedStep(out []float32, act, panel []byte, step int, s shape) {
+	scales, codes := s.step(panel, step)
+	for g := range stepCols / s.group {
 		var scale, low [panelRows]float32
 		for lane := range scale {
-			scale[lane] = half(w[(g*panelRows+lane)*2:])
-			if s.mins {
-				low[lane] = half(w[((groups+g)*panelRows+lane)*2:])
+			if s.super {
+				scale[lane], low[lane] = s.superScale(scales, lane, step%superSteps, g)
+			} else {
+				scale[lane] = half(scales[(g*panelRows+lane)*2:])
 			}
 		}
 		b := g * s.group / blockCols
 		for r := range len(act) / recordSize {
 			rec := act[r*recordSize : (r+1)*recordSize]
-			dots := groupDots(rec, w[s.codesAt:], g, s)
+			dots := groupDots(rec, codes, g, s)
 			d, sum := recordFloat(rec, recordScale+4*b), recordFloat(rec, recordSum+4*b)
 			row := (*[panelRows]float32)(out[r*panelRows:])
 			for lane, dot := range dots {

@@ -35,7 +35,11 @@ func (g *gen) vecPrefetch(m operand.Mem) {
 // bytes apart. The sums of an output are made in the order of the other kernels.
 func (g *gen) matVecs() {
 	for _, l := range layouts {
-		g.matVec(l)
+		if l.super {
+			g.superVec(l)
+		} else {
+			g.matVec(l)
+		}
 	}
 	for _, t := range []string{"Float32", "Float16", "BFloat16"} {
 		g.floatVec(t)
