@@ -292,16 +292,6 @@ DATA nibbles_avx2<>+24(SB)/4, $0x0f0f0f0f
 DATA nibbles_avx2<>+28(SB)/4, $0x0f0f0f0f
 GLOBL nibbles_avx2<>(SB), RODATA|NOPTR, $32
 
-DATA upper_avx2<>+0(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+4(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+8(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+12(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+16(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+20(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+24(SB)/4, $0xf0f0f0f0
-DATA upper_avx2<>+28(SB)/4, $0xf0f0f0f0
-GLOBL upper_avx2<>(SB), RODATA|NOPTR, $32
-
 DATA bit7_avx2<>+0(SB)/4, $0x80808080
 DATA bit7_avx2<>+4(SB)/4, $0x80808080
 DATA bit7_avx2<>+8(SB)/4, $0x80808080
@@ -392,6 +382,36 @@ DATA partHigh_avx2<>+24(SB)/4, $0x00000030
 DATA partHigh_avx2<>+28(SB)/4, $0x00000030
 GLOBL partHigh_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA exponent_avx2<>+0(SB)/4, $0x4b000000
+DATA exponent_avx2<>+4(SB)/4, $0x4b000000
+DATA exponent_avx2<>+8(SB)/4, $0x4b000000
+DATA exponent_avx2<>+12(SB)/4, $0x4b000000
+DATA exponent_avx2<>+16(SB)/4, $0x4b000000
+DATA exponent_avx2<>+20(SB)/4, $0x4b000000
+DATA exponent_avx2<>+24(SB)/4, $0x4b000000
+DATA exponent_avx2<>+28(SB)/4, $0x4b000000
+GLOBL exponent_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA minusExponent_avx2<>+0(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+4(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+8(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+12(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+16(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+20(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+24(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+28(SB)/4, $0xcb000000
+GLOBL minusExponent_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA fields_avx2<>+0(SB)/4, $0x33333333
+DATA fields_avx2<>+4(SB)/4, $0x33333333
+DATA fields_avx2<>+8(SB)/4, $0x33333333
+DATA fields_avx2<>+12(SB)/4, $0x33333333
+DATA fields_avx2<>+16(SB)/4, $0x33333333
+DATA fields_avx2<>+20(SB)/4, $0x33333333
+DATA fields_avx2<>+24(SB)/4, $0x33333333
+DATA fields_avx2<>+28(SB)/4, $0x33333333
+GLOBL fields_avx2<>(SB), RODATA|NOPTR, $32
+
 // func matMulCode8Rows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·matMulCode8Rows1AVX2(SB), NOSPLIT, $0-40
@@ -447,8 +467,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -526,8 +546,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -666,9 +686,9 @@ step2:
 	PREFETCHT0 3712(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -682,7 +702,7 @@ loop3:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      128(R10), Y3
+	VMOVDQU      64(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
@@ -693,14 +713,14 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      256(R10), Y3
+	VMOVDQU      128(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 8(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      384(R10), Y3
+	VMOVDQU      192(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
@@ -729,17 +749,143 @@ loop3:
 	JNZ          loop3
 
 end3:
-	MOVQ  DI, R10
-	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
-	MOVQ  BX, R13
-	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
 	JLE   end4
 
 loop4:
-	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 96(CX), Y2
+	VMOVDQU      -64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      (R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 8(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      128(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 100(CX), Y2
+	VMOVDQU      256(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 16(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      320(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      384(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 24(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      448(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VMOVDQU      192(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y4
@@ -748,7 +894,7 @@ loop4:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 16(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      128(R10), Y3
+	VMOVDQU      256(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y5
@@ -760,7 +906,7 @@ loop4:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      256(R10), Y3
+	VMOVDQU      320(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y4
@@ -795,18 +941,18 @@ loop4:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end5
+	JLE   end7
 
-loop5:
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VMOVDQU      512(R10), Y3
 	VPAND        Y1, Y3, Y3
@@ -816,7 +962,7 @@ loop5:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(R10), Y3
+	VMOVDQU      576(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1280(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
@@ -827,14 +973,14 @@ loop5:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      768(R10), Y3
+	VMOVDQU      640(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1280(R10), Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 40(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      896(R10), Y3
+	VMOVDQU      704(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1280(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
@@ -860,20 +1006,146 @@ loop5:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop5
+	JNZ          loop7
 
-end5:
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
+
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VMOVDQU      448(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      512(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      576(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 40(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      640(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end6
+	JLE   end9
 
-loop6:
+loop9:
 	VPBROADCASTD 108(CX), Y2
-	VMOVDQU      512(R10), Y3
+	VMOVDQU      768(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 48(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      832(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      896(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 56(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      960(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
+
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VMOVDQU      704(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1408(R10), Y4
@@ -882,7 +1154,7 @@ loop6:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 48(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(R10), Y3
+	VMOVDQU      768(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1408(R10), Y5
@@ -894,7 +1166,7 @@ loop6:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      768(R10), Y3
+	VMOVDQU      832(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1408(R10), Y4
@@ -929,9 +1201,9 @@ loop6:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop6
+	JNZ          loop10
 
-end6:
+end10:
 	ADDQ DX, CX
 	ADDQ $+1536, DI
 	ADDQ $+1680, R9
@@ -995,10 +1267,10 @@ step2:
 	PREFETCHT0 3392(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -1012,7 +1284,7 @@ loop3:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      128(R10), Y3
+	VMOVDQU      64(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x03, Y5, Y5
@@ -1021,7 +1293,7 @@ loop3:
 	VPBROADCASTD 4(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(R10), Y3
+	VMOVDQU      128(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
@@ -1030,7 +1302,7 @@ loop3:
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(R10), Y3
+	VMOVDQU      192(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x01, Y5, Y5
@@ -1041,7 +1313,118 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
+	VMOVDQU      256(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 16(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      320(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      384(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      448(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 88(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      -64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      (R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      128(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      192(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y4
@@ -1049,7 +1432,7 @@ loop3:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 16(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      128(R10), Y3
+	VMOVDQU      256(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
@@ -1059,7 +1442,7 @@ loop3:
 	VPBROADCASTD 20(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(R10), Y3
+	VMOVDQU      320(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1024(R10), Y5
@@ -1106,19 +1489,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VMOVDQU      512(R10), Y3
 	VPAND        Y1, Y3, Y3
@@ -1128,7 +1511,7 @@ loop4:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(R10), Y3
+	VMOVDQU      576(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x03, Y5, Y5
@@ -1137,7 +1520,7 @@ loop4:
 	VPBROADCASTD 36(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(R10), Y3
+	VMOVDQU      640(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
@@ -1146,7 +1529,7 @@ loop4:
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(R10), Y3
+	VMOVDQU      704(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x01, Y5, Y5
@@ -1157,7 +1540,122 @@ loop4:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
+	VMOVDQU      768(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 48(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      832(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      896(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      960(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPSRLD       $0x06, Y3, Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y4
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 92(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      448(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      512(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      576(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      640(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      704(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y4
@@ -1165,7 +1663,7 @@ loop4:
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 48(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(R10), Y3
+	VMOVDQU      768(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y5
@@ -1175,7 +1673,7 @@ loop4:
 	VPBROADCASTD 52(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(R10), Y3
+	VMOVDQU      832(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VMOVUPS      1152(R10), Y5
@@ -1226,9 +1724,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1280, DI
 	ADDQ $+1408, R9
@@ -1282,8 +1780,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -1293,34 +1791,99 @@ loop2:
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      192(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 4(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      256(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      512(DI), Y3
+	VMOVDQU      320(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 12(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
+	VMOVDQU      384(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      448(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      512(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      576(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VCVTPH2PS    (R10), Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R8), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VMOVDQU      64(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      128(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      192(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      256(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      320(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 16(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      384(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 20(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      448(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 24(CX), Y5
@@ -1345,50 +1908,115 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VMOVDQU      640(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      704(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 36(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      768(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1024(DI), Y3
+	VMOVDQU      832(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 44(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
+	VMOVDQU      896(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      960(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      1024(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      1088(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VCVTPH2PS    (R10), Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R8), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VMOVDQU      576(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      640(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      704(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      768(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      832(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 48(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      896(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 52(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      960(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 56(CX), Y5
@@ -1413,9 +2041,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -1470,10 +2098,10 @@ step2:
 	PREFETCHT0 3136(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -1483,34 +2111,113 @@ loop3:
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      128(R10), Y3
+	VMOVDQU      64(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 4(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(R10), Y3
+	VMOVDQU      128(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(R10), Y3
+	VMOVDQU      192(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 12(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
+	VMOVDQU      256(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      320(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      384(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      448(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 88(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      -64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      (R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      128(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      192(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 16(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      128(R10), Y3
+	VMOVDQU      256(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 20(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(R10), Y3
+	VMOVDQU      320(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 24(CX), Y5
@@ -1549,52 +2256,135 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VMOVDQU      512(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(R10), Y3
+	VMOVDQU      576(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 36(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(R10), Y3
+	VMOVDQU      640(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(R10), Y3
+	VMOVDQU      704(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 44(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
+	VMOVDQU      768(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      832(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      896(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      960(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPSRLD       $0x06, Y3, Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y4
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 92(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      448(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      512(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      576(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      640(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      704(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 48(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      640(R10), Y3
+	VMOVDQU      768(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 52(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(R10), Y3
+	VMOVDQU      832(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 56(CX), Y5
@@ -1637,9 +2427,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1024, DI
 	ADDQ $+1152, R9
@@ -1847,8 +2637,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -1973,8 +2763,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -2164,9 +2954,9 @@ step2:
 	PREFETCHT0 3712(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -2183,7 +2973,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      128(R10), Y4
+	VMOVDQU      64(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
@@ -2199,7 +2989,7 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      256(R10), Y4
+	VMOVDQU      128(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
@@ -2208,7 +2998,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 136(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      384(R10), Y4
+	VMOVDQU      192(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
@@ -2248,18 +3038,186 @@ loop3:
 	JNZ          loop3
 
 end3:
-	MOVQ  DI, R10
-	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
-	MOVQ  BX, R13
-	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
 	JLE   end4
 
 loop4:
+	VPBROADCASTD 96(CX), Y2
+	VPBROADCASTD 224(CX), Y3
+	VMOVDQU      -64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      (R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 136(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      128(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
-	VMOVDQU      (R10), Y4
+	VMOVDQU      256(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 144(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      320(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      384(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 152(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      448(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VMOVDQU      192(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y5
@@ -2270,7 +3228,7 @@ loop4:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 144(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      128(R10), Y4
+	VMOVDQU      256(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y7
@@ -2287,7 +3245,7 @@ loop4:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      256(R10), Y4
+	VMOVDQU      320(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y5
@@ -2335,18 +3293,18 @@ loop4:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end5
+	JLE   end7
 
-loop5:
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VMOVDQU      512(R10), Y4
@@ -2359,7 +3317,7 @@ loop5:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(R10), Y4
+	VMOVDQU      576(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1280(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
@@ -2375,7 +3333,7 @@ loop5:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      768(R10), Y4
+	VMOVDQU      640(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1280(R10), Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
@@ -2384,7 +3342,7 @@ loop5:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 168(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      896(R10), Y4
+	VMOVDQU      704(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1280(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
@@ -2421,21 +3379,189 @@ loop5:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop5
+	JNZ          loop7
 
-end5:
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
+
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VPBROADCASTD 232(CX), Y3
+	VMOVDQU      448(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      512(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      576(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 168(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      640(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end6
+	JLE   end9
 
-loop6:
+loop9:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
-	VMOVDQU      512(R10), Y4
+	VMOVDQU      768(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 176(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      832(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      896(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 184(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      960(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
+
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VMOVDQU      704(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1408(R10), Y5
@@ -2446,7 +3572,7 @@ loop6:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 176(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(R10), Y4
+	VMOVDQU      768(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1408(R10), Y7
@@ -2463,7 +3589,7 @@ loop6:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      768(R10), Y4
+	VMOVDQU      832(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1408(R10), Y5
@@ -2511,9 +3637,9 @@ loop6:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop6
+	JNZ          loop10
 
-end6:
+end10:
 	ADDQ DX, CX
 	ADDQ $+1536, DI
 	ADDQ $+1680, R9
@@ -2581,10 +3707,10 @@ step2:
 	PREFETCHT0 3392(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -2601,7 +3727,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      128(R10), Y4
+	VMOVDQU      64(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x03, Y7, Y7
@@ -2613,7 +3739,7 @@ loop3:
 	VPBROADCASTD 132(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(R10), Y4
+	VMOVDQU      128(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
@@ -2625,7 +3751,7 @@ loop3:
 	VPBROADCASTD 136(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(R10), Y4
+	VMOVDQU      192(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x01, Y7, Y7
@@ -2641,7 +3767,159 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
+	VMOVDQU      256(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 144(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      320(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      384(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 152(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      448(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 88(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      -64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      (R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 136(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      128(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      192(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y5
@@ -2651,7 +3929,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 144(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      128(R10), Y4
+	VMOVDQU      256(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
@@ -2664,7 +3942,7 @@ loop3:
 	VPBROADCASTD 148(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(R10), Y4
+	VMOVDQU      320(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1024(R10), Y7
@@ -2733,19 +4011,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVDQU      512(R10), Y4
@@ -2758,7 +4036,7 @@ loop4:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(R10), Y4
+	VMOVDQU      576(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x03, Y7, Y7
@@ -2770,7 +4048,7 @@ loop4:
 	VPBROADCASTD 164(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(R10), Y4
+	VMOVDQU      640(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
@@ -2782,7 +4060,7 @@ loop4:
 	VPBROADCASTD 168(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(R10), Y4
+	VMOVDQU      704(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x01, Y7, Y7
@@ -2798,7 +4076,166 @@ loop4:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
+	VMOVDQU      768(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 176(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      832(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      896(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 184(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      960(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPSRLD       $0x06, Y4, Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y5
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y5, Y5
+	VPOR         Y5, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 92(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      448(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      512(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      576(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 168(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      640(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      704(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y5
@@ -2808,7 +4245,7 @@ loop4:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 176(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(R10), Y4
+	VMOVDQU      768(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y7
@@ -2821,7 +4258,7 @@ loop4:
 	VPBROADCASTD 180(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(R10), Y4
+	VMOVDQU      832(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VMOVUPS      1152(R10), Y7
@@ -2897,9 +4334,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1280, DI
 	ADDQ $+1408, R9
@@ -2957,8 +4394,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -2971,7 +4408,7 @@ loop2:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      192(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 4(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2979,7 +4416,7 @@ loop2:
 	VPBROADCASTD 132(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      256(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 8(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2987,7 +4424,7 @@ loop2:
 	VPBROADCASTD 136(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      512(DI), Y4
+	VMOVDQU      320(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 12(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2995,7 +4432,104 @@ loop2:
 	VPBROADCASTD 140(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
+	VMOVDQU      384(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 144(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      448(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      512(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 152(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      576(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VCVTPH2PS    (R10), Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R8), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R8)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R8), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VPBROADCASTD 208(CX), Y3
+	VMOVDQU      64(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      128(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      192(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 136(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      256(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      320(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 16(CX), Y7
@@ -3004,7 +4538,7 @@ loop2:
 	VPBROADCASTD 144(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      384(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 20(CX), Y7
@@ -3013,7 +4547,7 @@ loop2:
 	VPBROADCASTD 148(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      448(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 24(CX), Y7
@@ -3052,17 +4586,17 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VMOVDQU      640(DI), Y4
@@ -3071,7 +4605,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      704(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 36(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3079,7 +4613,7 @@ loop3:
 	VPBROADCASTD 164(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      768(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 40(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3087,7 +4621,7 @@ loop3:
 	VPBROADCASTD 168(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1024(DI), Y4
+	VMOVDQU      832(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 44(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3095,7 +4629,104 @@ loop3:
 	VPBROADCASTD 172(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
+	VMOVDQU      896(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 176(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      960(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      1024(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 184(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      1088(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VCVTPH2PS    (R10), Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R8), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R8)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R8), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VPBROADCASTD 212(CX), Y3
+	VMOVDQU      576(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      640(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      704(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 168(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      768(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      832(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 48(CX), Y7
@@ -3104,7 +4735,7 @@ loop3:
 	VPBROADCASTD 176(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      896(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 52(CX), Y7
@@ -3113,7 +4744,7 @@ loop3:
 	VPBROADCASTD 180(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      960(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 56(CX), Y7
@@ -3152,9 +4783,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -3213,10 +4844,10 @@ step2:
 	PREFETCHT0 3136(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -3229,7 +4860,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      128(R10), Y4
+	VMOVDQU      64(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 4(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3237,7 +4868,7 @@ loop3:
 	VPBROADCASTD 132(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(R10), Y4
+	VMOVDQU      128(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 8(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3245,7 +4876,7 @@ loop3:
 	VPBROADCASTD 136(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(R10), Y4
+	VMOVDQU      192(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 12(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3253,7 +4884,126 @@ loop3:
 	VPBROADCASTD 140(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
+	VMOVDQU      256(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 144(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      320(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      384(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 152(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      448(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 88(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      -64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      (R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 136(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      128(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      192(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 16(CX), Y7
@@ -3262,7 +5012,7 @@ loop3:
 	VPBROADCASTD 144(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      128(R10), Y4
+	VMOVDQU      256(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 20(CX), Y7
@@ -3271,7 +5021,7 @@ loop3:
 	VPBROADCASTD 148(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(R10), Y4
+	VMOVDQU      320(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 24(CX), Y7
@@ -3332,19 +5082,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVDQU      512(R10), Y4
@@ -3353,7 +5103,7 @@ loop4:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(R10), Y4
+	VMOVDQU      576(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 36(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3361,7 +5111,7 @@ loop4:
 	VPBROADCASTD 164(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(R10), Y4
+	VMOVDQU      640(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 40(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3369,7 +5119,7 @@ loop4:
 	VPBROADCASTD 168(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(R10), Y4
+	VMOVDQU      704(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 44(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3377,7 +5127,133 @@ loop4:
 	VPBROADCASTD 172(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
+	VMOVDQU      768(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 176(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      832(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      896(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 184(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      960(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPSRLD       $0x06, Y4, Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y5
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y5, Y5
+	VPOR         Y5, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 92(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      448(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      512(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      576(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 168(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      640(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      704(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 48(CX), Y7
@@ -3386,7 +5262,7 @@ loop4:
 	VPBROADCASTD 176(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      640(R10), Y4
+	VMOVDQU      768(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 52(CX), Y7
@@ -3395,7 +5271,7 @@ loop4:
 	VPBROADCASTD 180(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(R10), Y4
+	VMOVDQU      832(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 56(CX), Y7
@@ -3463,9 +5339,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1024, DI
 	ADDQ $+1152, R9
@@ -3729,8 +5605,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -3949,8 +5825,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -4242,9 +6118,9 @@ step2:
 	PREFETCHT0 3712(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -4265,7 +6141,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
@@ -4286,7 +6162,7 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
@@ -4297,7 +6173,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 264(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      384(R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
@@ -4326,7 +6202,7 @@ loop3:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
@@ -4337,14 +6213,14 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 392(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      384(R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
@@ -4391,20 +6267,322 @@ loop3:
 	JNZ          loop3
 
 end3:
-	MOVQ  DI, R10
-	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
-	MOVQ  BX, R13
-	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
 	JLE   end4
 
 loop4:
+	VPBROADCASTD 96(CX), Y2
+	VPBROADCASTD 224(CX), Y3
+	VPBROADCASTD 352(CX), Y4
+	VPBROADCASTD 480(CX), Y5
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 136(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 264(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 392(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VPBROADCASTD 356(CX), Y4
 	VPBROADCASTD 484(CX), Y5
-	VMOVDQU      (R10), Y6
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 144(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 272(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 152(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 280(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 400(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 408(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VPBROADCASTD 356(CX), Y4
+	VPBROADCASTD 484(CX), Y5
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
@@ -4417,7 +6595,7 @@ loop4:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 272(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y10
@@ -4439,7 +6617,7 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
@@ -4473,7 +6651,7 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      (R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
@@ -4482,7 +6660,7 @@ loop4:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 400(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y8
@@ -4494,7 +6672,7 @@ loop4:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
@@ -4547,18 +6725,18 @@ loop4:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end5
+	JLE   end7
 
-loop5:
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VPBROADCASTD 360(CX), Y4
@@ -4575,7 +6753,7 @@ loop5:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1280(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
@@ -4596,7 +6774,7 @@ loop5:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1280(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
@@ -4607,7 +6785,7 @@ loop5:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 296(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      896(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1280(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
@@ -4636,7 +6814,7 @@ loop5:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1280(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
@@ -4647,14 +6825,14 @@ loop5:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1280(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 424(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      896(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1280(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
@@ -4698,23 +6876,325 @@ loop5:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop5
+	JNZ          loop7
 
-end5:
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
+
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VPBROADCASTD 232(CX), Y3
+	VPBROADCASTD 360(CX), Y4
+	VPBROADCASTD 488(CX), Y5
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 168(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 296(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 424(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end6
+	JLE   end9
 
-loop6:
+loop9:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VPBROADCASTD 364(CX), Y4
 	VPBROADCASTD 492(CX), Y5
-	VMOVDQU      512(R10), Y6
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 176(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 304(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 184(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 312(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 432(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 440(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
+
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VPBROADCASTD 364(CX), Y4
+	VPBROADCASTD 492(CX), Y5
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1408(R10), Y7
@@ -4727,7 +7207,7 @@ loop6:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 304(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1408(R10), Y10
@@ -4749,7 +7229,7 @@ loop6:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1408(R10), Y7
@@ -4783,7 +7263,7 @@ loop6:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      512(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1408(R10), Y7
@@ -4792,7 +7272,7 @@ loop6:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 432(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1408(R10), Y8
@@ -4804,7 +7284,7 @@ loop6:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1408(R10), Y7
@@ -4857,9 +7337,9 @@ loop6:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop6
+	JNZ          loop10
 
-end6:
+end10:
 	ADDQ DX, CX
 	ADDQ $+1536, DI
 	ADDQ $+1680, R9
@@ -4935,10 +7415,10 @@ step2:
 	PREFETCHT0 3392(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -4959,7 +7439,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x03, Y10, Y10
@@ -4974,7 +7454,7 @@ loop3:
 	VPBROADCASTD 260(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
@@ -4989,7 +7469,7 @@ loop3:
 	VPBROADCASTD 264(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x01, Y10, Y10
@@ -5010,7 +7490,288 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 144(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 272(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 24(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 280(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      (R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      64(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 392(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      192(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 400(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 408(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 88(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 264(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y7
@@ -5022,7 +7783,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 272(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
@@ -5038,7 +7799,7 @@ loop3:
 	VPBROADCASTD 276(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y10
@@ -5076,7 +7837,8 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      (R10), Y6
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
@@ -5084,7 +7846,8 @@ loop3:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x03, Y8, Y8
@@ -5093,7 +7856,8 @@ loop3:
 	VPBROADCASTD 388(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
@@ -5102,7 +7866,8 @@ loop3:
 	VPBROADCASTD 392(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(R10), Y6
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x01, Y8, Y8
@@ -5113,7 +7878,7 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      (R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y7
@@ -5121,7 +7886,7 @@ loop3:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 400(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
@@ -5131,7 +7896,7 @@ loop3:
 	VPBROADCASTD 404(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1024(R10), Y8
@@ -5220,19 +7985,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -5249,7 +8014,7 @@ loop4:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x03, Y10, Y10
@@ -5264,7 +8029,7 @@ loop4:
 	VPBROADCASTD 292(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
@@ -5279,7 +8044,7 @@ loop4:
 	VPBROADCASTD 296(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x01, Y10, Y10
@@ -5300,7 +8065,301 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 176(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 304(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 56(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 312(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      512(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      576(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      640(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 424(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      704(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 432(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 440(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPSRLD       $0x06, Y6, Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y7
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 92(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 40(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 296(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
@@ -5312,7 +8371,7 @@ loop4:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 304(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y10
@@ -5328,7 +8387,7 @@ loop4:
 	VPBROADCASTD 308(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y10
@@ -5366,7 +8425,8 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      512(R10), Y6
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
@@ -5374,7 +8434,8 @@ loop4:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x03, Y8, Y8
@@ -5383,7 +8444,8 @@ loop4:
 	VPBROADCASTD 420(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
@@ -5392,7 +8454,8 @@ loop4:
 	VPBROADCASTD 424(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(R10), Y6
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x01, Y8, Y8
@@ -5403,7 +8466,7 @@ loop4:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      512(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y7
@@ -5411,7 +8474,7 @@ loop4:
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 432(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y8
@@ -5421,7 +8484,7 @@ loop4:
 	VPBROADCASTD 436(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VMOVUPS      1152(R10), Y8
@@ -5523,9 +8586,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1280, DI
 	ADDQ $+1408, R9
@@ -5591,8 +8654,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -5609,7 +8672,7 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      192(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 4(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5620,7 +8683,7 @@ loop2:
 	VPBROADCASTD 260(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      256(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 8(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5631,7 +8694,7 @@ loop2:
 	VPBROADCASTD 264(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      320(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 12(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5642,7 +8705,184 @@ loop2:
 	VPBROADCASTD 268(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
+	VMOVDQU      384(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 16(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 272(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      448(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      512(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 24(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 280(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      576(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      128(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      192(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      256(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 392(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      320(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 400(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      448(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      512(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 408(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      576(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VCVTPH2PS    (R10), Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R8), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R8)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R8), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R8)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VPBROADCASTD 208(CX), Y3
+	VPBROADCASTD 336(CX), Y4
+	VPBROADCASTD 464(CX), Y5
+	VMOVDQU      64(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      128(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      192(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 264(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      256(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      320(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 16(CX), Y10
@@ -5654,7 +8894,7 @@ loop2:
 	VPBROADCASTD 272(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      384(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 20(CX), Y10
@@ -5666,7 +8906,7 @@ loop2:
 	VPBROADCASTD 276(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      448(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 24(CX), Y10
@@ -5696,38 +8936,42 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      128(DI), Y6
+	VMOVDQU      64(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      128(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 388(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      192(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 392(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      256(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 396(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      128(DI), Y6
+	VMOVDQU      320(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 400(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      384(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 404(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      448(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 408(CX), Y8
@@ -5770,17 +9014,17 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VPBROADCASTD 340(CX), Y4
@@ -5793,7 +9037,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      704(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 36(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5804,7 +9048,7 @@ loop3:
 	VPBROADCASTD 292(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      768(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 40(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5815,7 +9059,7 @@ loop3:
 	VPBROADCASTD 296(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      832(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 44(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5826,7 +9070,184 @@ loop3:
 	VPBROADCASTD 300(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
+	VMOVDQU      896(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 48(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 304(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      960(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      1024(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 56(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 312(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      1088(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      640(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      704(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      768(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 424(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      832(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      896(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 432(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      960(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      1024(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 440(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      1088(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VCVTPH2PS    (R10), Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R8), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R8)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R8), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R8)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VPBROADCASTD 212(CX), Y3
+	VPBROADCASTD 340(CX), Y4
+	VPBROADCASTD 468(CX), Y5
+	VMOVDQU      576(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      640(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      704(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 40(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 296(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      768(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      832(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 48(CX), Y10
@@ -5838,7 +9259,7 @@ loop3:
 	VPBROADCASTD 304(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      896(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 52(CX), Y10
@@ -5850,7 +9271,7 @@ loop3:
 	VPBROADCASTD 308(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      960(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 56(CX), Y10
@@ -5880,38 +9301,42 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      576(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      640(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 420(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      704(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 424(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      768(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 428(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      832(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 432(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      896(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 436(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      960(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 440(CX), Y8
@@ -5954,9 +9379,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -6023,10 +9448,10 @@ step2:
 	PREFETCHT0 3136(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -6043,7 +9468,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 4(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -6054,7 +9479,7 @@ loop3:
 	VPBROADCASTD 260(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 8(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -6065,7 +9490,7 @@ loop3:
 	VPBROADCASTD 264(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 12(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -6076,7 +9501,222 @@ loop3:
 	VPBROADCASTD 268(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 16(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 272(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 24(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 280(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      (R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      64(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 392(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      192(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 400(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 408(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 88(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 264(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 16(CX), Y10
@@ -6088,7 +9728,7 @@ loop3:
 	VPBROADCASTD 272(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 20(CX), Y10
@@ -6100,7 +9740,7 @@ loop3:
 	VPBROADCASTD 276(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 24(CX), Y10
@@ -6130,38 +9770,42 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      (R10), Y6
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 388(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 392(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(R10), Y6
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 396(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      (R10), Y6
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 400(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      128(R10), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 404(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(R10), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 408(CX), Y8
@@ -6242,19 +9886,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -6267,7 +9911,7 @@ loop4:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 36(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -6278,7 +9922,7 @@ loop4:
 	VPBROADCASTD 292(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 40(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -6289,7 +9933,7 @@ loop4:
 	VPBROADCASTD 296(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 44(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -6300,7 +9944,235 @@ loop4:
 	VPBROADCASTD 300(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 48(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 304(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 56(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 312(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      512(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      576(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      640(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 424(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      704(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 432(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 440(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPSRLD       $0x06, Y6, Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y7
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 92(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 40(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 296(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 48(CX), Y10
@@ -6312,7 +10184,7 @@ loop4:
 	VPBROADCASTD 304(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 52(CX), Y10
@@ -6324,7 +10196,7 @@ loop4:
 	VPBROADCASTD 308(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 56(CX), Y10
@@ -6354,38 +10226,42 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      512(R10), Y6
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 420(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 424(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(R10), Y6
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 428(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(R10), Y6
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 432(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(R10), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 436(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(R10), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 440(CX), Y8
@@ -6479,9 +10355,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1024, DI
 	ADDQ $+1152, R9
@@ -6904,8 +10780,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -7218,8 +11094,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -7613,9 +11489,9 @@ step2:
 	PREFETCHT0 3712(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -7638,7 +11514,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -7659,7 +11535,7 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
@@ -7670,7 +11546,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 264(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
@@ -7703,7 +11579,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -7724,7 +11600,7 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
@@ -7735,7 +11611,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 648(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
@@ -7804,22 +11680,408 @@ loop3:
 	JNZ          loop3
 
 end3:
-	MOVQ  DI, R10
-	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
-	MOVQ  BX, R13
-	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
 	JLE   end4
 
 loop4:
+	VPBROADCASTD 96(CX), Y2
+	VPBROADCASTD 224(CX), Y3
+	VPBROADCASTD 352(CX), Y4
+	VPBROADCASTD 480(CX), Y5
+	VPBROADCASTD 608(CX), Y6
+	VPBROADCASTD 736(CX), Y7
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 8(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 264(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 392(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 520(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 648(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VPBROADCASTD 356(CX), Y4
 	VPBROADCASTD 484(CX), Y5
 	VPBROADCASTD 612(CX), Y6
 	VPBROADCASTD 740(CX), Y7
-	VMOVDQU      (R10), Y8
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 16(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 272(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 24(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 280(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 400(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 528(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 656(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 408(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 536(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 664(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VPBROADCASTD 356(CX), Y4
+	VPBROADCASTD 484(CX), Y5
+	VPBROADCASTD 612(CX), Y6
+	VPBROADCASTD 740(CX), Y7
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
@@ -7832,7 +12094,7 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 272(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
@@ -7854,7 +12116,7 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
@@ -7888,7 +12150,7 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      (R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
@@ -7901,7 +12163,7 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 656(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
@@ -7923,7 +12185,7 @@ loop4:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
@@ -8002,18 +12264,18 @@ loop4:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end5
+	JLE   end7
 
-loop5:
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VPBROADCASTD 360(CX), Y4
@@ -8032,7 +12294,7 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1280(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -8053,7 +12315,7 @@ loop5:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1280(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
@@ -8064,7 +12326,7 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 296(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1280(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
@@ -8097,7 +12359,7 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1280(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -8118,7 +12380,7 @@ loop5:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1280(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
@@ -8129,7 +12391,7 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 680(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1280(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
@@ -8195,25 +12457,411 @@ loop5:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop5
+	JNZ          loop7
 
-end5:
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
+
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VPBROADCASTD 232(CX), Y3
+	VPBROADCASTD 360(CX), Y4
+	VPBROADCASTD 488(CX), Y5
+	VPBROADCASTD 616(CX), Y6
+	VPBROADCASTD 744(CX), Y7
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 40(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 296(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 424(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 552(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 680(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end6
+	JLE   end9
 
-loop6:
+loop9:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VPBROADCASTD 364(CX), Y4
 	VPBROADCASTD 492(CX), Y5
 	VPBROADCASTD 620(CX), Y6
 	VPBROADCASTD 748(CX), Y7
-	VMOVDQU      512(R10), Y8
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 48(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 304(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 56(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 312(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 432(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 560(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 688(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 440(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 568(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 696(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
+
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VPBROADCASTD 364(CX), Y4
+	VPBROADCASTD 492(CX), Y5
+	VPBROADCASTD 620(CX), Y6
+	VPBROADCASTD 748(CX), Y7
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1408(R10), Y9
@@ -8226,7 +12874,7 @@ loop6:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 304(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1408(R10), Y12
@@ -8248,7 +12896,7 @@ loop6:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1408(R10), Y9
@@ -8282,7 +12930,7 @@ loop6:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      512(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1408(R10), Y9
@@ -8295,7 +12943,7 @@ loop6:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 688(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1408(R10), Y12
@@ -8317,7 +12965,7 @@ loop6:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1408(R10), Y9
@@ -8396,9 +13044,9 @@ loop6:
 	ADDQ         $+16, R13
 	ADDQ         $+8, R14
 	DECQ         R12
-	JNZ          loop6
+	JNZ          loop10
 
-end6:
+end10:
 	ADDQ DX, CX
 	ADDQ $+1536, DI
 	ADDQ $+1680, R9
@@ -8482,10 +13130,10 @@ step2:
 	PREFETCHT0 3392(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -8508,7 +13156,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
@@ -8523,7 +13171,7 @@ loop3:
 	VPBROADCASTD 260(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -8538,7 +13186,7 @@ loop3:
 	VPBROADCASTD 264(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
@@ -8559,7 +13207,370 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 16(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 272(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 24(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 152(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 280(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      (R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      64(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 392(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 520(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 648(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 400(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 528(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 656(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 408(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 536(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 664(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 88(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 600(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 728(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 8(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 136(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 264(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y9
@@ -8571,7 +13582,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 272(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
@@ -8587,7 +13598,7 @@ loop3:
 	VPBROADCASTD 276(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
@@ -8625,7 +13636,8 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      (R10), Y8
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
@@ -8637,7 +13649,8 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
@@ -8652,7 +13665,8 @@ loop3:
 	VPBROADCASTD 644(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -8667,7 +13681,8 @@ loop3:
 	VPBROADCASTD 648(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(R10), Y8
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
@@ -8688,7 +13703,7 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      (R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y9
@@ -8700,7 +13715,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 656(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
@@ -8716,7 +13731,7 @@ loop3:
 	VPBROADCASTD 660(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1024(R10), Y12
@@ -8849,19 +13864,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -8880,7 +13895,7 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
@@ -8895,7 +13910,7 @@ loop4:
 	VPBROADCASTD 292(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -8910,7 +13925,7 @@ loop4:
 	VPBROADCASTD 296(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
@@ -8931,7 +13946,389 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 48(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 304(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 56(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 184(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 312(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      512(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      576(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 424(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 552(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 680(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 432(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 560(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 688(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 440(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 568(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 696(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPSRLD       $0x06, Y8, Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y9
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y9, Y9
+	VPOR         Y9, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 92(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 604(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 732(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 40(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 168(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 296(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
@@ -8943,7 +14340,7 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 304(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
@@ -8959,7 +14356,7 @@ loop4:
 	VPBROADCASTD 308(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
@@ -8997,7 +14394,8 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      512(R10), Y8
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
@@ -9009,7 +14407,8 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
@@ -9024,7 +14423,8 @@ loop4:
 	VPBROADCASTD 676(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
@@ -9039,7 +14439,8 @@ loop4:
 	VPBROADCASTD 680(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(R10), Y8
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
@@ -9060,7 +14461,7 @@ loop4:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      512(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y9
@@ -9072,7 +14473,7 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 688(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
@@ -9088,7 +14489,7 @@ loop4:
 	VPBROADCASTD 692(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VMOVUPS      1152(R10), Y12
@@ -9240,9 +14641,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1280, DI
 	ADDQ $+1408, R9
@@ -9316,8 +14717,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -9336,7 +14737,7 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      192(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 4(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9347,7 +14748,7 @@ loop2:
 	VPBROADCASTD 260(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      256(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 8(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9358,7 +14759,7 @@ loop2:
 	VPBROADCASTD 264(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      320(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 12(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9369,7 +14770,248 @@ loop2:
 	VPBROADCASTD 268(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 16(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 144(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 272(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      512(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 24(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 152(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 280(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      128(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      192(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 392(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 520(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 648(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 400(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 528(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 656(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      512(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 408(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 536(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 664(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VCVTPH2PS    (R10), Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R8), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R8)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R8), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R8)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R8), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R8)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R8), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VPBROADCASTD 208(CX), Y3
+	VPBROADCASTD 336(CX), Y4
+	VPBROADCASTD 464(CX), Y5
+	VPBROADCASTD 592(CX), Y6
+	VPBROADCASTD 720(CX), Y7
+	VMOVDQU      64(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      128(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 8(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 136(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 264(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 16(CX), Y12
@@ -9381,7 +15023,7 @@ loop2:
 	VPBROADCASTD 272(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      384(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 20(CX), Y12
@@ -9393,7 +15035,7 @@ loop2:
 	VPBROADCASTD 276(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      448(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 24(CX), Y12
@@ -9423,7 +15065,8 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      128(DI), Y8
+	VMOVDQU      64(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 384(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9431,7 +15074,8 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      128(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 388(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9442,7 +15086,8 @@ loop2:
 	VPBROADCASTD 644(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      192(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 392(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9453,7 +15098,8 @@ loop2:
 	VPBROADCASTD 648(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      256(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 396(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9464,7 +15110,7 @@ loop2:
 	VPBROADCASTD 652(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      128(DI), Y8
+	VMOVDQU      320(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 400(CX), Y12
@@ -9476,7 +15122,7 @@ loop2:
 	VPBROADCASTD 656(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      384(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 404(CX), Y12
@@ -9488,7 +15134,7 @@ loop2:
 	VPBROADCASTD 660(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      448(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 408(CX), Y12
@@ -9559,17 +15205,17 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VPBROADCASTD 340(CX), Y4
@@ -9584,7 +15230,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      704(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 36(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9595,7 +15241,7 @@ loop3:
 	VPBROADCASTD 292(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      768(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 40(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9606,7 +15252,7 @@ loop3:
 	VPBROADCASTD 296(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      832(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 44(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9617,7 +15263,248 @@ loop3:
 	VPBROADCASTD 300(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 48(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 176(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 304(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1024(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 56(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 184(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 312(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1088(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      640(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      704(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 424(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 552(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 680(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 432(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 560(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 688(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1024(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 440(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 568(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 696(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1088(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VCVTPH2PS    (R10), Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R8), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R8)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R8), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R8)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R8), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R8)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R8), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VPBROADCASTD 212(CX), Y3
+	VPBROADCASTD 340(CX), Y4
+	VPBROADCASTD 468(CX), Y5
+	VPBROADCASTD 596(CX), Y6
+	VPBROADCASTD 724(CX), Y7
+	VMOVDQU      576(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      640(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 40(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 168(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 296(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 48(CX), Y12
@@ -9629,7 +15516,7 @@ loop3:
 	VPBROADCASTD 304(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      896(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 52(CX), Y12
@@ -9641,7 +15528,7 @@ loop3:
 	VPBROADCASTD 308(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      960(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 56(CX), Y12
@@ -9671,7 +15558,8 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      576(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 416(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9679,7 +15567,8 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      640(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 420(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9690,7 +15579,8 @@ loop3:
 	VPBROADCASTD 676(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      704(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 424(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9701,7 +15591,8 @@ loop3:
 	VPBROADCASTD 680(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      768(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 428(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9712,7 +15603,7 @@ loop3:
 	VPBROADCASTD 684(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      832(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 432(CX), Y12
@@ -9724,7 +15615,7 @@ loop3:
 	VPBROADCASTD 688(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      896(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 436(CX), Y12
@@ -9736,7 +15627,7 @@ loop3:
 	VPBROADCASTD 692(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      960(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 440(CX), Y12
@@ -9807,9 +15698,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -9884,10 +15775,10 @@ step2:
 	PREFETCHT0 3136(R9)
 	MOVQ       DI, R10
 	MOVQ       AX, R11
-	MOVQ       $0x00000004, R12
 	MOVQ       BX, R13
 	LEAQ       384(BX)(R8*1), R14
 	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
 	TESTQ      R12, R12
 	JLE        end3
 
@@ -9906,7 +15797,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 4(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9917,7 +15808,7 @@ loop3:
 	VPBROADCASTD 260(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 8(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9928,7 +15819,7 @@ loop3:
 	VPBROADCASTD 264(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 12(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9939,7 +15830,302 @@ loop3:
 	VPBROADCASTD 268(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 16(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 144(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 272(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 24(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 152(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 280(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      (R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      64(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 392(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 520(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 648(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 400(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 528(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 656(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 408(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 536(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 664(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 88(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 600(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 728(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 8(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 136(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 264(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 16(CX), Y12
@@ -9951,7 +16137,7 @@ loop3:
 	VPBROADCASTD 272(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 20(CX), Y12
@@ -9963,7 +16149,7 @@ loop3:
 	VPBROADCASTD 276(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 24(CX), Y12
@@ -9993,7 +16179,8 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      (R10), Y8
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 384(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -10001,7 +16188,8 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 388(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10012,7 +16200,8 @@ loop3:
 	VPBROADCASTD 644(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 392(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10023,7 +16212,8 @@ loop3:
 	VPBROADCASTD 648(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(R10), Y8
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 396(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10034,7 +16224,7 @@ loop3:
 	VPBROADCASTD 652(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      (R10), Y8
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 400(CX), Y12
@@ -10046,7 +16236,7 @@ loop3:
 	VPBROADCASTD 656(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      128(R10), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 404(CX), Y12
@@ -10058,7 +16248,7 @@ loop3:
 	VPBROADCASTD 660(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(R10), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 408(CX), Y12
@@ -10183,19 +16373,19 @@ loop3:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop3
+	JNZ          loop4
 
-end3:
+end4:
 	MOVQ  DI, R10
 	MOVQ  AX, R11
-	MOVQ  $0x00000004, R12
 	MOVQ  BX, R13
 	LEAQ  384(BX)(R8*1), R14
 	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
 	TESTQ R12, R12
-	JLE   end4
+	JLE   end5
 
-loop4:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -10210,7 +16400,7 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 36(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10221,7 +16411,7 @@ loop4:
 	VPBROADCASTD 292(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 40(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10232,7 +16422,7 @@ loop4:
 	VPBROADCASTD 296(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 44(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10243,7 +16433,321 @@ loop4:
 	VPBROADCASTD 300(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 48(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 176(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 304(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 56(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 184(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 312(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      512(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      576(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 424(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 552(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 680(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 432(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 560(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 688(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 440(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 568(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 696(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPSRLD       $0x06, Y8, Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y9
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y9, Y9
+	VPOR         Y9, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 92(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 604(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 732(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 40(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 168(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 296(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 48(CX), Y12
@@ -10255,7 +16759,7 @@ loop4:
 	VPBROADCASTD 304(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 52(CX), Y12
@@ -10267,7 +16771,7 @@ loop4:
 	VPBROADCASTD 308(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 56(CX), Y12
@@ -10297,7 +16801,8 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      512(R10), Y8
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 416(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -10305,7 +16810,8 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 420(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10316,7 +16822,8 @@ loop4:
 	VPBROADCASTD 676(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 424(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10327,7 +16834,8 @@ loop4:
 	VPBROADCASTD 680(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(R10), Y8
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 428(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -10338,7 +16846,7 @@ loop4:
 	VPBROADCASTD 684(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(R10), Y8
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 432(CX), Y12
@@ -10350,7 +16858,7 @@ loop4:
 	VPBROADCASTD 688(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(R10), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 436(CX), Y12
@@ -10362,7 +16870,7 @@ loop4:
 	VPBROADCASTD 692(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(R10), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 440(CX), Y12
@@ -10506,9 +17014,9 @@ loop4:
 	ADDQ         $+8, R14
 	ADDQ         $+16, R15
 	DECQ         R12
-	JNZ          loop4
+	JNZ          loop6
 
-end4:
+end6:
 	ADDQ DX, CX
 	ADDQ $+1024, DI
 	ADDQ $+1152, R9

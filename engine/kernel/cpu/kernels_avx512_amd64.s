@@ -524,24 +524,6 @@ DATA nibbles_avx512<>+56(SB)/4, $0x0f0f0f0f
 DATA nibbles_avx512<>+60(SB)/4, $0x0f0f0f0f
 GLOBL nibbles_avx512<>(SB), RODATA|NOPTR, $64
 
-DATA upper_avx512<>+0(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+4(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+8(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+12(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+16(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+20(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+24(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+28(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+32(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+36(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+40(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+44(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+48(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+52(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+56(SB)/4, $0xf0f0f0f0
-DATA upper_avx512<>+60(SB)/4, $0xf0f0f0f0
-GLOBL upper_avx512<>(SB), RODATA|NOPTR, $64
-
 DATA bit7_avx512<>+0(SB)/4, $0x80808080
 DATA bit7_avx512<>+4(SB)/4, $0x80808080
 DATA bit7_avx512<>+8(SB)/4, $0x80808080
@@ -695,6 +677,60 @@ DATA partHigh_avx512<>+52(SB)/4, $0x00000030
 DATA partHigh_avx512<>+56(SB)/4, $0x00000030
 DATA partHigh_avx512<>+60(SB)/4, $0x00000030
 GLOBL partHigh_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA exponent_avx512<>+0(SB)/4, $0x4b000000
+DATA exponent_avx512<>+4(SB)/4, $0x4b000000
+DATA exponent_avx512<>+8(SB)/4, $0x4b000000
+DATA exponent_avx512<>+12(SB)/4, $0x4b000000
+DATA exponent_avx512<>+16(SB)/4, $0x4b000000
+DATA exponent_avx512<>+20(SB)/4, $0x4b000000
+DATA exponent_avx512<>+24(SB)/4, $0x4b000000
+DATA exponent_avx512<>+28(SB)/4, $0x4b000000
+DATA exponent_avx512<>+32(SB)/4, $0x4b000000
+DATA exponent_avx512<>+36(SB)/4, $0x4b000000
+DATA exponent_avx512<>+40(SB)/4, $0x4b000000
+DATA exponent_avx512<>+44(SB)/4, $0x4b000000
+DATA exponent_avx512<>+48(SB)/4, $0x4b000000
+DATA exponent_avx512<>+52(SB)/4, $0x4b000000
+DATA exponent_avx512<>+56(SB)/4, $0x4b000000
+DATA exponent_avx512<>+60(SB)/4, $0x4b000000
+GLOBL exponent_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA minusExponent_avx512<>+0(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+4(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+8(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+12(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+16(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+20(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+24(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+28(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+32(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+36(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+40(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+44(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+48(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+52(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+56(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+60(SB)/4, $0xcb000000
+GLOBL minusExponent_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA fields_avx512<>+0(SB)/4, $0x33333333
+DATA fields_avx512<>+4(SB)/4, $0x33333333
+DATA fields_avx512<>+8(SB)/4, $0x33333333
+DATA fields_avx512<>+12(SB)/4, $0x33333333
+DATA fields_avx512<>+16(SB)/4, $0x33333333
+DATA fields_avx512<>+20(SB)/4, $0x33333333
+DATA fields_avx512<>+24(SB)/4, $0x33333333
+DATA fields_avx512<>+28(SB)/4, $0x33333333
+DATA fields_avx512<>+32(SB)/4, $0x33333333
+DATA fields_avx512<>+36(SB)/4, $0x33333333
+DATA fields_avx512<>+40(SB)/4, $0x33333333
+DATA fields_avx512<>+44(SB)/4, $0x33333333
+DATA fields_avx512<>+48(SB)/4, $0x33333333
+DATA fields_avx512<>+52(SB)/4, $0x33333333
+DATA fields_avx512<>+56(SB)/4, $0x33333333
+DATA fields_avx512<>+60(SB)/4, $0x33333333
+GLOBL fields_avx512<>(SB), RODATA|NOPTR, $64
 
 // func matMulCode8Rows1AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
@@ -898,14 +934,15 @@ step2:
 	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    512(R9)
-	VMOVDQU32     (DI), Z5
+	VMOVUPS       (DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1024(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST (CX), Z5, Z3
-	VMOVDQU32     64(DI), Z5
+	VMOVUPS       (DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1088(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
@@ -916,14 +953,15 @@ step2:
 	PREFETCHT0    576(R9)
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    640(R9)
-	VMOVDQU32     128(DI), Z5
+	VMOVUPS       64(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1024(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 4(CX), Z5, Z3
-	VMOVDQU32     192(DI), Z5
+	VMOVUPS       64(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1088(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
@@ -934,13 +972,14 @@ step2:
 	PREFETCHT0    704(R9)
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    768(R9)
-	VMOVDQU32     256(DI), Z5
+	VMOVUPS       128(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1024(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 8(CX), Z5, Z3
-	VMOVDQU32     320(DI), Z5
+	VMOVUPS       128(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1088(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
@@ -948,14 +987,15 @@ step2:
 	VPDPBUSD.BCST 8(CX), Z5, Z4
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    832(R9)
-	VMOVDQU32     384(DI), Z5
+	VMOVUPS       192(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1024(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 12(CX), Z5, Z3
-	VMOVDQU32     448(DI), Z5
+	VMOVUPS       192(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1088(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
@@ -982,15 +1022,14 @@ step2:
 	PREFETCHT0    896(R9)
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    960(R9)
-	VMOVDQU32     (DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       256(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1152(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 16(CX), Z5, Z3
-	VMOVDQU32     64(DI), Z5
+	VMOVUPS       256(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1216(DI), Z6
@@ -1002,15 +1041,14 @@ step2:
 	PREFETCHT0    1024(R9)
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1088(R9)
-	VMOVDQU32     128(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       320(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1152(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 20(CX), Z5, Z3
-	VMOVDQU32     192(DI), Z5
+	VMOVUPS       320(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1216(DI), Z6
@@ -1020,14 +1058,13 @@ step2:
 	VPDPBUSD.BCST 20(CX), Z5, Z4
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1152(R9)
-	VMOVDQU32     256(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       384(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1152(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 24(CX), Z5, Z3
-	VMOVDQU32     320(DI), Z5
+	VMOVUPS       384(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1216(DI), Z6
@@ -1038,15 +1075,14 @@ step2:
 	PREFETCHT0    1216(R9)
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1280(R9)
-	VMOVDQU32     384(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       448(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1152(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VMOVDQU32     448(DI), Z5
+	VMOVUPS       448(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1216(DI), Z6
@@ -1074,14 +1110,15 @@ step2:
 	PREFETCHT0    1344(R9)
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1408(R9)
-	VMOVDQU32     512(DI), Z5
+	VMOVUPS       512(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1280(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 32(CX), Z5, Z3
-	VMOVDQU32     576(DI), Z5
+	VMOVUPS       512(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1344(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
@@ -1090,14 +1127,15 @@ step2:
 	VPDPBUSD.BCST 32(CX), Z5, Z4
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    1472(R9)
-	VMOVDQU32     640(DI), Z5
+	VMOVUPS       576(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1280(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 36(CX), Z5, Z3
-	VMOVDQU32     704(DI), Z5
+	VMOVUPS       576(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1344(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
@@ -1108,13 +1146,14 @@ step2:
 	PREFETCHT0    1536(R9)
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    1600(R9)
-	VMOVDQU32     768(DI), Z5
+	VMOVUPS       640(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1280(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 40(CX), Z5, Z3
-	VMOVDQU32     832(DI), Z5
+	VMOVUPS       640(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1344(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
@@ -1124,14 +1163,15 @@ step2:
 	PREFETCHT0    1664(R9)
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    1728(R9)
-	VMOVDQU32     896(DI), Z5
+	VMOVUPS       704(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1280(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 44(CX), Z5, Z3
-	VMOVDQU32     960(DI), Z5
+	VMOVUPS       704(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1344(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
@@ -1156,15 +1196,14 @@ step2:
 	VMOVDQA32     Z3, Z4
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    1792(R9)
-	VMOVDQU32     512(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       768(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1408(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 48(CX), Z5, Z3
-	VMOVDQU32     576(DI), Z5
+	VMOVUPS       768(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1472(DI), Z6
@@ -1176,15 +1215,14 @@ step2:
 	PREFETCHT0    1856(R9)
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    1920(R9)
-	VMOVDQU32     640(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       832(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1408(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 52(CX), Z5, Z3
-	VMOVDQU32     704(DI), Z5
+	VMOVUPS       832(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1472(DI), Z6
@@ -1196,14 +1234,13 @@ step2:
 	PREFETCHT0    1984(R9)
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2048(R9)
-	VMOVDQU32     768(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       896(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1408(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 56(CX), Z5, Z3
-	VMOVDQU32     832(DI), Z5
+	VMOVUPS       896(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1472(DI), Z6
@@ -1214,15 +1251,14 @@ step2:
 	PREFETCHT0    2112(R9)
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2176(R9)
-	VMOVDQU32     896(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
+	VMOVUPS       960(DI), Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1408(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VMOVDQU32     960(DI), Z5
+	VMOVUPS       960(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
 	VMOVUPS       1472(DI), Z6
@@ -1285,14 +1321,15 @@ step2:
 	VPXORD            Z4, Z4, Z4
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	VMOVDQU32         (DI), Z5
+	VMOVUPS           (DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     (CX), Z5, Z3
-	VMOVDQU32         64(DI), Z5
+	VMOVUPS           (DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
@@ -1301,14 +1338,15 @@ step2:
 	VPDPBUSD.BCST     (CX), Z5, Z4
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        576(R9)
-	VMOVDQU32         128(DI), Z5
+	VMOVUPS           64(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     4(CX), Z5, Z3
-	VMOVDQU32         192(DI), Z5
+	VMOVUPS           64(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
@@ -1319,14 +1357,15 @@ step2:
 	PREFETCHT0        640(R9)
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        704(R9)
-	VMOVDQU32         256(DI), Z5
+	VMOVUPS           128(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     8(CX), Z5, Z3
-	VMOVDQU32         320(DI), Z5
+	VMOVUPS           128(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
@@ -1335,14 +1374,15 @@ step2:
 	VPDPBUSD.BCST     8(CX), Z5, Z4
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        768(R9)
-	VMOVDQU32         384(DI), Z5
+	VMOVUPS           192(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     12(CX), Z5, Z3
-	VMOVDQU32         448(DI), Z5
+	VMOVUPS           192(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
@@ -1351,14 +1391,13 @@ step2:
 	VPDPBUSD.BCST     12(CX), Z5, Z4
 	PREFETCHT1        6464(R9)
 	PREFETCHT0        832(R9)
-	VMOVDQU32         (DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           256(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVDQU32         64(DI), Z5
+	VMOVUPS           256(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
@@ -1369,15 +1408,14 @@ step2:
 	PREFETCHT0        896(R9)
 	PREFETCHT1        6592(R9)
 	PREFETCHT0        960(R9)
-	VMOVDQU32         128(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           320(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVDQU32         192(DI), Z5
+	VMOVUPS           320(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
@@ -1387,15 +1425,14 @@ step2:
 	VPDPBUSD.BCST     20(CX), Z5, Z4
 	PREFETCHT1        6656(R9)
 	PREFETCHT0        1024(R9)
-	VMOVDQU32         256(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           384(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVDQU32         320(DI), Z5
+	VMOVUPS           384(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
@@ -1407,15 +1444,14 @@ step2:
 	PREFETCHT0        1088(R9)
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1152(R9)
-	VMOVDQU32         384(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           448(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVDQU32         448(DI), Z5
+	VMOVUPS           448(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1088(DI), Z6
@@ -1457,14 +1493,15 @@ step2:
 	VPXORD            Z4, Z4, Z4
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1216(R9)
-	VMOVDQU32         512(DI), Z5
+	VMOVUPS           512(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     32(CX), Z5, Z3
-	VMOVDQU32         576(DI), Z5
+	VMOVUPS           512(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
@@ -1473,14 +1510,15 @@ step2:
 	VPDPBUSD.BCST     32(CX), Z5, Z4
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z5
+	VMOVUPS           576(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     36(CX), Z5, Z3
-	VMOVDQU32         704(DI), Z5
+	VMOVUPS           576(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
@@ -1491,14 +1529,15 @@ step2:
 	PREFETCHT0        1344(R9)
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z5
+	VMOVUPS           640(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     40(CX), Z5, Z3
-	VMOVDQU32         832(DI), Z5
+	VMOVUPS           640(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
@@ -1507,14 +1546,15 @@ step2:
 	VPDPBUSD.BCST     40(CX), Z5, Z4
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1472(R9)
-	VMOVDQU32         896(DI), Z5
+	VMOVUPS           704(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     44(CX), Z5, Z3
-	VMOVDQU32         960(DI), Z5
+	VMOVUPS           704(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
@@ -1523,14 +1563,13 @@ step2:
 	VPDPBUSD.BCST     44(CX), Z5, Z4
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        1536(R9)
-	VMOVDQU32         512(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           768(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVDQU32         576(DI), Z5
+	VMOVUPS           768(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
@@ -1541,15 +1580,14 @@ step2:
 	PREFETCHT0        1600(R9)
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        1664(R9)
-	VMOVDQU32         640(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           832(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVDQU32         704(DI), Z5
+	VMOVUPS           832(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
@@ -1559,15 +1597,14 @@ step2:
 	VPDPBUSD.BCST     52(CX), Z5, Z4
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        1728(R9)
-	VMOVDQU32         768(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           896(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVDQU32         832(DI), Z5
+	VMOVUPS           896(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
@@ -1579,15 +1616,14 @@ step2:
 	PREFETCHT0        1792(R9)
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        1856(R9)
-	VMOVDQU32         896(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
+	VMOVUPS           960(DI), Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVDQU32         960(DI), Z5
+	VMOVUPS           960(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
 	VMOVUPS           1216(DI), Z6
@@ -1668,67 +1704,67 @@ loop1:
 	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z5
+	VMOVUPS       128(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST (CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z3
-	VMOVDQU32     192(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST (CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z4
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z5
+	VPDPBUSD.BCST (CX), Z5, Z4
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 4(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z3
-	VMOVDQU32     320(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 4(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z4
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z5
+	VPDPBUSD.BCST 4(CX), Z5, Z4
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 8(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z3
-	VMOVDQU32     448(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 8(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z4
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z5
+	VPDPBUSD.BCST 8(CX), Z5, Z4
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 12(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VMOVDQU32     576(BX), Z5
+	VPDPBUSD.BCST 12(CX), Z5, Z4
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z5
 	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 12(CX), Z6, Z4
+	VPDPBUSD.BCST 16(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 16(CX), Z5, Z4
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 20(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 20(CX), Z5, Z4
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 24(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 24(CX), Z5, Z4
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 28(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z4
@@ -1744,67 +1780,67 @@ loop1:
 	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z5
+	VMOVUPS       640(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 32(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z3
-	VMOVDQU32     704(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 32(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z4
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z5
+	VPDPBUSD.BCST 32(CX), Z5, Z4
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 36(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z3
-	VMOVDQU32     832(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 36(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z4
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z5
+	VPDPBUSD.BCST 36(CX), Z5, Z4
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 40(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z3
-	VMOVDQU32     960(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 40(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z4
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z5
+	VPDPBUSD.BCST 40(CX), Z5, Z4
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 44(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VMOVDQU32     1088(BX), Z5
+	VPDPBUSD.BCST 44(CX), Z5, Z4
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z5
 	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 44(CX), Z6, Z4
+	VPDPBUSD.BCST 48(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 48(CX), Z5, Z4
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 52(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 52(CX), Z5, Z4
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 56(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 56(CX), Z5, Z4
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 60(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z4
@@ -1852,67 +1888,67 @@ step2:
 	VPXORD            Z4, Z4, Z4
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	PREFETCHT1        6208(R9)
-	PREFETCHT0        576(R9)
-	VMOVDQU32         (DI), Z5
+	VMOVUPS           (DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     (CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVDQU32         64(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     (CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6272(R9)
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        704(R9)
-	VMOVDQU32         128(DI), Z5
+	VPDPBUSD.BCST     (CX), Z5, Z4
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVUPS           64(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     4(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVDQU32         192(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     4(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        832(R9)
-	VMOVDQU32         256(DI), Z5
+	VPDPBUSD.BCST     4(CX), Z5, Z4
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	VMOVUPS           128(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     8(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVDQU32         320(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     8(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1024(R9)
-	VMOVDQU32         384(DI), Z5
+	VPDPBUSD.BCST     8(CX), Z5, Z4
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVUPS           192(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     12(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVDQU32         448(DI), Z5
+	VPDPBUSD.BCST     12(CX), Z5, Z4
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVUPS           256(DI), Z5
 	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     12(CX), Z6, Z4
+	VPDPBUSD.BCST     16(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     16(CX), Z5, Z4
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVUPS           320(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     20(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     20(CX), Z5, Z4
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	VMOVUPS           384(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     24(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     24(CX), Z5, Z4
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           448(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     28(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z4
@@ -1950,67 +1986,67 @@ step2:
 	VPXORD            Z4, Z4, Z4
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1088(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1152(R9)
-	VMOVDQU32         512(DI), Z5
+	VMOVUPS           512(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     32(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVDQU32         576(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     32(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z4
-	PREFETCHT1        6848(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z5
+	VPDPBUSD.BCST     32(CX), Z5, Z4
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           576(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     36(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVDQU32         704(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     36(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z4
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        7040(R9)
-	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z5
+	VPDPBUSD.BCST     36(CX), Z5, Z4
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           640(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     40(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVDQU32         832(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     40(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z4
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        1600(R9)
-	VMOVDQU32         896(DI), Z5
+	VPDPBUSD.BCST     40(CX), Z5, Z4
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           704(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     44(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVDQU32         960(DI), Z5
+	VPDPBUSD.BCST     44(CX), Z5, Z4
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           768(DI), Z5
 	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     44(CX), Z6, Z4
+	VPDPBUSD.BCST     48(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     48(CX), Z5, Z4
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           832(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     52(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     52(CX), Z5, Z4
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           896(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     56(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     56(CX), Z5, Z4
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           960(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     60(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z4
@@ -2422,7 +2458,7 @@ step2:
 	VMOVDQA32     Z7, Z8
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    512(R9)
-	VMOVDQU32     (DI), Z9
+	VMOVUPS       (DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1024(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
@@ -2430,7 +2466,8 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST (CX), Z9, Z5
 	VPDPBUSD.BCST 128(CX), Z9, Z7
-	VMOVDQU32     64(DI), Z9
+	VMOVUPS       (DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1088(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
@@ -2442,7 +2479,7 @@ step2:
 	PREFETCHT0    576(R9)
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    640(R9)
-	VMOVDQU32     128(DI), Z9
+	VMOVUPS       64(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1024(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
@@ -2450,7 +2487,8 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 4(CX), Z9, Z5
 	VPDPBUSD.BCST 132(CX), Z9, Z7
-	VMOVDQU32     192(DI), Z9
+	VMOVUPS       64(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1088(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
@@ -2462,14 +2500,15 @@ step2:
 	PREFETCHT0    704(R9)
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    768(R9)
-	VMOVDQU32     256(DI), Z9
+	VMOVUPS       128(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1024(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 8(CX), Z9, Z5
 	VPDPBUSD.BCST 136(CX), Z9, Z7
-	VMOVDQU32     320(DI), Z9
+	VMOVUPS       128(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1088(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
@@ -2478,7 +2517,7 @@ step2:
 	VPDPBUSD.BCST 136(CX), Z9, Z8
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    832(R9)
-	VMOVDQU32     384(DI), Z9
+	VMOVUPS       192(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1024(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
@@ -2486,7 +2525,8 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 12(CX), Z9, Z5
 	VPDPBUSD.BCST 140(CX), Z9, Z7
-	VMOVDQU32     448(DI), Z9
+	VMOVUPS       192(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1088(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
@@ -2522,8 +2562,7 @@ step2:
 	PREFETCHT0    896(R9)
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    960(R9)
-	VMOVDQU32     (DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       256(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1152(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
@@ -2531,7 +2570,7 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 16(CX), Z9, Z5
 	VPDPBUSD.BCST 144(CX), Z9, Z7
-	VMOVDQU32     64(DI), Z9
+	VMOVUPS       256(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1216(DI), Z10
@@ -2544,8 +2583,7 @@ step2:
 	PREFETCHT0    1024(R9)
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1088(R9)
-	VMOVDQU32     128(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       320(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1152(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
@@ -2553,7 +2591,7 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 20(CX), Z9, Z5
 	VPDPBUSD.BCST 148(CX), Z9, Z7
-	VMOVDQU32     192(DI), Z9
+	VMOVUPS       320(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1216(DI), Z10
@@ -2564,15 +2602,14 @@ step2:
 	VPDPBUSD.BCST 148(CX), Z9, Z8
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1152(R9)
-	VMOVDQU32     256(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       384(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1152(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 24(CX), Z9, Z5
 	VPDPBUSD.BCST 152(CX), Z9, Z7
-	VMOVDQU32     320(DI), Z9
+	VMOVUPS       384(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1216(DI), Z10
@@ -2584,8 +2621,7 @@ step2:
 	PREFETCHT0    1216(R9)
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1280(R9)
-	VMOVDQU32     384(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       448(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1152(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
@@ -2593,7 +2629,7 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z5
 	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VMOVDQU32     448(DI), Z9
+	VMOVUPS       448(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1216(DI), Z10
@@ -2630,7 +2666,7 @@ step2:
 	PREFETCHT0    1344(R9)
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1408(R9)
-	VMOVDQU32     512(DI), Z9
+	VMOVUPS       512(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1280(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
@@ -2638,7 +2674,8 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 32(CX), Z9, Z5
 	VPDPBUSD.BCST 160(CX), Z9, Z7
-	VMOVDQU32     576(DI), Z9
+	VMOVUPS       512(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1344(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
@@ -2648,7 +2685,7 @@ step2:
 	VPDPBUSD.BCST 160(CX), Z9, Z8
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    1472(R9)
-	VMOVDQU32     640(DI), Z9
+	VMOVUPS       576(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1280(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
@@ -2656,7 +2693,8 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 36(CX), Z9, Z5
 	VPDPBUSD.BCST 164(CX), Z9, Z7
-	VMOVDQU32     704(DI), Z9
+	VMOVUPS       576(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1344(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
@@ -2668,14 +2706,15 @@ step2:
 	PREFETCHT0    1536(R9)
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    1600(R9)
-	VMOVDQU32     768(DI), Z9
+	VMOVUPS       640(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1280(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 40(CX), Z9, Z5
 	VPDPBUSD.BCST 168(CX), Z9, Z7
-	VMOVDQU32     832(DI), Z9
+	VMOVUPS       640(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1344(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
@@ -2686,7 +2725,7 @@ step2:
 	PREFETCHT0    1664(R9)
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    1728(R9)
-	VMOVDQU32     896(DI), Z9
+	VMOVUPS       704(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1280(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
@@ -2694,7 +2733,8 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 44(CX), Z9, Z5
 	VPDPBUSD.BCST 172(CX), Z9, Z7
-	VMOVDQU32     960(DI), Z9
+	VMOVUPS       704(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1344(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
@@ -2728,8 +2768,7 @@ step2:
 	VMOVDQA32     Z7, Z8
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    1792(R9)
-	VMOVDQU32     512(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       768(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1408(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
@@ -2737,7 +2776,7 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 48(CX), Z9, Z5
 	VPDPBUSD.BCST 176(CX), Z9, Z7
-	VMOVDQU32     576(DI), Z9
+	VMOVUPS       768(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1472(DI), Z10
@@ -2750,8 +2789,7 @@ step2:
 	PREFETCHT0    1856(R9)
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    1920(R9)
-	VMOVDQU32     640(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       832(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1408(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
@@ -2759,7 +2797,7 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 52(CX), Z9, Z5
 	VPDPBUSD.BCST 180(CX), Z9, Z7
-	VMOVDQU32     704(DI), Z9
+	VMOVUPS       832(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1472(DI), Z10
@@ -2772,15 +2810,14 @@ step2:
 	PREFETCHT0    1984(R9)
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2048(R9)
-	VMOVDQU32     768(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       896(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1408(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 56(CX), Z9, Z5
 	VPDPBUSD.BCST 184(CX), Z9, Z7
-	VMOVDQU32     832(DI), Z9
+	VMOVUPS       896(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1472(DI), Z10
@@ -2792,8 +2829,7 @@ step2:
 	PREFETCHT0    2112(R9)
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2176(R9)
-	VMOVDQU32     896(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
+	VMOVUPS       960(DI), Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1408(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
@@ -2801,7 +2837,7 @@ step2:
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z5
 	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VMOVDQU32     960(DI), Z9
+	VMOVUPS       960(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
 	VMOVUPS       1472(DI), Z10
@@ -2877,7 +2913,7 @@ step2:
 	VPXORD            Z8, Z8, Z8
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	VMOVDQU32         (DI), Z9
+	VMOVUPS           (DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
@@ -2885,7 +2921,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     (CX), Z9, Z5
 	VPDPBUSD.BCST     128(CX), Z9, Z7
-	VMOVDQU32         64(DI), Z9
+	VMOVUPS           (DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
@@ -2895,7 +2932,7 @@ step2:
 	VPDPBUSD.BCST     128(CX), Z9, Z8
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        576(R9)
-	VMOVDQU32         128(DI), Z9
+	VMOVUPS           64(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
@@ -2903,7 +2940,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     4(CX), Z9, Z5
 	VPDPBUSD.BCST     132(CX), Z9, Z7
-	VMOVDQU32         192(DI), Z9
+	VMOVUPS           64(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
@@ -2915,7 +2953,7 @@ step2:
 	PREFETCHT0        640(R9)
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        704(R9)
-	VMOVDQU32         256(DI), Z9
+	VMOVUPS           128(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
@@ -2923,7 +2961,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     8(CX), Z9, Z5
 	VPDPBUSD.BCST     136(CX), Z9, Z7
-	VMOVDQU32         320(DI), Z9
+	VMOVUPS           128(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
@@ -2933,7 +2972,7 @@ step2:
 	VPDPBUSD.BCST     136(CX), Z9, Z8
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        768(R9)
-	VMOVDQU32         384(DI), Z9
+	VMOVUPS           192(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
@@ -2941,7 +2980,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     12(CX), Z9, Z5
 	VPDPBUSD.BCST     140(CX), Z9, Z7
-	VMOVDQU32         448(DI), Z9
+	VMOVUPS           192(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
@@ -2951,15 +2991,14 @@ step2:
 	VPDPBUSD.BCST     140(CX), Z9, Z8
 	PREFETCHT1        6464(R9)
 	PREFETCHT0        832(R9)
-	VMOVDQU32         (DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           256(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z5
 	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVDQU32         64(DI), Z9
+	VMOVUPS           256(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
@@ -2971,8 +3010,7 @@ step2:
 	PREFETCHT0        896(R9)
 	PREFETCHT1        6592(R9)
 	PREFETCHT0        960(R9)
-	VMOVDQU32         128(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           320(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
@@ -2980,7 +3018,7 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z5
 	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVDQU32         192(DI), Z9
+	VMOVUPS           320(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
@@ -2991,8 +3029,7 @@ step2:
 	VPDPBUSD.BCST     148(CX), Z9, Z8
 	PREFETCHT1        6656(R9)
 	PREFETCHT0        1024(R9)
-	VMOVDQU32         256(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           384(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
@@ -3000,7 +3037,7 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z5
 	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVDQU32         320(DI), Z9
+	VMOVUPS           384(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
@@ -3013,8 +3050,7 @@ step2:
 	PREFETCHT0        1088(R9)
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1152(R9)
-	VMOVDQU32         384(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           448(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
@@ -3022,7 +3058,7 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z5
 	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVDQU32         448(DI), Z9
+	VMOVUPS           448(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1088(DI), Z10
@@ -3075,7 +3111,7 @@ step2:
 	VPXORD            Z8, Z8, Z8
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1216(R9)
-	VMOVDQU32         512(DI), Z9
+	VMOVUPS           512(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
@@ -3083,7 +3119,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     32(CX), Z9, Z5
 	VPDPBUSD.BCST     160(CX), Z9, Z7
-	VMOVDQU32         576(DI), Z9
+	VMOVUPS           512(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
@@ -3093,7 +3130,7 @@ step2:
 	VPDPBUSD.BCST     160(CX), Z9, Z8
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z9
+	VMOVUPS           576(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
@@ -3101,7 +3138,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     36(CX), Z9, Z5
 	VPDPBUSD.BCST     164(CX), Z9, Z7
-	VMOVDQU32         704(DI), Z9
+	VMOVUPS           576(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
@@ -3113,7 +3151,7 @@ step2:
 	PREFETCHT0        1344(R9)
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z9
+	VMOVUPS           640(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
@@ -3121,7 +3159,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     40(CX), Z9, Z5
 	VPDPBUSD.BCST     168(CX), Z9, Z7
-	VMOVDQU32         832(DI), Z9
+	VMOVUPS           640(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
@@ -3131,7 +3170,7 @@ step2:
 	VPDPBUSD.BCST     168(CX), Z9, Z8
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1472(R9)
-	VMOVDQU32         896(DI), Z9
+	VMOVUPS           704(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
@@ -3139,7 +3178,8 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     44(CX), Z9, Z5
 	VPDPBUSD.BCST     172(CX), Z9, Z7
-	VMOVDQU32         960(DI), Z9
+	VMOVUPS           704(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
@@ -3149,15 +3189,14 @@ step2:
 	VPDPBUSD.BCST     172(CX), Z9, Z8
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        1536(R9)
-	VMOVDQU32         512(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           768(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z5
 	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVDQU32         576(DI), Z9
+	VMOVUPS           768(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
@@ -3169,8 +3208,7 @@ step2:
 	PREFETCHT0        1600(R9)
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        1664(R9)
-	VMOVDQU32         640(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           832(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
@@ -3178,7 +3216,7 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z5
 	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVDQU32         704(DI), Z9
+	VMOVUPS           832(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
@@ -3189,8 +3227,7 @@ step2:
 	VPDPBUSD.BCST     180(CX), Z9, Z8
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        1728(R9)
-	VMOVDQU32         768(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           896(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
@@ -3198,7 +3235,7 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z5
 	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVDQU32         832(DI), Z9
+	VMOVUPS           896(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
@@ -3211,8 +3248,7 @@ step2:
 	PREFETCHT0        1792(R9)
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        1856(R9)
-	VMOVDQU32         896(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
+	VMOVUPS           960(DI), Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
@@ -3220,7 +3256,7 @@ step2:
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z5
 	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVDQU32         960(DI), Z9
+	VMOVUPS           960(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
 	VMOVUPS           1216(DI), Z10
@@ -3316,82 +3352,82 @@ loop1:
 	VMOVDQA32     Z7, Z8
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z9
+	VMOVUPS       128(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST (CX), Z10, Z5
 	VPDPBUSD.BCST 128(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z5
-	VPDPBUSD.BCST 144(CX), Z9, Z7
-	VMOVDQU32     192(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST (CX), Z10, Z6
-	VPDPBUSD.BCST 128(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z6
-	VPDPBUSD.BCST 144(CX), Z9, Z8
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z9
+	VPDPBUSD.BCST (CX), Z9, Z6
+	VPDPBUSD.BCST 128(CX), Z9, Z8
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 4(CX), Z10, Z5
 	VPDPBUSD.BCST 132(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z5
-	VPDPBUSD.BCST 148(CX), Z9, Z7
-	VMOVDQU32     320(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 4(CX), Z10, Z6
-	VPDPBUSD.BCST 132(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z6
-	VPDPBUSD.BCST 148(CX), Z9, Z8
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z9
+	VPDPBUSD.BCST 4(CX), Z9, Z6
+	VPDPBUSD.BCST 132(CX), Z9, Z8
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 8(CX), Z10, Z5
 	VPDPBUSD.BCST 136(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z5
-	VPDPBUSD.BCST 152(CX), Z9, Z7
-	VMOVDQU32     448(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 8(CX), Z10, Z6
-	VPDPBUSD.BCST 136(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z6
-	VPDPBUSD.BCST 152(CX), Z9, Z8
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z9
+	VPDPBUSD.BCST 8(CX), Z9, Z6
+	VPDPBUSD.BCST 136(CX), Z9, Z8
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 12(CX), Z10, Z5
 	VPDPBUSD.BCST 140(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 28(CX), Z9, Z5
-	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VMOVDQU32     576(BX), Z9
+	VPDPBUSD.BCST 12(CX), Z9, Z6
+	VPDPBUSD.BCST 140(CX), Z9, Z8
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z9
 	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 12(CX), Z10, Z6
-	VPDPBUSD.BCST 140(CX), Z10, Z8
+	VPDPBUSD.BCST 16(CX), Z10, Z5
+	VPDPBUSD.BCST 144(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 16(CX), Z9, Z6
+	VPDPBUSD.BCST 144(CX), Z9, Z8
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 20(CX), Z10, Z5
+	VPDPBUSD.BCST 148(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 20(CX), Z9, Z6
+	VPDPBUSD.BCST 148(CX), Z9, Z8
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 24(CX), Z10, Z5
+	VPDPBUSD.BCST 152(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 24(CX), Z9, Z6
+	VPDPBUSD.BCST 152(CX), Z9, Z8
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 28(CX), Z10, Z5
+	VPDPBUSD.BCST 156(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z6
@@ -3416,82 +3452,82 @@ loop1:
 	VMOVDQA32     Z7, Z8
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z9
+	VMOVUPS       640(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 32(CX), Z10, Z5
 	VPDPBUSD.BCST 160(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z5
-	VPDPBUSD.BCST 176(CX), Z9, Z7
-	VMOVDQU32     704(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 32(CX), Z10, Z6
-	VPDPBUSD.BCST 160(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z6
-	VPDPBUSD.BCST 176(CX), Z9, Z8
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z9
+	VPDPBUSD.BCST 32(CX), Z9, Z6
+	VPDPBUSD.BCST 160(CX), Z9, Z8
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 36(CX), Z10, Z5
 	VPDPBUSD.BCST 164(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z5
-	VPDPBUSD.BCST 180(CX), Z9, Z7
-	VMOVDQU32     832(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 36(CX), Z10, Z6
-	VPDPBUSD.BCST 164(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z6
-	VPDPBUSD.BCST 180(CX), Z9, Z8
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z9
+	VPDPBUSD.BCST 36(CX), Z9, Z6
+	VPDPBUSD.BCST 164(CX), Z9, Z8
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 40(CX), Z10, Z5
 	VPDPBUSD.BCST 168(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z5
-	VPDPBUSD.BCST 184(CX), Z9, Z7
-	VMOVDQU32     960(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 40(CX), Z10, Z6
-	VPDPBUSD.BCST 168(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z6
-	VPDPBUSD.BCST 184(CX), Z9, Z8
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z9
+	VPDPBUSD.BCST 40(CX), Z9, Z6
+	VPDPBUSD.BCST 168(CX), Z9, Z8
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 44(CX), Z10, Z5
 	VPDPBUSD.BCST 172(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 60(CX), Z9, Z5
-	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VMOVDQU32     1088(BX), Z9
+	VPDPBUSD.BCST 44(CX), Z9, Z6
+	VPDPBUSD.BCST 172(CX), Z9, Z8
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z9
 	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 44(CX), Z10, Z6
-	VPDPBUSD.BCST 172(CX), Z10, Z8
+	VPDPBUSD.BCST 48(CX), Z10, Z5
+	VPDPBUSD.BCST 176(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 48(CX), Z9, Z6
+	VPDPBUSD.BCST 176(CX), Z9, Z8
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 52(CX), Z10, Z5
+	VPDPBUSD.BCST 180(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 52(CX), Z9, Z6
+	VPDPBUSD.BCST 180(CX), Z9, Z8
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 56(CX), Z10, Z5
+	VPDPBUSD.BCST 184(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 56(CX), Z9, Z6
+	VPDPBUSD.BCST 184(CX), Z9, Z8
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 60(CX), Z10, Z5
+	VPDPBUSD.BCST 188(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z6
@@ -3552,82 +3588,82 @@ step2:
 	VPXORD            Z8, Z8, Z8
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	PREFETCHT1        6208(R9)
-	PREFETCHT0        576(R9)
-	VMOVDQU32         (DI), Z9
+	VMOVUPS           (DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     (CX), Z10, Z5
 	VPDPBUSD.BCST     128(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z5
-	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVDQU32         64(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     (CX), Z10, Z6
-	VPDPBUSD.BCST     128(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z6
-	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6272(R9)
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        704(R9)
-	VMOVDQU32         128(DI), Z9
+	VPDPBUSD.BCST     (CX), Z9, Z6
+	VPDPBUSD.BCST     128(CX), Z9, Z8
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVUPS           64(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     4(CX), Z10, Z5
 	VPDPBUSD.BCST     132(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z5
-	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVDQU32         192(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     4(CX), Z10, Z6
-	VPDPBUSD.BCST     132(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z6
-	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        832(R9)
-	VMOVDQU32         256(DI), Z9
+	VPDPBUSD.BCST     4(CX), Z9, Z6
+	VPDPBUSD.BCST     132(CX), Z9, Z8
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	VMOVUPS           128(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     8(CX), Z10, Z5
 	VPDPBUSD.BCST     136(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z5
-	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVDQU32         320(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     8(CX), Z10, Z6
-	VPDPBUSD.BCST     136(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z6
-	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1024(R9)
-	VMOVDQU32         384(DI), Z9
+	VPDPBUSD.BCST     8(CX), Z9, Z6
+	VPDPBUSD.BCST     136(CX), Z9, Z8
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVUPS           192(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     12(CX), Z10, Z5
 	VPDPBUSD.BCST     140(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     28(CX), Z9, Z5
-	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVDQU32         448(DI), Z9
+	VPDPBUSD.BCST     12(CX), Z9, Z6
+	VPDPBUSD.BCST     140(CX), Z9, Z8
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVUPS           256(DI), Z9
 	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     12(CX), Z10, Z6
-	VPDPBUSD.BCST     140(CX), Z10, Z8
+	VPDPBUSD.BCST     16(CX), Z10, Z5
+	VPDPBUSD.BCST     144(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     16(CX), Z9, Z6
+	VPDPBUSD.BCST     144(CX), Z9, Z8
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVUPS           320(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     20(CX), Z10, Z5
+	VPDPBUSD.BCST     148(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     20(CX), Z9, Z6
+	VPDPBUSD.BCST     148(CX), Z9, Z8
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	VMOVUPS           384(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     24(CX), Z10, Z5
+	VPDPBUSD.BCST     152(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     24(CX), Z9, Z6
+	VPDPBUSD.BCST     152(CX), Z9, Z8
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           448(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     28(CX), Z10, Z5
+	VPDPBUSD.BCST     156(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z6
@@ -3676,82 +3712,82 @@ step2:
 	VPXORD            Z8, Z8, Z8
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1088(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1152(R9)
-	VMOVDQU32         512(DI), Z9
+	VMOVUPS           512(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     32(CX), Z10, Z5
 	VPDPBUSD.BCST     160(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z5
-	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVDQU32         576(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     32(CX), Z10, Z6
-	VPDPBUSD.BCST     160(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z6
-	VPDPBUSD.BCST     176(CX), Z9, Z8
-	PREFETCHT1        6848(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z9
+	VPDPBUSD.BCST     32(CX), Z9, Z6
+	VPDPBUSD.BCST     160(CX), Z9, Z8
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           576(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     36(CX), Z10, Z5
 	VPDPBUSD.BCST     164(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z5
-	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVDQU32         704(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     36(CX), Z10, Z6
-	VPDPBUSD.BCST     164(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z6
-	VPDPBUSD.BCST     180(CX), Z9, Z8
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        7040(R9)
-	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z9
+	VPDPBUSD.BCST     36(CX), Z9, Z6
+	VPDPBUSD.BCST     164(CX), Z9, Z8
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           640(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     40(CX), Z10, Z5
 	VPDPBUSD.BCST     168(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z5
-	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVDQU32         832(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     40(CX), Z10, Z6
-	VPDPBUSD.BCST     168(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z6
-	VPDPBUSD.BCST     184(CX), Z9, Z8
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        1600(R9)
-	VMOVDQU32         896(DI), Z9
+	VPDPBUSD.BCST     40(CX), Z9, Z6
+	VPDPBUSD.BCST     168(CX), Z9, Z8
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           704(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     44(CX), Z10, Z5
 	VPDPBUSD.BCST     172(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     60(CX), Z9, Z5
-	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVDQU32         960(DI), Z9
+	VPDPBUSD.BCST     44(CX), Z9, Z6
+	VPDPBUSD.BCST     172(CX), Z9, Z8
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           768(DI), Z9
 	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     44(CX), Z10, Z6
-	VPDPBUSD.BCST     172(CX), Z10, Z8
+	VPDPBUSD.BCST     48(CX), Z10, Z5
+	VPDPBUSD.BCST     176(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     48(CX), Z9, Z6
+	VPDPBUSD.BCST     176(CX), Z9, Z8
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           832(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     52(CX), Z10, Z5
+	VPDPBUSD.BCST     180(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     52(CX), Z9, Z6
+	VPDPBUSD.BCST     180(CX), Z9, Z8
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           896(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     56(CX), Z10, Z5
+	VPDPBUSD.BCST     184(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     56(CX), Z9, Z6
+	VPDPBUSD.BCST     184(CX), Z9, Z8
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           960(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     60(CX), Z10, Z5
+	VPDPBUSD.BCST     188(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z6
@@ -4304,7 +4340,7 @@ step2:
 	VMOVDQA32     Z15, Z16
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    512(R9)
-	VMOVDQU32     (DI), Z17
+	VMOVUPS       (DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1024(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
@@ -4314,7 +4350,8 @@ step2:
 	VPDPBUSD.BCST 128(CX), Z17, Z11
 	VPDPBUSD.BCST 256(CX), Z17, Z13
 	VPDPBUSD.BCST 384(CX), Z17, Z15
-	VMOVDQU32     64(DI), Z17
+	VMOVUPS       (DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1088(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
@@ -4328,7 +4365,7 @@ step2:
 	PREFETCHT0    576(R9)
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    640(R9)
-	VMOVDQU32     128(DI), Z17
+	VMOVUPS       64(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1024(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
@@ -4338,7 +4375,8 @@ step2:
 	VPDPBUSD.BCST 132(CX), Z17, Z11
 	VPDPBUSD.BCST 260(CX), Z17, Z13
 	VPDPBUSD.BCST 388(CX), Z17, Z15
-	VMOVDQU32     192(DI), Z17
+	VMOVUPS       64(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1088(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
@@ -4352,7 +4390,7 @@ step2:
 	PREFETCHT0    704(R9)
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    768(R9)
-	VMOVDQU32     256(DI), Z17
+	VMOVUPS       128(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1024(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
@@ -4361,7 +4399,8 @@ step2:
 	VPDPBUSD.BCST 136(CX), Z17, Z11
 	VPDPBUSD.BCST 264(CX), Z17, Z13
 	VPDPBUSD.BCST 392(CX), Z17, Z15
-	VMOVDQU32     320(DI), Z17
+	VMOVUPS       128(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1088(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
@@ -4372,7 +4411,7 @@ step2:
 	VPDPBUSD.BCST 392(CX), Z17, Z16
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    832(R9)
-	VMOVDQU32     384(DI), Z17
+	VMOVUPS       192(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1024(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
@@ -4382,7 +4421,8 @@ step2:
 	VPDPBUSD.BCST 140(CX), Z17, Z11
 	VPDPBUSD.BCST 268(CX), Z17, Z13
 	VPDPBUSD.BCST 396(CX), Z17, Z15
-	VMOVDQU32     448(DI), Z17
+	VMOVUPS       192(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1088(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
@@ -4436,8 +4476,7 @@ step2:
 	PREFETCHT0    896(R9)
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    960(R9)
-	VMOVDQU32     (DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       256(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1152(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
@@ -4447,7 +4486,7 @@ step2:
 	VPDPBUSD.BCST 144(CX), Z17, Z11
 	VPDPBUSD.BCST 272(CX), Z17, Z13
 	VPDPBUSD.BCST 400(CX), Z17, Z15
-	VMOVDQU32     64(DI), Z17
+	VMOVUPS       256(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1216(DI), Z18
@@ -4462,8 +4501,7 @@ step2:
 	PREFETCHT0    1024(R9)
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1088(R9)
-	VMOVDQU32     128(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       320(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1152(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
@@ -4473,7 +4511,7 @@ step2:
 	VPDPBUSD.BCST 148(CX), Z17, Z11
 	VPDPBUSD.BCST 276(CX), Z17, Z13
 	VPDPBUSD.BCST 404(CX), Z17, Z15
-	VMOVDQU32     192(DI), Z17
+	VMOVUPS       320(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1216(DI), Z18
@@ -4486,8 +4524,7 @@ step2:
 	VPDPBUSD.BCST 404(CX), Z17, Z16
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1152(R9)
-	VMOVDQU32     256(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       384(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1152(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
@@ -4496,7 +4533,7 @@ step2:
 	VPDPBUSD.BCST 152(CX), Z17, Z11
 	VPDPBUSD.BCST 280(CX), Z17, Z13
 	VPDPBUSD.BCST 408(CX), Z17, Z15
-	VMOVDQU32     320(DI), Z17
+	VMOVUPS       384(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1216(DI), Z18
@@ -4510,8 +4547,7 @@ step2:
 	PREFETCHT0    1216(R9)
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1280(R9)
-	VMOVDQU32     384(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       448(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1152(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
@@ -4521,7 +4557,7 @@ step2:
 	VPDPBUSD.BCST 156(CX), Z17, Z11
 	VPDPBUSD.BCST 284(CX), Z17, Z13
 	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VMOVDQU32     448(DI), Z17
+	VMOVUPS       448(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1216(DI), Z18
@@ -4576,7 +4612,7 @@ step2:
 	PREFETCHT0    1344(R9)
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1408(R9)
-	VMOVDQU32     512(DI), Z17
+	VMOVUPS       512(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1280(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
@@ -4586,7 +4622,8 @@ step2:
 	VPDPBUSD.BCST 160(CX), Z17, Z11
 	VPDPBUSD.BCST 288(CX), Z17, Z13
 	VPDPBUSD.BCST 416(CX), Z17, Z15
-	VMOVDQU32     576(DI), Z17
+	VMOVUPS       512(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1344(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
@@ -4598,7 +4635,7 @@ step2:
 	VPDPBUSD.BCST 416(CX), Z17, Z16
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    1472(R9)
-	VMOVDQU32     640(DI), Z17
+	VMOVUPS       576(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1280(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
@@ -4608,7 +4645,8 @@ step2:
 	VPDPBUSD.BCST 164(CX), Z17, Z11
 	VPDPBUSD.BCST 292(CX), Z17, Z13
 	VPDPBUSD.BCST 420(CX), Z17, Z15
-	VMOVDQU32     704(DI), Z17
+	VMOVUPS       576(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1344(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
@@ -4622,7 +4660,7 @@ step2:
 	PREFETCHT0    1536(R9)
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    1600(R9)
-	VMOVDQU32     768(DI), Z17
+	VMOVUPS       640(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1280(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
@@ -4631,7 +4669,8 @@ step2:
 	VPDPBUSD.BCST 168(CX), Z17, Z11
 	VPDPBUSD.BCST 296(CX), Z17, Z13
 	VPDPBUSD.BCST 424(CX), Z17, Z15
-	VMOVDQU32     832(DI), Z17
+	VMOVUPS       640(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1344(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
@@ -4644,7 +4683,7 @@ step2:
 	PREFETCHT0    1664(R9)
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    1728(R9)
-	VMOVDQU32     896(DI), Z17
+	VMOVUPS       704(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1280(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
@@ -4654,7 +4693,8 @@ step2:
 	VPDPBUSD.BCST 172(CX), Z17, Z11
 	VPDPBUSD.BCST 300(CX), Z17, Z13
 	VPDPBUSD.BCST 428(CX), Z17, Z15
-	VMOVDQU32     960(DI), Z17
+	VMOVUPS       704(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1344(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
@@ -4706,8 +4746,7 @@ step2:
 	VMOVDQA32     Z15, Z16
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    1792(R9)
-	VMOVDQU32     512(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       768(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1408(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
@@ -4717,7 +4756,7 @@ step2:
 	VPDPBUSD.BCST 176(CX), Z17, Z11
 	VPDPBUSD.BCST 304(CX), Z17, Z13
 	VPDPBUSD.BCST 432(CX), Z17, Z15
-	VMOVDQU32     576(DI), Z17
+	VMOVUPS       768(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1472(DI), Z18
@@ -4732,8 +4771,7 @@ step2:
 	PREFETCHT0    1856(R9)
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    1920(R9)
-	VMOVDQU32     640(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       832(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1408(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
@@ -4743,7 +4781,7 @@ step2:
 	VPDPBUSD.BCST 180(CX), Z17, Z11
 	VPDPBUSD.BCST 308(CX), Z17, Z13
 	VPDPBUSD.BCST 436(CX), Z17, Z15
-	VMOVDQU32     704(DI), Z17
+	VMOVUPS       832(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1472(DI), Z18
@@ -4758,8 +4796,7 @@ step2:
 	PREFETCHT0    1984(R9)
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2048(R9)
-	VMOVDQU32     768(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       896(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1408(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
@@ -4768,7 +4805,7 @@ step2:
 	VPDPBUSD.BCST 184(CX), Z17, Z11
 	VPDPBUSD.BCST 312(CX), Z17, Z13
 	VPDPBUSD.BCST 440(CX), Z17, Z15
-	VMOVDQU32     832(DI), Z17
+	VMOVUPS       896(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1472(DI), Z18
@@ -4782,8 +4819,7 @@ step2:
 	PREFETCHT0    2112(R9)
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2176(R9)
-	VMOVDQU32     896(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
+	VMOVUPS       960(DI), Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1408(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
@@ -4793,7 +4829,7 @@ step2:
 	VPDPBUSD.BCST 188(CX), Z17, Z11
 	VPDPBUSD.BCST 316(CX), Z17, Z13
 	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VMOVDQU32     960(DI), Z17
+	VMOVUPS       960(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
 	VMOVUPS       1472(DI), Z18
@@ -4895,7 +4931,7 @@ step2:
 	VPXORD            Z16, Z16, Z16
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	VMOVDQU32         (DI), Z17
+	VMOVUPS           (DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
@@ -4905,7 +4941,8 @@ step2:
 	VPDPBUSD.BCST     128(CX), Z17, Z11
 	VPDPBUSD.BCST     256(CX), Z17, Z13
 	VPDPBUSD.BCST     384(CX), Z17, Z15
-	VMOVDQU32         64(DI), Z17
+	VMOVUPS           (DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
@@ -4917,7 +4954,7 @@ step2:
 	VPDPBUSD.BCST     384(CX), Z17, Z16
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        576(R9)
-	VMOVDQU32         128(DI), Z17
+	VMOVUPS           64(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
@@ -4927,7 +4964,8 @@ step2:
 	VPDPBUSD.BCST     132(CX), Z17, Z11
 	VPDPBUSD.BCST     260(CX), Z17, Z13
 	VPDPBUSD.BCST     388(CX), Z17, Z15
-	VMOVDQU32         192(DI), Z17
+	VMOVUPS           64(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
@@ -4941,7 +4979,7 @@ step2:
 	PREFETCHT0        640(R9)
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        704(R9)
-	VMOVDQU32         256(DI), Z17
+	VMOVUPS           128(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
@@ -4951,7 +4989,8 @@ step2:
 	VPDPBUSD.BCST     136(CX), Z17, Z11
 	VPDPBUSD.BCST     264(CX), Z17, Z13
 	VPDPBUSD.BCST     392(CX), Z17, Z15
-	VMOVDQU32         320(DI), Z17
+	VMOVUPS           128(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
@@ -4963,7 +5002,7 @@ step2:
 	VPDPBUSD.BCST     392(CX), Z17, Z16
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        768(R9)
-	VMOVDQU32         384(DI), Z17
+	VMOVUPS           192(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
@@ -4973,7 +5012,8 @@ step2:
 	VPDPBUSD.BCST     140(CX), Z17, Z11
 	VPDPBUSD.BCST     268(CX), Z17, Z13
 	VPDPBUSD.BCST     396(CX), Z17, Z15
-	VMOVDQU32         448(DI), Z17
+	VMOVUPS           192(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
@@ -4985,8 +5025,7 @@ step2:
 	VPDPBUSD.BCST     396(CX), Z17, Z16
 	PREFETCHT1        6464(R9)
 	PREFETCHT0        832(R9)
-	VMOVDQU32         (DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           256(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
@@ -4995,7 +5034,7 @@ step2:
 	VPDPBUSD.BCST     144(CX), Z17, Z11
 	VPDPBUSD.BCST     272(CX), Z17, Z13
 	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVDQU32         64(DI), Z17
+	VMOVUPS           256(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
@@ -5009,8 +5048,7 @@ step2:
 	PREFETCHT0        896(R9)
 	PREFETCHT1        6592(R9)
 	PREFETCHT0        960(R9)
-	VMOVDQU32         128(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           320(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
@@ -5020,7 +5058,7 @@ step2:
 	VPDPBUSD.BCST     148(CX), Z17, Z11
 	VPDPBUSD.BCST     276(CX), Z17, Z13
 	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVDQU32         192(DI), Z17
+	VMOVUPS           320(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
@@ -5033,8 +5071,7 @@ step2:
 	VPDPBUSD.BCST     404(CX), Z17, Z16
 	PREFETCHT1        6656(R9)
 	PREFETCHT0        1024(R9)
-	VMOVDQU32         256(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           384(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
@@ -5044,7 +5081,7 @@ step2:
 	VPDPBUSD.BCST     152(CX), Z17, Z11
 	VPDPBUSD.BCST     280(CX), Z17, Z13
 	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVDQU32         320(DI), Z17
+	VMOVUPS           384(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
@@ -5059,8 +5096,7 @@ step2:
 	PREFETCHT0        1088(R9)
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1152(R9)
-	VMOVDQU32         384(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           448(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
@@ -5070,7 +5106,7 @@ step2:
 	VPDPBUSD.BCST     156(CX), Z17, Z11
 	VPDPBUSD.BCST     284(CX), Z17, Z13
 	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVDQU32         448(DI), Z17
+	VMOVUPS           448(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1088(DI), Z18
@@ -5145,7 +5181,7 @@ step2:
 	VPXORD            Z16, Z16, Z16
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1216(R9)
-	VMOVDQU32         512(DI), Z17
+	VMOVUPS           512(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
@@ -5155,7 +5191,8 @@ step2:
 	VPDPBUSD.BCST     160(CX), Z17, Z11
 	VPDPBUSD.BCST     288(CX), Z17, Z13
 	VPDPBUSD.BCST     416(CX), Z17, Z15
-	VMOVDQU32         576(DI), Z17
+	VMOVUPS           512(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
@@ -5167,7 +5204,7 @@ step2:
 	VPDPBUSD.BCST     416(CX), Z17, Z16
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z17
+	VMOVUPS           576(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
@@ -5177,7 +5214,8 @@ step2:
 	VPDPBUSD.BCST     164(CX), Z17, Z11
 	VPDPBUSD.BCST     292(CX), Z17, Z13
 	VPDPBUSD.BCST     420(CX), Z17, Z15
-	VMOVDQU32         704(DI), Z17
+	VMOVUPS           576(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
@@ -5191,7 +5229,7 @@ step2:
 	PREFETCHT0        1344(R9)
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z17
+	VMOVUPS           640(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
@@ -5201,7 +5239,8 @@ step2:
 	VPDPBUSD.BCST     168(CX), Z17, Z11
 	VPDPBUSD.BCST     296(CX), Z17, Z13
 	VPDPBUSD.BCST     424(CX), Z17, Z15
-	VMOVDQU32         832(DI), Z17
+	VMOVUPS           640(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
@@ -5213,7 +5252,7 @@ step2:
 	VPDPBUSD.BCST     424(CX), Z17, Z16
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1472(R9)
-	VMOVDQU32         896(DI), Z17
+	VMOVUPS           704(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
@@ -5223,7 +5262,8 @@ step2:
 	VPDPBUSD.BCST     172(CX), Z17, Z11
 	VPDPBUSD.BCST     300(CX), Z17, Z13
 	VPDPBUSD.BCST     428(CX), Z17, Z15
-	VMOVDQU32         960(DI), Z17
+	VMOVUPS           704(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
@@ -5235,8 +5275,7 @@ step2:
 	VPDPBUSD.BCST     428(CX), Z17, Z16
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        1536(R9)
-	VMOVDQU32         512(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           768(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
@@ -5245,7 +5284,7 @@ step2:
 	VPDPBUSD.BCST     176(CX), Z17, Z11
 	VPDPBUSD.BCST     304(CX), Z17, Z13
 	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVDQU32         576(DI), Z17
+	VMOVUPS           768(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
@@ -5259,8 +5298,7 @@ step2:
 	PREFETCHT0        1600(R9)
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        1664(R9)
-	VMOVDQU32         640(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           832(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
@@ -5270,7 +5308,7 @@ step2:
 	VPDPBUSD.BCST     180(CX), Z17, Z11
 	VPDPBUSD.BCST     308(CX), Z17, Z13
 	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVDQU32         704(DI), Z17
+	VMOVUPS           832(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
@@ -5283,8 +5321,7 @@ step2:
 	VPDPBUSD.BCST     436(CX), Z17, Z16
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        1728(R9)
-	VMOVDQU32         768(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           896(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
@@ -5294,7 +5331,7 @@ step2:
 	VPDPBUSD.BCST     184(CX), Z17, Z11
 	VPDPBUSD.BCST     312(CX), Z17, Z13
 	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVDQU32         832(DI), Z17
+	VMOVUPS           896(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
@@ -5309,8 +5346,7 @@ step2:
 	PREFETCHT0        1792(R9)
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        1856(R9)
-	VMOVDQU32         896(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
+	VMOVUPS           960(DI), Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
@@ -5320,7 +5356,7 @@ step2:
 	VPDPBUSD.BCST     188(CX), Z17, Z11
 	VPDPBUSD.BCST     316(CX), Z17, Z13
 	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVDQU32         960(DI), Z17
+	VMOVUPS           960(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
 	VMOVUPS           1216(DI), Z18
@@ -5446,9 +5482,7 @@ loop1:
 	VMOVDQA32     Z15, Z16
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z17
+	VMOVUPS       128(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST (CX), Z18, Z9
 	VPDPBUSD.BCST 128(CX), Z18, Z11
@@ -5456,27 +5490,13 @@ loop1:
 	VPDPBUSD.BCST 384(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z9
-	VPDPBUSD.BCST 144(CX), Z17, Z11
-	VPDPBUSD.BCST 272(CX), Z17, Z13
-	VPDPBUSD.BCST 400(CX), Z17, Z15
-	VMOVDQU32     192(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST (CX), Z18, Z10
-	VPDPBUSD.BCST 128(CX), Z18, Z12
-	VPDPBUSD.BCST 256(CX), Z18, Z14
-	VPDPBUSD.BCST 384(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z10
-	VPDPBUSD.BCST 144(CX), Z17, Z12
-	VPDPBUSD.BCST 272(CX), Z17, Z14
-	VPDPBUSD.BCST 400(CX), Z17, Z16
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z17
+	VPDPBUSD.BCST (CX), Z17, Z10
+	VPDPBUSD.BCST 128(CX), Z17, Z12
+	VPDPBUSD.BCST 256(CX), Z17, Z14
+	VPDPBUSD.BCST 384(CX), Z17, Z16
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 4(CX), Z18, Z9
 	VPDPBUSD.BCST 132(CX), Z18, Z11
@@ -5484,27 +5504,13 @@ loop1:
 	VPDPBUSD.BCST 388(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z9
-	VPDPBUSD.BCST 148(CX), Z17, Z11
-	VPDPBUSD.BCST 276(CX), Z17, Z13
-	VPDPBUSD.BCST 404(CX), Z17, Z15
-	VMOVDQU32     320(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 4(CX), Z18, Z10
-	VPDPBUSD.BCST 132(CX), Z18, Z12
-	VPDPBUSD.BCST 260(CX), Z18, Z14
-	VPDPBUSD.BCST 388(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z10
-	VPDPBUSD.BCST 148(CX), Z17, Z12
-	VPDPBUSD.BCST 276(CX), Z17, Z14
-	VPDPBUSD.BCST 404(CX), Z17, Z16
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z17
+	VPDPBUSD.BCST 4(CX), Z17, Z10
+	VPDPBUSD.BCST 132(CX), Z17, Z12
+	VPDPBUSD.BCST 260(CX), Z17, Z14
+	VPDPBUSD.BCST 388(CX), Z17, Z16
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 8(CX), Z18, Z9
 	VPDPBUSD.BCST 136(CX), Z18, Z11
@@ -5512,29 +5518,13 @@ loop1:
 	VPDPBUSD.BCST 392(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z9
-	VPDPBUSD.BCST 152(CX), Z17, Z11
-	VPDPBUSD.BCST 280(CX), Z17, Z13
-	VPDPBUSD.BCST 408(CX), Z17, Z15
-	VMOVDQU32     448(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 8(CX), Z18, Z10
-	VPDPBUSD.BCST 136(CX), Z18, Z12
-	VPDPBUSD.BCST 264(CX), Z18, Z14
-	VPDPBUSD.BCST 392(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z10
-	VPDPBUSD.BCST 152(CX), Z17, Z12
-	VPDPBUSD.BCST 280(CX), Z17, Z14
-	VPDPBUSD.BCST 408(CX), Z17, Z16
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z17
+	VPDPBUSD.BCST 8(CX), Z17, Z10
+	VPDPBUSD.BCST 136(CX), Z17, Z12
+	VPDPBUSD.BCST 264(CX), Z17, Z14
+	VPDPBUSD.BCST 392(CX), Z17, Z16
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 12(CX), Z18, Z9
 	VPDPBUSD.BCST 140(CX), Z18, Z11
@@ -5542,16 +5532,62 @@ loop1:
 	VPDPBUSD.BCST 396(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 28(CX), Z17, Z9
-	VPDPBUSD.BCST 156(CX), Z17, Z11
-	VPDPBUSD.BCST 284(CX), Z17, Z13
-	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VMOVDQU32     576(BX), Z17
+	VPDPBUSD.BCST 12(CX), Z17, Z10
+	VPDPBUSD.BCST 140(CX), Z17, Z12
+	VPDPBUSD.BCST 268(CX), Z17, Z14
+	VPDPBUSD.BCST 396(CX), Z17, Z16
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z17
 	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 12(CX), Z18, Z10
-	VPDPBUSD.BCST 140(CX), Z18, Z12
-	VPDPBUSD.BCST 268(CX), Z18, Z14
-	VPDPBUSD.BCST 396(CX), Z18, Z16
+	VPDPBUSD.BCST 16(CX), Z18, Z9
+	VPDPBUSD.BCST 144(CX), Z18, Z11
+	VPDPBUSD.BCST 272(CX), Z18, Z13
+	VPDPBUSD.BCST 400(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 16(CX), Z17, Z10
+	VPDPBUSD.BCST 144(CX), Z17, Z12
+	VPDPBUSD.BCST 272(CX), Z17, Z14
+	VPDPBUSD.BCST 400(CX), Z17, Z16
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 20(CX), Z18, Z9
+	VPDPBUSD.BCST 148(CX), Z18, Z11
+	VPDPBUSD.BCST 276(CX), Z18, Z13
+	VPDPBUSD.BCST 404(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 20(CX), Z17, Z10
+	VPDPBUSD.BCST 148(CX), Z17, Z12
+	VPDPBUSD.BCST 276(CX), Z17, Z14
+	VPDPBUSD.BCST 404(CX), Z17, Z16
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 24(CX), Z18, Z9
+	VPDPBUSD.BCST 152(CX), Z18, Z11
+	VPDPBUSD.BCST 280(CX), Z18, Z13
+	VPDPBUSD.BCST 408(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 24(CX), Z17, Z10
+	VPDPBUSD.BCST 152(CX), Z17, Z12
+	VPDPBUSD.BCST 280(CX), Z17, Z14
+	VPDPBUSD.BCST 408(CX), Z17, Z16
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 28(CX), Z18, Z9
+	VPDPBUSD.BCST 156(CX), Z18, Z11
+	VPDPBUSD.BCST 284(CX), Z18, Z13
+	VPDPBUSD.BCST 412(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
 	VPDPBUSD.BCST 28(CX), Z17, Z10
@@ -5594,9 +5630,7 @@ loop1:
 	VMOVDQA32     Z15, Z16
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z17
+	VMOVUPS       640(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 32(CX), Z18, Z9
 	VPDPBUSD.BCST 160(CX), Z18, Z11
@@ -5604,27 +5638,13 @@ loop1:
 	VPDPBUSD.BCST 416(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z9
-	VPDPBUSD.BCST 176(CX), Z17, Z11
-	VPDPBUSD.BCST 304(CX), Z17, Z13
-	VPDPBUSD.BCST 432(CX), Z17, Z15
-	VMOVDQU32     704(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 32(CX), Z18, Z10
-	VPDPBUSD.BCST 160(CX), Z18, Z12
-	VPDPBUSD.BCST 288(CX), Z18, Z14
-	VPDPBUSD.BCST 416(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z10
-	VPDPBUSD.BCST 176(CX), Z17, Z12
-	VPDPBUSD.BCST 304(CX), Z17, Z14
-	VPDPBUSD.BCST 432(CX), Z17, Z16
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z17
+	VPDPBUSD.BCST 32(CX), Z17, Z10
+	VPDPBUSD.BCST 160(CX), Z17, Z12
+	VPDPBUSD.BCST 288(CX), Z17, Z14
+	VPDPBUSD.BCST 416(CX), Z17, Z16
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 36(CX), Z18, Z9
 	VPDPBUSD.BCST 164(CX), Z18, Z11
@@ -5632,27 +5652,13 @@ loop1:
 	VPDPBUSD.BCST 420(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z9
-	VPDPBUSD.BCST 180(CX), Z17, Z11
-	VPDPBUSD.BCST 308(CX), Z17, Z13
-	VPDPBUSD.BCST 436(CX), Z17, Z15
-	VMOVDQU32     832(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 36(CX), Z18, Z10
-	VPDPBUSD.BCST 164(CX), Z18, Z12
-	VPDPBUSD.BCST 292(CX), Z18, Z14
-	VPDPBUSD.BCST 420(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z10
-	VPDPBUSD.BCST 180(CX), Z17, Z12
-	VPDPBUSD.BCST 308(CX), Z17, Z14
-	VPDPBUSD.BCST 436(CX), Z17, Z16
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z17
+	VPDPBUSD.BCST 36(CX), Z17, Z10
+	VPDPBUSD.BCST 164(CX), Z17, Z12
+	VPDPBUSD.BCST 292(CX), Z17, Z14
+	VPDPBUSD.BCST 420(CX), Z17, Z16
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 40(CX), Z18, Z9
 	VPDPBUSD.BCST 168(CX), Z18, Z11
@@ -5660,29 +5666,13 @@ loop1:
 	VPDPBUSD.BCST 424(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z9
-	VPDPBUSD.BCST 184(CX), Z17, Z11
-	VPDPBUSD.BCST 312(CX), Z17, Z13
-	VPDPBUSD.BCST 440(CX), Z17, Z15
-	VMOVDQU32     960(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 40(CX), Z18, Z10
-	VPDPBUSD.BCST 168(CX), Z18, Z12
-	VPDPBUSD.BCST 296(CX), Z18, Z14
-	VPDPBUSD.BCST 424(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z10
-	VPDPBUSD.BCST 184(CX), Z17, Z12
-	VPDPBUSD.BCST 312(CX), Z17, Z14
-	VPDPBUSD.BCST 440(CX), Z17, Z16
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z17
+	VPDPBUSD.BCST 40(CX), Z17, Z10
+	VPDPBUSD.BCST 168(CX), Z17, Z12
+	VPDPBUSD.BCST 296(CX), Z17, Z14
+	VPDPBUSD.BCST 424(CX), Z17, Z16
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 44(CX), Z18, Z9
 	VPDPBUSD.BCST 172(CX), Z18, Z11
@@ -5690,16 +5680,62 @@ loop1:
 	VPDPBUSD.BCST 428(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 60(CX), Z17, Z9
-	VPDPBUSD.BCST 188(CX), Z17, Z11
-	VPDPBUSD.BCST 316(CX), Z17, Z13
-	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VMOVDQU32     1088(BX), Z17
+	VPDPBUSD.BCST 44(CX), Z17, Z10
+	VPDPBUSD.BCST 172(CX), Z17, Z12
+	VPDPBUSD.BCST 300(CX), Z17, Z14
+	VPDPBUSD.BCST 428(CX), Z17, Z16
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z17
 	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 44(CX), Z18, Z10
-	VPDPBUSD.BCST 172(CX), Z18, Z12
-	VPDPBUSD.BCST 300(CX), Z18, Z14
-	VPDPBUSD.BCST 428(CX), Z18, Z16
+	VPDPBUSD.BCST 48(CX), Z18, Z9
+	VPDPBUSD.BCST 176(CX), Z18, Z11
+	VPDPBUSD.BCST 304(CX), Z18, Z13
+	VPDPBUSD.BCST 432(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 48(CX), Z17, Z10
+	VPDPBUSD.BCST 176(CX), Z17, Z12
+	VPDPBUSD.BCST 304(CX), Z17, Z14
+	VPDPBUSD.BCST 432(CX), Z17, Z16
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 52(CX), Z18, Z9
+	VPDPBUSD.BCST 180(CX), Z18, Z11
+	VPDPBUSD.BCST 308(CX), Z18, Z13
+	VPDPBUSD.BCST 436(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 52(CX), Z17, Z10
+	VPDPBUSD.BCST 180(CX), Z17, Z12
+	VPDPBUSD.BCST 308(CX), Z17, Z14
+	VPDPBUSD.BCST 436(CX), Z17, Z16
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 56(CX), Z18, Z9
+	VPDPBUSD.BCST 184(CX), Z18, Z11
+	VPDPBUSD.BCST 312(CX), Z18, Z13
+	VPDPBUSD.BCST 440(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 56(CX), Z17, Z10
+	VPDPBUSD.BCST 184(CX), Z17, Z12
+	VPDPBUSD.BCST 312(CX), Z17, Z14
+	VPDPBUSD.BCST 440(CX), Z17, Z16
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 60(CX), Z18, Z9
+	VPDPBUSD.BCST 188(CX), Z18, Z11
+	VPDPBUSD.BCST 316(CX), Z18, Z13
+	VPDPBUSD.BCST 444(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
 	VPDPBUSD.BCST 60(CX), Z17, Z10
@@ -5786,9 +5822,7 @@ step2:
 	VPXORD            Z16, Z16, Z16
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	PREFETCHT1        6208(R9)
-	PREFETCHT0        576(R9)
-	VMOVDQU32         (DI), Z17
+	VMOVUPS           (DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     (CX), Z18, Z9
 	VPDPBUSD.BCST     128(CX), Z18, Z11
@@ -5796,27 +5830,13 @@ step2:
 	VPDPBUSD.BCST     384(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z9
-	VPDPBUSD.BCST     144(CX), Z17, Z11
-	VPDPBUSD.BCST     272(CX), Z17, Z13
-	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVDQU32         64(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     (CX), Z18, Z10
-	VPDPBUSD.BCST     128(CX), Z18, Z12
-	VPDPBUSD.BCST     256(CX), Z18, Z14
-	VPDPBUSD.BCST     384(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z10
-	VPDPBUSD.BCST     144(CX), Z17, Z12
-	VPDPBUSD.BCST     272(CX), Z17, Z14
-	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6272(R9)
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        704(R9)
-	VMOVDQU32         128(DI), Z17
+	VPDPBUSD.BCST     (CX), Z17, Z10
+	VPDPBUSD.BCST     128(CX), Z17, Z12
+	VPDPBUSD.BCST     256(CX), Z17, Z14
+	VPDPBUSD.BCST     384(CX), Z17, Z16
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVUPS           64(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     4(CX), Z18, Z9
 	VPDPBUSD.BCST     132(CX), Z18, Z11
@@ -5824,27 +5844,13 @@ step2:
 	VPDPBUSD.BCST     388(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z9
-	VPDPBUSD.BCST     148(CX), Z17, Z11
-	VPDPBUSD.BCST     276(CX), Z17, Z13
-	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVDQU32         192(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     4(CX), Z18, Z10
-	VPDPBUSD.BCST     132(CX), Z18, Z12
-	VPDPBUSD.BCST     260(CX), Z18, Z14
-	VPDPBUSD.BCST     388(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z10
-	VPDPBUSD.BCST     148(CX), Z17, Z12
-	VPDPBUSD.BCST     276(CX), Z17, Z14
-	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        832(R9)
-	VMOVDQU32         256(DI), Z17
+	VPDPBUSD.BCST     4(CX), Z17, Z10
+	VPDPBUSD.BCST     132(CX), Z17, Z12
+	VPDPBUSD.BCST     260(CX), Z17, Z14
+	VPDPBUSD.BCST     388(CX), Z17, Z16
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	VMOVUPS           128(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     8(CX), Z18, Z9
 	VPDPBUSD.BCST     136(CX), Z18, Z11
@@ -5852,29 +5858,13 @@ step2:
 	VPDPBUSD.BCST     392(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z9
-	VPDPBUSD.BCST     152(CX), Z17, Z11
-	VPDPBUSD.BCST     280(CX), Z17, Z13
-	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVDQU32         320(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     8(CX), Z18, Z10
-	VPDPBUSD.BCST     136(CX), Z18, Z12
-	VPDPBUSD.BCST     264(CX), Z18, Z14
-	VPDPBUSD.BCST     392(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z10
-	VPDPBUSD.BCST     152(CX), Z17, Z12
-	VPDPBUSD.BCST     280(CX), Z17, Z14
-	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1024(R9)
-	VMOVDQU32         384(DI), Z17
+	VPDPBUSD.BCST     8(CX), Z17, Z10
+	VPDPBUSD.BCST     136(CX), Z17, Z12
+	VPDPBUSD.BCST     264(CX), Z17, Z14
+	VPDPBUSD.BCST     392(CX), Z17, Z16
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVUPS           192(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     12(CX), Z18, Z9
 	VPDPBUSD.BCST     140(CX), Z18, Z11
@@ -5882,16 +5872,62 @@ step2:
 	VPDPBUSD.BCST     396(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     28(CX), Z17, Z9
-	VPDPBUSD.BCST     156(CX), Z17, Z11
-	VPDPBUSD.BCST     284(CX), Z17, Z13
-	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVDQU32         448(DI), Z17
+	VPDPBUSD.BCST     12(CX), Z17, Z10
+	VPDPBUSD.BCST     140(CX), Z17, Z12
+	VPDPBUSD.BCST     268(CX), Z17, Z14
+	VPDPBUSD.BCST     396(CX), Z17, Z16
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVUPS           256(DI), Z17
 	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     12(CX), Z18, Z10
-	VPDPBUSD.BCST     140(CX), Z18, Z12
-	VPDPBUSD.BCST     268(CX), Z18, Z14
-	VPDPBUSD.BCST     396(CX), Z18, Z16
+	VPDPBUSD.BCST     16(CX), Z18, Z9
+	VPDPBUSD.BCST     144(CX), Z18, Z11
+	VPDPBUSD.BCST     272(CX), Z18, Z13
+	VPDPBUSD.BCST     400(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     16(CX), Z17, Z10
+	VPDPBUSD.BCST     144(CX), Z17, Z12
+	VPDPBUSD.BCST     272(CX), Z17, Z14
+	VPDPBUSD.BCST     400(CX), Z17, Z16
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVUPS           320(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     20(CX), Z18, Z9
+	VPDPBUSD.BCST     148(CX), Z18, Z11
+	VPDPBUSD.BCST     276(CX), Z18, Z13
+	VPDPBUSD.BCST     404(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     20(CX), Z17, Z10
+	VPDPBUSD.BCST     148(CX), Z17, Z12
+	VPDPBUSD.BCST     276(CX), Z17, Z14
+	VPDPBUSD.BCST     404(CX), Z17, Z16
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	VMOVUPS           384(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     24(CX), Z18, Z9
+	VPDPBUSD.BCST     152(CX), Z18, Z11
+	VPDPBUSD.BCST     280(CX), Z18, Z13
+	VPDPBUSD.BCST     408(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     24(CX), Z17, Z10
+	VPDPBUSD.BCST     152(CX), Z17, Z12
+	VPDPBUSD.BCST     280(CX), Z17, Z14
+	VPDPBUSD.BCST     408(CX), Z17, Z16
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           448(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     28(CX), Z18, Z9
+	VPDPBUSD.BCST     156(CX), Z18, Z11
+	VPDPBUSD.BCST     284(CX), Z18, Z13
+	VPDPBUSD.BCST     412(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
 	VPDPBUSD.BCST     28(CX), Z17, Z10
@@ -5962,9 +5998,7 @@ step2:
 	VPXORD            Z16, Z16, Z16
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1088(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1152(R9)
-	VMOVDQU32         512(DI), Z17
+	VMOVUPS           512(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     32(CX), Z18, Z9
 	VPDPBUSD.BCST     160(CX), Z18, Z11
@@ -5972,27 +6006,13 @@ step2:
 	VPDPBUSD.BCST     416(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z9
-	VPDPBUSD.BCST     176(CX), Z17, Z11
-	VPDPBUSD.BCST     304(CX), Z17, Z13
-	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVDQU32         576(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     32(CX), Z18, Z10
-	VPDPBUSD.BCST     160(CX), Z18, Z12
-	VPDPBUSD.BCST     288(CX), Z18, Z14
-	VPDPBUSD.BCST     416(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z10
-	VPDPBUSD.BCST     176(CX), Z17, Z12
-	VPDPBUSD.BCST     304(CX), Z17, Z14
-	VPDPBUSD.BCST     432(CX), Z17, Z16
-	PREFETCHT1        6848(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z17
+	VPDPBUSD.BCST     32(CX), Z17, Z10
+	VPDPBUSD.BCST     160(CX), Z17, Z12
+	VPDPBUSD.BCST     288(CX), Z17, Z14
+	VPDPBUSD.BCST     416(CX), Z17, Z16
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           576(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     36(CX), Z18, Z9
 	VPDPBUSD.BCST     164(CX), Z18, Z11
@@ -6000,27 +6020,13 @@ step2:
 	VPDPBUSD.BCST     420(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z9
-	VPDPBUSD.BCST     180(CX), Z17, Z11
-	VPDPBUSD.BCST     308(CX), Z17, Z13
-	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVDQU32         704(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     36(CX), Z18, Z10
-	VPDPBUSD.BCST     164(CX), Z18, Z12
-	VPDPBUSD.BCST     292(CX), Z18, Z14
-	VPDPBUSD.BCST     420(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z10
-	VPDPBUSD.BCST     180(CX), Z17, Z12
-	VPDPBUSD.BCST     308(CX), Z17, Z14
-	VPDPBUSD.BCST     436(CX), Z17, Z16
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        7040(R9)
-	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z17
+	VPDPBUSD.BCST     36(CX), Z17, Z10
+	VPDPBUSD.BCST     164(CX), Z17, Z12
+	VPDPBUSD.BCST     292(CX), Z17, Z14
+	VPDPBUSD.BCST     420(CX), Z17, Z16
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           640(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     40(CX), Z18, Z9
 	VPDPBUSD.BCST     168(CX), Z18, Z11
@@ -6028,29 +6034,13 @@ step2:
 	VPDPBUSD.BCST     424(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z9
-	VPDPBUSD.BCST     184(CX), Z17, Z11
-	VPDPBUSD.BCST     312(CX), Z17, Z13
-	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVDQU32         832(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     40(CX), Z18, Z10
-	VPDPBUSD.BCST     168(CX), Z18, Z12
-	VPDPBUSD.BCST     296(CX), Z18, Z14
-	VPDPBUSD.BCST     424(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z10
-	VPDPBUSD.BCST     184(CX), Z17, Z12
-	VPDPBUSD.BCST     312(CX), Z17, Z14
-	VPDPBUSD.BCST     440(CX), Z17, Z16
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        1600(R9)
-	VMOVDQU32         896(DI), Z17
+	VPDPBUSD.BCST     40(CX), Z17, Z10
+	VPDPBUSD.BCST     168(CX), Z17, Z12
+	VPDPBUSD.BCST     296(CX), Z17, Z14
+	VPDPBUSD.BCST     424(CX), Z17, Z16
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           704(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     44(CX), Z18, Z9
 	VPDPBUSD.BCST     172(CX), Z18, Z11
@@ -6058,16 +6048,62 @@ step2:
 	VPDPBUSD.BCST     428(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     60(CX), Z17, Z9
-	VPDPBUSD.BCST     188(CX), Z17, Z11
-	VPDPBUSD.BCST     316(CX), Z17, Z13
-	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVDQU32         960(DI), Z17
+	VPDPBUSD.BCST     44(CX), Z17, Z10
+	VPDPBUSD.BCST     172(CX), Z17, Z12
+	VPDPBUSD.BCST     300(CX), Z17, Z14
+	VPDPBUSD.BCST     428(CX), Z17, Z16
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           768(DI), Z17
 	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     44(CX), Z18, Z10
-	VPDPBUSD.BCST     172(CX), Z18, Z12
-	VPDPBUSD.BCST     300(CX), Z18, Z14
-	VPDPBUSD.BCST     428(CX), Z18, Z16
+	VPDPBUSD.BCST     48(CX), Z18, Z9
+	VPDPBUSD.BCST     176(CX), Z18, Z11
+	VPDPBUSD.BCST     304(CX), Z18, Z13
+	VPDPBUSD.BCST     432(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     48(CX), Z17, Z10
+	VPDPBUSD.BCST     176(CX), Z17, Z12
+	VPDPBUSD.BCST     304(CX), Z17, Z14
+	VPDPBUSD.BCST     432(CX), Z17, Z16
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           832(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     52(CX), Z18, Z9
+	VPDPBUSD.BCST     180(CX), Z18, Z11
+	VPDPBUSD.BCST     308(CX), Z18, Z13
+	VPDPBUSD.BCST     436(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     52(CX), Z17, Z10
+	VPDPBUSD.BCST     180(CX), Z17, Z12
+	VPDPBUSD.BCST     308(CX), Z17, Z14
+	VPDPBUSD.BCST     436(CX), Z17, Z16
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           896(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     56(CX), Z18, Z9
+	VPDPBUSD.BCST     184(CX), Z18, Z11
+	VPDPBUSD.BCST     312(CX), Z18, Z13
+	VPDPBUSD.BCST     440(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     56(CX), Z17, Z10
+	VPDPBUSD.BCST     184(CX), Z17, Z12
+	VPDPBUSD.BCST     312(CX), Z17, Z14
+	VPDPBUSD.BCST     440(CX), Z17, Z16
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           960(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     60(CX), Z18, Z9
+	VPDPBUSD.BCST     188(CX), Z18, Z11
+	VPDPBUSD.BCST     316(CX), Z18, Z13
+	VPDPBUSD.BCST     444(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
 	VPDPBUSD.BCST     60(CX), Z17, Z10
@@ -6790,7 +6826,7 @@ step2:
 	VMOVDQA32     Z23, Z24
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    512(R9)
-	VMOVDQU32     (DI), Z25
+	VMOVUPS       (DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1024(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
@@ -6802,7 +6838,8 @@ step2:
 	VPDPBUSD.BCST 384(CX), Z25, Z19
 	VPDPBUSD.BCST 512(CX), Z25, Z21
 	VPDPBUSD.BCST 640(CX), Z25, Z23
-	VMOVDQU32     64(DI), Z25
+	VMOVUPS       (DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1088(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
@@ -6818,7 +6855,7 @@ step2:
 	PREFETCHT0    576(R9)
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    640(R9)
-	VMOVDQU32     128(DI), Z25
+	VMOVUPS       64(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1024(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
@@ -6830,7 +6867,8 @@ step2:
 	VPDPBUSD.BCST 388(CX), Z25, Z19
 	VPDPBUSD.BCST 516(CX), Z25, Z21
 	VPDPBUSD.BCST 644(CX), Z25, Z23
-	VMOVDQU32     192(DI), Z25
+	VMOVUPS       64(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1088(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
@@ -6846,7 +6884,7 @@ step2:
 	PREFETCHT0    704(R9)
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    768(R9)
-	VMOVDQU32     256(DI), Z25
+	VMOVUPS       128(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1024(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
@@ -6857,7 +6895,8 @@ step2:
 	VPDPBUSD.BCST 392(CX), Z25, Z19
 	VPDPBUSD.BCST 520(CX), Z25, Z21
 	VPDPBUSD.BCST 648(CX), Z25, Z23
-	VMOVDQU32     320(DI), Z25
+	VMOVUPS       128(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1088(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
@@ -6870,7 +6909,7 @@ step2:
 	VPDPBUSD.BCST 648(CX), Z25, Z24
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    832(R9)
-	VMOVDQU32     384(DI), Z25
+	VMOVUPS       192(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1024(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
@@ -6882,7 +6921,8 @@ step2:
 	VPDPBUSD.BCST 396(CX), Z25, Z19
 	VPDPBUSD.BCST 524(CX), Z25, Z21
 	VPDPBUSD.BCST 652(CX), Z25, Z23
-	VMOVDQU32     448(DI), Z25
+	VMOVUPS       192(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1088(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
@@ -6954,8 +6994,7 @@ step2:
 	PREFETCHT0    896(R9)
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    960(R9)
-	VMOVDQU32     (DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       256(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1152(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
@@ -6967,7 +7006,7 @@ step2:
 	VPDPBUSD.BCST 400(CX), Z25, Z19
 	VPDPBUSD.BCST 528(CX), Z25, Z21
 	VPDPBUSD.BCST 656(CX), Z25, Z23
-	VMOVDQU32     64(DI), Z25
+	VMOVUPS       256(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1216(DI), Z26
@@ -6984,8 +7023,7 @@ step2:
 	PREFETCHT0    1024(R9)
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1088(R9)
-	VMOVDQU32     128(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       320(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1152(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
@@ -6997,7 +7035,7 @@ step2:
 	VPDPBUSD.BCST 404(CX), Z25, Z19
 	VPDPBUSD.BCST 532(CX), Z25, Z21
 	VPDPBUSD.BCST 660(CX), Z25, Z23
-	VMOVDQU32     192(DI), Z25
+	VMOVUPS       320(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1216(DI), Z26
@@ -7012,8 +7050,7 @@ step2:
 	VPDPBUSD.BCST 660(CX), Z25, Z24
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1152(R9)
-	VMOVDQU32     256(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       384(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1152(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
@@ -7024,7 +7061,7 @@ step2:
 	VPDPBUSD.BCST 408(CX), Z25, Z19
 	VPDPBUSD.BCST 536(CX), Z25, Z21
 	VPDPBUSD.BCST 664(CX), Z25, Z23
-	VMOVDQU32     320(DI), Z25
+	VMOVUPS       384(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1216(DI), Z26
@@ -7040,8 +7077,7 @@ step2:
 	PREFETCHT0    1216(R9)
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1280(R9)
-	VMOVDQU32     384(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       448(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1152(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
@@ -7053,7 +7089,7 @@ step2:
 	VPDPBUSD.BCST 412(CX), Z25, Z19
 	VPDPBUSD.BCST 540(CX), Z25, Z21
 	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VMOVDQU32     448(DI), Z25
+	VMOVUPS       448(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1216(DI), Z26
@@ -7126,7 +7162,7 @@ step2:
 	PREFETCHT0    1344(R9)
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1408(R9)
-	VMOVDQU32     512(DI), Z25
+	VMOVUPS       512(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1280(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
@@ -7138,7 +7174,8 @@ step2:
 	VPDPBUSD.BCST 416(CX), Z25, Z19
 	VPDPBUSD.BCST 544(CX), Z25, Z21
 	VPDPBUSD.BCST 672(CX), Z25, Z23
-	VMOVDQU32     576(DI), Z25
+	VMOVUPS       512(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1344(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
@@ -7152,7 +7189,7 @@ step2:
 	VPDPBUSD.BCST 672(CX), Z25, Z24
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    1472(R9)
-	VMOVDQU32     640(DI), Z25
+	VMOVUPS       576(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1280(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
@@ -7164,7 +7201,8 @@ step2:
 	VPDPBUSD.BCST 420(CX), Z25, Z19
 	VPDPBUSD.BCST 548(CX), Z25, Z21
 	VPDPBUSD.BCST 676(CX), Z25, Z23
-	VMOVDQU32     704(DI), Z25
+	VMOVUPS       576(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1344(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
@@ -7180,7 +7218,7 @@ step2:
 	PREFETCHT0    1536(R9)
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    1600(R9)
-	VMOVDQU32     768(DI), Z25
+	VMOVUPS       640(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1280(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
@@ -7191,7 +7229,8 @@ step2:
 	VPDPBUSD.BCST 424(CX), Z25, Z19
 	VPDPBUSD.BCST 552(CX), Z25, Z21
 	VPDPBUSD.BCST 680(CX), Z25, Z23
-	VMOVDQU32     832(DI), Z25
+	VMOVUPS       640(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1344(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
@@ -7206,7 +7245,7 @@ step2:
 	PREFETCHT0    1664(R9)
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    1728(R9)
-	VMOVDQU32     896(DI), Z25
+	VMOVUPS       704(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1280(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
@@ -7218,7 +7257,8 @@ step2:
 	VPDPBUSD.BCST 428(CX), Z25, Z19
 	VPDPBUSD.BCST 556(CX), Z25, Z21
 	VPDPBUSD.BCST 684(CX), Z25, Z23
-	VMOVDQU32     960(DI), Z25
+	VMOVUPS       704(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1344(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
@@ -7288,8 +7328,7 @@ step2:
 	VMOVDQA32     Z23, Z24
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    1792(R9)
-	VMOVDQU32     512(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       768(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
@@ -7301,7 +7340,7 @@ step2:
 	VPDPBUSD.BCST 432(CX), Z25, Z19
 	VPDPBUSD.BCST 560(CX), Z25, Z21
 	VPDPBUSD.BCST 688(CX), Z25, Z23
-	VMOVDQU32     576(DI), Z25
+	VMOVUPS       768(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1472(DI), Z26
@@ -7318,8 +7357,7 @@ step2:
 	PREFETCHT0    1856(R9)
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    1920(R9)
-	VMOVDQU32     640(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       832(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
@@ -7331,7 +7369,7 @@ step2:
 	VPDPBUSD.BCST 436(CX), Z25, Z19
 	VPDPBUSD.BCST 564(CX), Z25, Z21
 	VPDPBUSD.BCST 692(CX), Z25, Z23
-	VMOVDQU32     704(DI), Z25
+	VMOVUPS       832(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1472(DI), Z26
@@ -7348,8 +7386,7 @@ step2:
 	PREFETCHT0    1984(R9)
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2048(R9)
-	VMOVDQU32     768(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       896(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1408(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
@@ -7360,7 +7397,7 @@ step2:
 	VPDPBUSD.BCST 440(CX), Z25, Z19
 	VPDPBUSD.BCST 568(CX), Z25, Z21
 	VPDPBUSD.BCST 696(CX), Z25, Z23
-	VMOVDQU32     832(DI), Z25
+	VMOVUPS       896(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1472(DI), Z26
@@ -7376,8 +7413,7 @@ step2:
 	PREFETCHT0    2112(R9)
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2176(R9)
-	VMOVDQU32     896(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
+	VMOVUPS       960(DI), Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1408(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
@@ -7389,7 +7425,7 @@ step2:
 	VPDPBUSD.BCST 444(CX), Z25, Z19
 	VPDPBUSD.BCST 572(CX), Z25, Z21
 	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VMOVDQU32     960(DI), Z25
+	VMOVUPS       960(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
 	VMOVUPS       1472(DI), Z26
@@ -7517,7 +7553,7 @@ step2:
 	VPXORD            Z24, Z24, Z24
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	VMOVDQU32         (DI), Z25
+	VMOVUPS           (DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
@@ -7529,7 +7565,8 @@ step2:
 	VPDPBUSD.BCST     384(CX), Z25, Z19
 	VPDPBUSD.BCST     512(CX), Z25, Z21
 	VPDPBUSD.BCST     640(CX), Z25, Z23
-	VMOVDQU32         64(DI), Z25
+	VMOVUPS           (DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
@@ -7543,7 +7580,7 @@ step2:
 	VPDPBUSD.BCST     640(CX), Z25, Z24
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        576(R9)
-	VMOVDQU32         128(DI), Z25
+	VMOVUPS           64(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
@@ -7555,7 +7592,8 @@ step2:
 	VPDPBUSD.BCST     388(CX), Z25, Z19
 	VPDPBUSD.BCST     516(CX), Z25, Z21
 	VPDPBUSD.BCST     644(CX), Z25, Z23
-	VMOVDQU32         192(DI), Z25
+	VMOVUPS           64(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
@@ -7571,7 +7609,7 @@ step2:
 	PREFETCHT0        640(R9)
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        704(R9)
-	VMOVDQU32         256(DI), Z25
+	VMOVUPS           128(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
@@ -7583,7 +7621,8 @@ step2:
 	VPDPBUSD.BCST     392(CX), Z25, Z19
 	VPDPBUSD.BCST     520(CX), Z25, Z21
 	VPDPBUSD.BCST     648(CX), Z25, Z23
-	VMOVDQU32         320(DI), Z25
+	VMOVUPS           128(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
@@ -7597,7 +7636,7 @@ step2:
 	VPDPBUSD.BCST     648(CX), Z25, Z24
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        768(R9)
-	VMOVDQU32         384(DI), Z25
+	VMOVUPS           192(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
@@ -7609,7 +7648,8 @@ step2:
 	VPDPBUSD.BCST     396(CX), Z25, Z19
 	VPDPBUSD.BCST     524(CX), Z25, Z21
 	VPDPBUSD.BCST     652(CX), Z25, Z23
-	VMOVDQU32         448(DI), Z25
+	VMOVUPS           192(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
@@ -7623,8 +7663,7 @@ step2:
 	VPDPBUSD.BCST     652(CX), Z25, Z24
 	PREFETCHT1        6464(R9)
 	PREFETCHT0        832(R9)
-	VMOVDQU32         (DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           256(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
@@ -7635,7 +7674,7 @@ step2:
 	VPDPBUSD.BCST     400(CX), Z25, Z19
 	VPDPBUSD.BCST     528(CX), Z25, Z21
 	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVDQU32         64(DI), Z25
+	VMOVUPS           256(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
@@ -7651,8 +7690,7 @@ step2:
 	PREFETCHT0        896(R9)
 	PREFETCHT1        6592(R9)
 	PREFETCHT0        960(R9)
-	VMOVDQU32         128(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           320(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
@@ -7664,7 +7702,7 @@ step2:
 	VPDPBUSD.BCST     404(CX), Z25, Z19
 	VPDPBUSD.BCST     532(CX), Z25, Z21
 	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVDQU32         192(DI), Z25
+	VMOVUPS           320(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
@@ -7679,8 +7717,7 @@ step2:
 	VPDPBUSD.BCST     660(CX), Z25, Z24
 	PREFETCHT1        6656(R9)
 	PREFETCHT0        1024(R9)
-	VMOVDQU32         256(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           384(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
@@ -7692,7 +7729,7 @@ step2:
 	VPDPBUSD.BCST     408(CX), Z25, Z19
 	VPDPBUSD.BCST     536(CX), Z25, Z21
 	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVDQU32         320(DI), Z25
+	VMOVUPS           384(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
@@ -7709,8 +7746,7 @@ step2:
 	PREFETCHT0        1088(R9)
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1152(R9)
-	VMOVDQU32         384(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           448(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
@@ -7722,7 +7758,7 @@ step2:
 	VPDPBUSD.BCST     412(CX), Z25, Z19
 	VPDPBUSD.BCST     540(CX), Z25, Z21
 	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVDQU32         448(DI), Z25
+	VMOVUPS           448(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1088(DI), Z26
@@ -7819,7 +7855,7 @@ step2:
 	VPXORD            Z24, Z24, Z24
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1216(R9)
-	VMOVDQU32         512(DI), Z25
+	VMOVUPS           512(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
@@ -7831,7 +7867,8 @@ step2:
 	VPDPBUSD.BCST     416(CX), Z25, Z19
 	VPDPBUSD.BCST     544(CX), Z25, Z21
 	VPDPBUSD.BCST     672(CX), Z25, Z23
-	VMOVDQU32         576(DI), Z25
+	VMOVUPS           512(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
@@ -7845,7 +7882,7 @@ step2:
 	VPDPBUSD.BCST     672(CX), Z25, Z24
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z25
+	VMOVUPS           576(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
@@ -7857,7 +7894,8 @@ step2:
 	VPDPBUSD.BCST     420(CX), Z25, Z19
 	VPDPBUSD.BCST     548(CX), Z25, Z21
 	VPDPBUSD.BCST     676(CX), Z25, Z23
-	VMOVDQU32         704(DI), Z25
+	VMOVUPS           576(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
@@ -7873,7 +7911,7 @@ step2:
 	PREFETCHT0        1344(R9)
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z25
+	VMOVUPS           640(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
@@ -7885,7 +7923,8 @@ step2:
 	VPDPBUSD.BCST     424(CX), Z25, Z19
 	VPDPBUSD.BCST     552(CX), Z25, Z21
 	VPDPBUSD.BCST     680(CX), Z25, Z23
-	VMOVDQU32         832(DI), Z25
+	VMOVUPS           640(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
@@ -7899,7 +7938,7 @@ step2:
 	VPDPBUSD.BCST     680(CX), Z25, Z24
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1472(R9)
-	VMOVDQU32         896(DI), Z25
+	VMOVUPS           704(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
@@ -7911,7 +7950,8 @@ step2:
 	VPDPBUSD.BCST     428(CX), Z25, Z19
 	VPDPBUSD.BCST     556(CX), Z25, Z21
 	VPDPBUSD.BCST     684(CX), Z25, Z23
-	VMOVDQU32         960(DI), Z25
+	VMOVUPS           704(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
@@ -7925,8 +7965,7 @@ step2:
 	VPDPBUSD.BCST     684(CX), Z25, Z24
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        1536(R9)
-	VMOVDQU32         512(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           768(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
@@ -7937,7 +7976,7 @@ step2:
 	VPDPBUSD.BCST     432(CX), Z25, Z19
 	VPDPBUSD.BCST     560(CX), Z25, Z21
 	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVDQU32         576(DI), Z25
+	VMOVUPS           768(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
@@ -7953,8 +7992,7 @@ step2:
 	PREFETCHT0        1600(R9)
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        1664(R9)
-	VMOVDQU32         640(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           832(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
@@ -7966,7 +8004,7 @@ step2:
 	VPDPBUSD.BCST     436(CX), Z25, Z19
 	VPDPBUSD.BCST     564(CX), Z25, Z21
 	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVDQU32         704(DI), Z25
+	VMOVUPS           832(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
@@ -7981,8 +8019,7 @@ step2:
 	VPDPBUSD.BCST     692(CX), Z25, Z24
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        1728(R9)
-	VMOVDQU32         768(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           896(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
@@ -7994,7 +8031,7 @@ step2:
 	VPDPBUSD.BCST     440(CX), Z25, Z19
 	VPDPBUSD.BCST     568(CX), Z25, Z21
 	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVDQU32         832(DI), Z25
+	VMOVUPS           896(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
@@ -8011,8 +8048,7 @@ step2:
 	PREFETCHT0        1792(R9)
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        1856(R9)
-	VMOVDQU32         896(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           960(DI), Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
@@ -8024,7 +8060,7 @@ step2:
 	VPDPBUSD.BCST     444(CX), Z25, Z19
 	VPDPBUSD.BCST     572(CX), Z25, Z21
 	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVDQU32         960(DI), Z25
+	VMOVUPS           960(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
 	VMOVUPS           1216(DI), Z26
@@ -8180,9 +8216,7 @@ loop1:
 	VMOVDQA32     Z23, Z24
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z25
+	VMOVUPS       128(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST (CX), Z26, Z13
 	VPDPBUSD.BCST 128(CX), Z26, Z15
@@ -8192,33 +8226,15 @@ loop1:
 	VPDPBUSD.BCST 640(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z13
-	VPDPBUSD.BCST 144(CX), Z25, Z15
-	VPDPBUSD.BCST 272(CX), Z25, Z17
-	VPDPBUSD.BCST 400(CX), Z25, Z19
-	VPDPBUSD.BCST 528(CX), Z25, Z21
-	VPDPBUSD.BCST 656(CX), Z25, Z23
-	VMOVDQU32     192(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST (CX), Z26, Z14
-	VPDPBUSD.BCST 128(CX), Z26, Z16
-	VPDPBUSD.BCST 256(CX), Z26, Z18
-	VPDPBUSD.BCST 384(CX), Z26, Z20
-	VPDPBUSD.BCST 512(CX), Z26, Z22
-	VPDPBUSD.BCST 640(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z14
-	VPDPBUSD.BCST 144(CX), Z25, Z16
-	VPDPBUSD.BCST 272(CX), Z25, Z18
-	VPDPBUSD.BCST 400(CX), Z25, Z20
-	VPDPBUSD.BCST 528(CX), Z25, Z22
-	VPDPBUSD.BCST 656(CX), Z25, Z24
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z25
+	VPDPBUSD.BCST (CX), Z25, Z14
+	VPDPBUSD.BCST 128(CX), Z25, Z16
+	VPDPBUSD.BCST 256(CX), Z25, Z18
+	VPDPBUSD.BCST 384(CX), Z25, Z20
+	VPDPBUSD.BCST 512(CX), Z25, Z22
+	VPDPBUSD.BCST 640(CX), Z25, Z24
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 4(CX), Z26, Z13
 	VPDPBUSD.BCST 132(CX), Z26, Z15
@@ -8228,33 +8244,15 @@ loop1:
 	VPDPBUSD.BCST 644(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z13
-	VPDPBUSD.BCST 148(CX), Z25, Z15
-	VPDPBUSD.BCST 276(CX), Z25, Z17
-	VPDPBUSD.BCST 404(CX), Z25, Z19
-	VPDPBUSD.BCST 532(CX), Z25, Z21
-	VPDPBUSD.BCST 660(CX), Z25, Z23
-	VMOVDQU32     320(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 4(CX), Z26, Z14
-	VPDPBUSD.BCST 132(CX), Z26, Z16
-	VPDPBUSD.BCST 260(CX), Z26, Z18
-	VPDPBUSD.BCST 388(CX), Z26, Z20
-	VPDPBUSD.BCST 516(CX), Z26, Z22
-	VPDPBUSD.BCST 644(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z14
-	VPDPBUSD.BCST 148(CX), Z25, Z16
-	VPDPBUSD.BCST 276(CX), Z25, Z18
-	VPDPBUSD.BCST 404(CX), Z25, Z20
-	VPDPBUSD.BCST 532(CX), Z25, Z22
-	VPDPBUSD.BCST 660(CX), Z25, Z24
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z25
+	VPDPBUSD.BCST 4(CX), Z25, Z14
+	VPDPBUSD.BCST 132(CX), Z25, Z16
+	VPDPBUSD.BCST 260(CX), Z25, Z18
+	VPDPBUSD.BCST 388(CX), Z25, Z20
+	VPDPBUSD.BCST 516(CX), Z25, Z22
+	VPDPBUSD.BCST 644(CX), Z25, Z24
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 8(CX), Z26, Z13
 	VPDPBUSD.BCST 136(CX), Z26, Z15
@@ -8264,35 +8262,15 @@ loop1:
 	VPDPBUSD.BCST 648(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z13
-	VPDPBUSD.BCST 152(CX), Z25, Z15
-	VPDPBUSD.BCST 280(CX), Z25, Z17
-	VPDPBUSD.BCST 408(CX), Z25, Z19
-	VPDPBUSD.BCST 536(CX), Z25, Z21
-	VPDPBUSD.BCST 664(CX), Z25, Z23
-	VMOVDQU32     448(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 8(CX), Z26, Z14
-	VPDPBUSD.BCST 136(CX), Z26, Z16
-	VPDPBUSD.BCST 264(CX), Z26, Z18
-	VPDPBUSD.BCST 392(CX), Z26, Z20
-	VPDPBUSD.BCST 520(CX), Z26, Z22
-	VPDPBUSD.BCST 648(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z14
-	VPDPBUSD.BCST 152(CX), Z25, Z16
-	VPDPBUSD.BCST 280(CX), Z25, Z18
-	VPDPBUSD.BCST 408(CX), Z25, Z20
-	VPDPBUSD.BCST 536(CX), Z25, Z22
-	VPDPBUSD.BCST 664(CX), Z25, Z24
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z25
+	VPDPBUSD.BCST 8(CX), Z25, Z14
+	VPDPBUSD.BCST 136(CX), Z25, Z16
+	VPDPBUSD.BCST 264(CX), Z25, Z18
+	VPDPBUSD.BCST 392(CX), Z25, Z20
+	VPDPBUSD.BCST 520(CX), Z25, Z22
+	VPDPBUSD.BCST 648(CX), Z25, Z24
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 12(CX), Z26, Z13
 	VPDPBUSD.BCST 140(CX), Z26, Z15
@@ -8302,20 +8280,78 @@ loop1:
 	VPDPBUSD.BCST 652(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 28(CX), Z25, Z13
-	VPDPBUSD.BCST 156(CX), Z25, Z15
-	VPDPBUSD.BCST 284(CX), Z25, Z17
-	VPDPBUSD.BCST 412(CX), Z25, Z19
-	VPDPBUSD.BCST 540(CX), Z25, Z21
-	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VMOVDQU32     576(BX), Z25
+	VPDPBUSD.BCST 12(CX), Z25, Z14
+	VPDPBUSD.BCST 140(CX), Z25, Z16
+	VPDPBUSD.BCST 268(CX), Z25, Z18
+	VPDPBUSD.BCST 396(CX), Z25, Z20
+	VPDPBUSD.BCST 524(CX), Z25, Z22
+	VPDPBUSD.BCST 652(CX), Z25, Z24
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z25
 	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 12(CX), Z26, Z14
-	VPDPBUSD.BCST 140(CX), Z26, Z16
-	VPDPBUSD.BCST 268(CX), Z26, Z18
-	VPDPBUSD.BCST 396(CX), Z26, Z20
-	VPDPBUSD.BCST 524(CX), Z26, Z22
-	VPDPBUSD.BCST 652(CX), Z26, Z24
+	VPDPBUSD.BCST 16(CX), Z26, Z13
+	VPDPBUSD.BCST 144(CX), Z26, Z15
+	VPDPBUSD.BCST 272(CX), Z26, Z17
+	VPDPBUSD.BCST 400(CX), Z26, Z19
+	VPDPBUSD.BCST 528(CX), Z26, Z21
+	VPDPBUSD.BCST 656(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 16(CX), Z25, Z14
+	VPDPBUSD.BCST 144(CX), Z25, Z16
+	VPDPBUSD.BCST 272(CX), Z25, Z18
+	VPDPBUSD.BCST 400(CX), Z25, Z20
+	VPDPBUSD.BCST 528(CX), Z25, Z22
+	VPDPBUSD.BCST 656(CX), Z25, Z24
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 20(CX), Z26, Z13
+	VPDPBUSD.BCST 148(CX), Z26, Z15
+	VPDPBUSD.BCST 276(CX), Z26, Z17
+	VPDPBUSD.BCST 404(CX), Z26, Z19
+	VPDPBUSD.BCST 532(CX), Z26, Z21
+	VPDPBUSD.BCST 660(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 20(CX), Z25, Z14
+	VPDPBUSD.BCST 148(CX), Z25, Z16
+	VPDPBUSD.BCST 276(CX), Z25, Z18
+	VPDPBUSD.BCST 404(CX), Z25, Z20
+	VPDPBUSD.BCST 532(CX), Z25, Z22
+	VPDPBUSD.BCST 660(CX), Z25, Z24
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 24(CX), Z26, Z13
+	VPDPBUSD.BCST 152(CX), Z26, Z15
+	VPDPBUSD.BCST 280(CX), Z26, Z17
+	VPDPBUSD.BCST 408(CX), Z26, Z19
+	VPDPBUSD.BCST 536(CX), Z26, Z21
+	VPDPBUSD.BCST 664(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 24(CX), Z25, Z14
+	VPDPBUSD.BCST 152(CX), Z25, Z16
+	VPDPBUSD.BCST 280(CX), Z25, Z18
+	VPDPBUSD.BCST 408(CX), Z25, Z20
+	VPDPBUSD.BCST 536(CX), Z25, Z22
+	VPDPBUSD.BCST 664(CX), Z25, Z24
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 28(CX), Z26, Z13
+	VPDPBUSD.BCST 156(CX), Z26, Z15
+	VPDPBUSD.BCST 284(CX), Z26, Z17
+	VPDPBUSD.BCST 412(CX), Z26, Z19
+	VPDPBUSD.BCST 540(CX), Z26, Z21
+	VPDPBUSD.BCST 668(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
 	VPDPBUSD.BCST 28(CX), Z25, Z14
@@ -8376,9 +8412,7 @@ loop1:
 	VMOVDQA32     Z23, Z24
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z25
+	VMOVUPS       640(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 32(CX), Z26, Z13
 	VPDPBUSD.BCST 160(CX), Z26, Z15
@@ -8388,33 +8422,15 @@ loop1:
 	VPDPBUSD.BCST 672(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z13
-	VPDPBUSD.BCST 176(CX), Z25, Z15
-	VPDPBUSD.BCST 304(CX), Z25, Z17
-	VPDPBUSD.BCST 432(CX), Z25, Z19
-	VPDPBUSD.BCST 560(CX), Z25, Z21
-	VPDPBUSD.BCST 688(CX), Z25, Z23
-	VMOVDQU32     704(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 32(CX), Z26, Z14
-	VPDPBUSD.BCST 160(CX), Z26, Z16
-	VPDPBUSD.BCST 288(CX), Z26, Z18
-	VPDPBUSD.BCST 416(CX), Z26, Z20
-	VPDPBUSD.BCST 544(CX), Z26, Z22
-	VPDPBUSD.BCST 672(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z14
-	VPDPBUSD.BCST 176(CX), Z25, Z16
-	VPDPBUSD.BCST 304(CX), Z25, Z18
-	VPDPBUSD.BCST 432(CX), Z25, Z20
-	VPDPBUSD.BCST 560(CX), Z25, Z22
-	VPDPBUSD.BCST 688(CX), Z25, Z24
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z25
+	VPDPBUSD.BCST 32(CX), Z25, Z14
+	VPDPBUSD.BCST 160(CX), Z25, Z16
+	VPDPBUSD.BCST 288(CX), Z25, Z18
+	VPDPBUSD.BCST 416(CX), Z25, Z20
+	VPDPBUSD.BCST 544(CX), Z25, Z22
+	VPDPBUSD.BCST 672(CX), Z25, Z24
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 36(CX), Z26, Z13
 	VPDPBUSD.BCST 164(CX), Z26, Z15
@@ -8424,33 +8440,15 @@ loop1:
 	VPDPBUSD.BCST 676(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z13
-	VPDPBUSD.BCST 180(CX), Z25, Z15
-	VPDPBUSD.BCST 308(CX), Z25, Z17
-	VPDPBUSD.BCST 436(CX), Z25, Z19
-	VPDPBUSD.BCST 564(CX), Z25, Z21
-	VPDPBUSD.BCST 692(CX), Z25, Z23
-	VMOVDQU32     832(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 36(CX), Z26, Z14
-	VPDPBUSD.BCST 164(CX), Z26, Z16
-	VPDPBUSD.BCST 292(CX), Z26, Z18
-	VPDPBUSD.BCST 420(CX), Z26, Z20
-	VPDPBUSD.BCST 548(CX), Z26, Z22
-	VPDPBUSD.BCST 676(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z14
-	VPDPBUSD.BCST 180(CX), Z25, Z16
-	VPDPBUSD.BCST 308(CX), Z25, Z18
-	VPDPBUSD.BCST 436(CX), Z25, Z20
-	VPDPBUSD.BCST 564(CX), Z25, Z22
-	VPDPBUSD.BCST 692(CX), Z25, Z24
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z25
+	VPDPBUSD.BCST 36(CX), Z25, Z14
+	VPDPBUSD.BCST 164(CX), Z25, Z16
+	VPDPBUSD.BCST 292(CX), Z25, Z18
+	VPDPBUSD.BCST 420(CX), Z25, Z20
+	VPDPBUSD.BCST 548(CX), Z25, Z22
+	VPDPBUSD.BCST 676(CX), Z25, Z24
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 40(CX), Z26, Z13
 	VPDPBUSD.BCST 168(CX), Z26, Z15
@@ -8460,35 +8458,15 @@ loop1:
 	VPDPBUSD.BCST 680(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z13
-	VPDPBUSD.BCST 184(CX), Z25, Z15
-	VPDPBUSD.BCST 312(CX), Z25, Z17
-	VPDPBUSD.BCST 440(CX), Z25, Z19
-	VPDPBUSD.BCST 568(CX), Z25, Z21
-	VPDPBUSD.BCST 696(CX), Z25, Z23
-	VMOVDQU32     960(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 40(CX), Z26, Z14
-	VPDPBUSD.BCST 168(CX), Z26, Z16
-	VPDPBUSD.BCST 296(CX), Z26, Z18
-	VPDPBUSD.BCST 424(CX), Z26, Z20
-	VPDPBUSD.BCST 552(CX), Z26, Z22
-	VPDPBUSD.BCST 680(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z14
-	VPDPBUSD.BCST 184(CX), Z25, Z16
-	VPDPBUSD.BCST 312(CX), Z25, Z18
-	VPDPBUSD.BCST 440(CX), Z25, Z20
-	VPDPBUSD.BCST 568(CX), Z25, Z22
-	VPDPBUSD.BCST 696(CX), Z25, Z24
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z25
+	VPDPBUSD.BCST 40(CX), Z25, Z14
+	VPDPBUSD.BCST 168(CX), Z25, Z16
+	VPDPBUSD.BCST 296(CX), Z25, Z18
+	VPDPBUSD.BCST 424(CX), Z25, Z20
+	VPDPBUSD.BCST 552(CX), Z25, Z22
+	VPDPBUSD.BCST 680(CX), Z25, Z24
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 44(CX), Z26, Z13
 	VPDPBUSD.BCST 172(CX), Z26, Z15
@@ -8498,20 +8476,78 @@ loop1:
 	VPDPBUSD.BCST 684(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 60(CX), Z25, Z13
-	VPDPBUSD.BCST 188(CX), Z25, Z15
-	VPDPBUSD.BCST 316(CX), Z25, Z17
-	VPDPBUSD.BCST 444(CX), Z25, Z19
-	VPDPBUSD.BCST 572(CX), Z25, Z21
-	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VMOVDQU32     1088(BX), Z25
+	VPDPBUSD.BCST 44(CX), Z25, Z14
+	VPDPBUSD.BCST 172(CX), Z25, Z16
+	VPDPBUSD.BCST 300(CX), Z25, Z18
+	VPDPBUSD.BCST 428(CX), Z25, Z20
+	VPDPBUSD.BCST 556(CX), Z25, Z22
+	VPDPBUSD.BCST 684(CX), Z25, Z24
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z25
 	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 44(CX), Z26, Z14
-	VPDPBUSD.BCST 172(CX), Z26, Z16
-	VPDPBUSD.BCST 300(CX), Z26, Z18
-	VPDPBUSD.BCST 428(CX), Z26, Z20
-	VPDPBUSD.BCST 556(CX), Z26, Z22
-	VPDPBUSD.BCST 684(CX), Z26, Z24
+	VPDPBUSD.BCST 48(CX), Z26, Z13
+	VPDPBUSD.BCST 176(CX), Z26, Z15
+	VPDPBUSD.BCST 304(CX), Z26, Z17
+	VPDPBUSD.BCST 432(CX), Z26, Z19
+	VPDPBUSD.BCST 560(CX), Z26, Z21
+	VPDPBUSD.BCST 688(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 48(CX), Z25, Z14
+	VPDPBUSD.BCST 176(CX), Z25, Z16
+	VPDPBUSD.BCST 304(CX), Z25, Z18
+	VPDPBUSD.BCST 432(CX), Z25, Z20
+	VPDPBUSD.BCST 560(CX), Z25, Z22
+	VPDPBUSD.BCST 688(CX), Z25, Z24
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 52(CX), Z26, Z13
+	VPDPBUSD.BCST 180(CX), Z26, Z15
+	VPDPBUSD.BCST 308(CX), Z26, Z17
+	VPDPBUSD.BCST 436(CX), Z26, Z19
+	VPDPBUSD.BCST 564(CX), Z26, Z21
+	VPDPBUSD.BCST 692(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 52(CX), Z25, Z14
+	VPDPBUSD.BCST 180(CX), Z25, Z16
+	VPDPBUSD.BCST 308(CX), Z25, Z18
+	VPDPBUSD.BCST 436(CX), Z25, Z20
+	VPDPBUSD.BCST 564(CX), Z25, Z22
+	VPDPBUSD.BCST 692(CX), Z25, Z24
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 56(CX), Z26, Z13
+	VPDPBUSD.BCST 184(CX), Z26, Z15
+	VPDPBUSD.BCST 312(CX), Z26, Z17
+	VPDPBUSD.BCST 440(CX), Z26, Z19
+	VPDPBUSD.BCST 568(CX), Z26, Z21
+	VPDPBUSD.BCST 696(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 56(CX), Z25, Z14
+	VPDPBUSD.BCST 184(CX), Z25, Z16
+	VPDPBUSD.BCST 312(CX), Z25, Z18
+	VPDPBUSD.BCST 440(CX), Z25, Z20
+	VPDPBUSD.BCST 568(CX), Z25, Z22
+	VPDPBUSD.BCST 696(CX), Z25, Z24
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 60(CX), Z26, Z13
+	VPDPBUSD.BCST 188(CX), Z26, Z15
+	VPDPBUSD.BCST 316(CX), Z26, Z17
+	VPDPBUSD.BCST 444(CX), Z26, Z19
+	VPDPBUSD.BCST 572(CX), Z26, Z21
+	VPDPBUSD.BCST 700(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
 	VPDPBUSD.BCST 60(CX), Z25, Z14
@@ -8624,9 +8660,7 @@ step2:
 	VPXORD            Z24, Z24, Z24
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        512(R9)
-	PREFETCHT1        6208(R9)
-	PREFETCHT0        576(R9)
-	VMOVDQU32         (DI), Z25
+	VMOVUPS           (DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     (CX), Z26, Z13
 	VPDPBUSD.BCST     128(CX), Z26, Z15
@@ -8636,33 +8670,15 @@ step2:
 	VPDPBUSD.BCST     640(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z13
-	VPDPBUSD.BCST     144(CX), Z25, Z15
-	VPDPBUSD.BCST     272(CX), Z25, Z17
-	VPDPBUSD.BCST     400(CX), Z25, Z19
-	VPDPBUSD.BCST     528(CX), Z25, Z21
-	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVDQU32         64(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     (CX), Z26, Z14
-	VPDPBUSD.BCST     128(CX), Z26, Z16
-	VPDPBUSD.BCST     256(CX), Z26, Z18
-	VPDPBUSD.BCST     384(CX), Z26, Z20
-	VPDPBUSD.BCST     512(CX), Z26, Z22
-	VPDPBUSD.BCST     640(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z14
-	VPDPBUSD.BCST     144(CX), Z25, Z16
-	VPDPBUSD.BCST     272(CX), Z25, Z18
-	VPDPBUSD.BCST     400(CX), Z25, Z20
-	VPDPBUSD.BCST     528(CX), Z25, Z22
-	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6272(R9)
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        704(R9)
-	VMOVDQU32         128(DI), Z25
+	VPDPBUSD.BCST     (CX), Z25, Z14
+	VPDPBUSD.BCST     128(CX), Z25, Z16
+	VPDPBUSD.BCST     256(CX), Z25, Z18
+	VPDPBUSD.BCST     384(CX), Z25, Z20
+	VPDPBUSD.BCST     512(CX), Z25, Z22
+	VPDPBUSD.BCST     640(CX), Z25, Z24
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        576(R9)
+	VMOVUPS           64(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     4(CX), Z26, Z13
 	VPDPBUSD.BCST     132(CX), Z26, Z15
@@ -8672,33 +8688,15 @@ step2:
 	VPDPBUSD.BCST     644(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z13
-	VPDPBUSD.BCST     148(CX), Z25, Z15
-	VPDPBUSD.BCST     276(CX), Z25, Z17
-	VPDPBUSD.BCST     404(CX), Z25, Z19
-	VPDPBUSD.BCST     532(CX), Z25, Z21
-	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVDQU32         192(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     4(CX), Z26, Z14
-	VPDPBUSD.BCST     132(CX), Z26, Z16
-	VPDPBUSD.BCST     260(CX), Z26, Z18
-	VPDPBUSD.BCST     388(CX), Z26, Z20
-	VPDPBUSD.BCST     516(CX), Z26, Z22
-	VPDPBUSD.BCST     644(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z14
-	VPDPBUSD.BCST     148(CX), Z25, Z16
-	VPDPBUSD.BCST     276(CX), Z25, Z18
-	VPDPBUSD.BCST     404(CX), Z25, Z20
-	VPDPBUSD.BCST     532(CX), Z25, Z22
-	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        832(R9)
-	VMOVDQU32         256(DI), Z25
+	VPDPBUSD.BCST     4(CX), Z25, Z14
+	VPDPBUSD.BCST     132(CX), Z25, Z16
+	VPDPBUSD.BCST     260(CX), Z25, Z18
+	VPDPBUSD.BCST     388(CX), Z25, Z20
+	VPDPBUSD.BCST     516(CX), Z25, Z22
+	VPDPBUSD.BCST     644(CX), Z25, Z24
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        640(R9)
+	VMOVUPS           128(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     8(CX), Z26, Z13
 	VPDPBUSD.BCST     136(CX), Z26, Z15
@@ -8708,35 +8706,15 @@ step2:
 	VPDPBUSD.BCST     648(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z13
-	VPDPBUSD.BCST     152(CX), Z25, Z15
-	VPDPBUSD.BCST     280(CX), Z25, Z17
-	VPDPBUSD.BCST     408(CX), Z25, Z19
-	VPDPBUSD.BCST     536(CX), Z25, Z21
-	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVDQU32         320(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     8(CX), Z26, Z14
-	VPDPBUSD.BCST     136(CX), Z26, Z16
-	VPDPBUSD.BCST     264(CX), Z26, Z18
-	VPDPBUSD.BCST     392(CX), Z26, Z20
-	VPDPBUSD.BCST     520(CX), Z26, Z22
-	VPDPBUSD.BCST     648(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z14
-	VPDPBUSD.BCST     152(CX), Z25, Z16
-	VPDPBUSD.BCST     280(CX), Z25, Z18
-	VPDPBUSD.BCST     408(CX), Z25, Z20
-	VPDPBUSD.BCST     536(CX), Z25, Z22
-	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1024(R9)
-	VMOVDQU32         384(DI), Z25
+	VPDPBUSD.BCST     8(CX), Z25, Z14
+	VPDPBUSD.BCST     136(CX), Z25, Z16
+	VPDPBUSD.BCST     264(CX), Z25, Z18
+	VPDPBUSD.BCST     392(CX), Z25, Z20
+	VPDPBUSD.BCST     520(CX), Z25, Z22
+	VPDPBUSD.BCST     648(CX), Z25, Z24
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        704(R9)
+	VMOVUPS           192(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     12(CX), Z26, Z13
 	VPDPBUSD.BCST     140(CX), Z26, Z15
@@ -8746,20 +8724,78 @@ step2:
 	VPDPBUSD.BCST     652(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     28(CX), Z25, Z13
-	VPDPBUSD.BCST     156(CX), Z25, Z15
-	VPDPBUSD.BCST     284(CX), Z25, Z17
-	VPDPBUSD.BCST     412(CX), Z25, Z19
-	VPDPBUSD.BCST     540(CX), Z25, Z21
-	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVDQU32         448(DI), Z25
+	VPDPBUSD.BCST     12(CX), Z25, Z14
+	VPDPBUSD.BCST     140(CX), Z25, Z16
+	VPDPBUSD.BCST     268(CX), Z25, Z18
+	VPDPBUSD.BCST     396(CX), Z25, Z20
+	VPDPBUSD.BCST     524(CX), Z25, Z22
+	VPDPBUSD.BCST     652(CX), Z25, Z24
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        768(R9)
+	VMOVUPS           256(DI), Z25
 	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     12(CX), Z26, Z14
-	VPDPBUSD.BCST     140(CX), Z26, Z16
-	VPDPBUSD.BCST     268(CX), Z26, Z18
-	VPDPBUSD.BCST     396(CX), Z26, Z20
-	VPDPBUSD.BCST     524(CX), Z26, Z22
-	VPDPBUSD.BCST     652(CX), Z26, Z24
+	VPDPBUSD.BCST     16(CX), Z26, Z13
+	VPDPBUSD.BCST     144(CX), Z26, Z15
+	VPDPBUSD.BCST     272(CX), Z26, Z17
+	VPDPBUSD.BCST     400(CX), Z26, Z19
+	VPDPBUSD.BCST     528(CX), Z26, Z21
+	VPDPBUSD.BCST     656(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     16(CX), Z25, Z14
+	VPDPBUSD.BCST     144(CX), Z25, Z16
+	VPDPBUSD.BCST     272(CX), Z25, Z18
+	VPDPBUSD.BCST     400(CX), Z25, Z20
+	VPDPBUSD.BCST     528(CX), Z25, Z22
+	VPDPBUSD.BCST     656(CX), Z25, Z24
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        832(R9)
+	VMOVUPS           320(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     20(CX), Z26, Z13
+	VPDPBUSD.BCST     148(CX), Z26, Z15
+	VPDPBUSD.BCST     276(CX), Z26, Z17
+	VPDPBUSD.BCST     404(CX), Z26, Z19
+	VPDPBUSD.BCST     532(CX), Z26, Z21
+	VPDPBUSD.BCST     660(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     20(CX), Z25, Z14
+	VPDPBUSD.BCST     148(CX), Z25, Z16
+	VPDPBUSD.BCST     276(CX), Z25, Z18
+	VPDPBUSD.BCST     404(CX), Z25, Z20
+	VPDPBUSD.BCST     532(CX), Z25, Z22
+	VPDPBUSD.BCST     660(CX), Z25, Z24
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        896(R9)
+	VMOVUPS           384(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     24(CX), Z26, Z13
+	VPDPBUSD.BCST     152(CX), Z26, Z15
+	VPDPBUSD.BCST     280(CX), Z26, Z17
+	VPDPBUSD.BCST     408(CX), Z26, Z19
+	VPDPBUSD.BCST     536(CX), Z26, Z21
+	VPDPBUSD.BCST     664(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     24(CX), Z25, Z14
+	VPDPBUSD.BCST     152(CX), Z25, Z16
+	VPDPBUSD.BCST     280(CX), Z25, Z18
+	VPDPBUSD.BCST     408(CX), Z25, Z20
+	VPDPBUSD.BCST     536(CX), Z25, Z22
+	VPDPBUSD.BCST     664(CX), Z25, Z24
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        960(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           448(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     28(CX), Z26, Z13
+	VPDPBUSD.BCST     156(CX), Z26, Z15
+	VPDPBUSD.BCST     284(CX), Z26, Z17
+	VPDPBUSD.BCST     412(CX), Z26, Z19
+	VPDPBUSD.BCST     540(CX), Z26, Z21
+	VPDPBUSD.BCST     668(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
 	VPDPBUSD.BCST     28(CX), Z25, Z14
@@ -8852,9 +8888,7 @@ step2:
 	VPXORD            Z24, Z24, Z24
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1088(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1152(R9)
-	VMOVDQU32         512(DI), Z25
+	VMOVUPS           512(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     32(CX), Z26, Z13
 	VPDPBUSD.BCST     160(CX), Z26, Z15
@@ -8864,33 +8898,15 @@ step2:
 	VPDPBUSD.BCST     672(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z13
-	VPDPBUSD.BCST     176(CX), Z25, Z15
-	VPDPBUSD.BCST     304(CX), Z25, Z17
-	VPDPBUSD.BCST     432(CX), Z25, Z19
-	VPDPBUSD.BCST     560(CX), Z25, Z21
-	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVDQU32         576(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     32(CX), Z26, Z14
-	VPDPBUSD.BCST     160(CX), Z26, Z16
-	VPDPBUSD.BCST     288(CX), Z26, Z18
-	VPDPBUSD.BCST     416(CX), Z26, Z20
-	VPDPBUSD.BCST     544(CX), Z26, Z22
-	VPDPBUSD.BCST     672(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z14
-	VPDPBUSD.BCST     176(CX), Z25, Z16
-	VPDPBUSD.BCST     304(CX), Z25, Z18
-	VPDPBUSD.BCST     432(CX), Z25, Z20
-	VPDPBUSD.BCST     560(CX), Z25, Z22
-	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        6848(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1280(R9)
-	VMOVDQU32         640(DI), Z25
+	VPDPBUSD.BCST     32(CX), Z25, Z14
+	VPDPBUSD.BCST     160(CX), Z25, Z16
+	VPDPBUSD.BCST     288(CX), Z25, Z18
+	VPDPBUSD.BCST     416(CX), Z25, Z20
+	VPDPBUSD.BCST     544(CX), Z25, Z22
+	VPDPBUSD.BCST     672(CX), Z25, Z24
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           576(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     36(CX), Z26, Z13
 	VPDPBUSD.BCST     164(CX), Z26, Z15
@@ -8900,33 +8916,15 @@ step2:
 	VPDPBUSD.BCST     676(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z13
-	VPDPBUSD.BCST     180(CX), Z25, Z15
-	VPDPBUSD.BCST     308(CX), Z25, Z17
-	VPDPBUSD.BCST     436(CX), Z25, Z19
-	VPDPBUSD.BCST     564(CX), Z25, Z21
-	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVDQU32         704(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     36(CX), Z26, Z14
-	VPDPBUSD.BCST     164(CX), Z26, Z16
-	VPDPBUSD.BCST     292(CX), Z26, Z18
-	VPDPBUSD.BCST     420(CX), Z26, Z20
-	VPDPBUSD.BCST     548(CX), Z26, Z22
-	VPDPBUSD.BCST     676(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z14
-	VPDPBUSD.BCST     180(CX), Z25, Z16
-	VPDPBUSD.BCST     308(CX), Z25, Z18
-	VPDPBUSD.BCST     436(CX), Z25, Z20
-	VPDPBUSD.BCST     564(CX), Z25, Z22
-	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        7040(R9)
-	PREFETCHT0        1408(R9)
-	VMOVDQU32         768(DI), Z25
+	VPDPBUSD.BCST     36(CX), Z25, Z14
+	VPDPBUSD.BCST     164(CX), Z25, Z16
+	VPDPBUSD.BCST     292(CX), Z25, Z18
+	VPDPBUSD.BCST     420(CX), Z25, Z20
+	VPDPBUSD.BCST     548(CX), Z25, Z22
+	VPDPBUSD.BCST     676(CX), Z25, Z24
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           640(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     40(CX), Z26, Z13
 	VPDPBUSD.BCST     168(CX), Z26, Z15
@@ -8936,35 +8934,15 @@ step2:
 	VPDPBUSD.BCST     680(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z13
-	VPDPBUSD.BCST     184(CX), Z25, Z15
-	VPDPBUSD.BCST     312(CX), Z25, Z17
-	VPDPBUSD.BCST     440(CX), Z25, Z19
-	VPDPBUSD.BCST     568(CX), Z25, Z21
-	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVDQU32         832(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     40(CX), Z26, Z14
-	VPDPBUSD.BCST     168(CX), Z26, Z16
-	VPDPBUSD.BCST     296(CX), Z26, Z18
-	VPDPBUSD.BCST     424(CX), Z26, Z20
-	VPDPBUSD.BCST     552(CX), Z26, Z22
-	VPDPBUSD.BCST     680(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z14
-	VPDPBUSD.BCST     184(CX), Z25, Z16
-	VPDPBUSD.BCST     312(CX), Z25, Z18
-	VPDPBUSD.BCST     440(CX), Z25, Z20
-	VPDPBUSD.BCST     568(CX), Z25, Z22
-	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        1600(R9)
-	VMOVDQU32         896(DI), Z25
+	VPDPBUSD.BCST     40(CX), Z25, Z14
+	VPDPBUSD.BCST     168(CX), Z25, Z16
+	VPDPBUSD.BCST     296(CX), Z25, Z18
+	VPDPBUSD.BCST     424(CX), Z25, Z20
+	VPDPBUSD.BCST     552(CX), Z25, Z22
+	VPDPBUSD.BCST     680(CX), Z25, Z24
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           704(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     44(CX), Z26, Z13
 	VPDPBUSD.BCST     172(CX), Z26, Z15
@@ -8974,20 +8952,78 @@ step2:
 	VPDPBUSD.BCST     684(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     60(CX), Z25, Z13
-	VPDPBUSD.BCST     188(CX), Z25, Z15
-	VPDPBUSD.BCST     316(CX), Z25, Z17
-	VPDPBUSD.BCST     444(CX), Z25, Z19
-	VPDPBUSD.BCST     572(CX), Z25, Z21
-	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVDQU32         960(DI), Z25
+	VPDPBUSD.BCST     44(CX), Z25, Z14
+	VPDPBUSD.BCST     172(CX), Z25, Z16
+	VPDPBUSD.BCST     300(CX), Z25, Z18
+	VPDPBUSD.BCST     428(CX), Z25, Z20
+	VPDPBUSD.BCST     556(CX), Z25, Z22
+	VPDPBUSD.BCST     684(CX), Z25, Z24
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           768(DI), Z25
 	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     44(CX), Z26, Z14
-	VPDPBUSD.BCST     172(CX), Z26, Z16
-	VPDPBUSD.BCST     300(CX), Z26, Z18
-	VPDPBUSD.BCST     428(CX), Z26, Z20
-	VPDPBUSD.BCST     556(CX), Z26, Z22
-	VPDPBUSD.BCST     684(CX), Z26, Z24
+	VPDPBUSD.BCST     48(CX), Z26, Z13
+	VPDPBUSD.BCST     176(CX), Z26, Z15
+	VPDPBUSD.BCST     304(CX), Z26, Z17
+	VPDPBUSD.BCST     432(CX), Z26, Z19
+	VPDPBUSD.BCST     560(CX), Z26, Z21
+	VPDPBUSD.BCST     688(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     48(CX), Z25, Z14
+	VPDPBUSD.BCST     176(CX), Z25, Z16
+	VPDPBUSD.BCST     304(CX), Z25, Z18
+	VPDPBUSD.BCST     432(CX), Z25, Z20
+	VPDPBUSD.BCST     560(CX), Z25, Z22
+	VPDPBUSD.BCST     688(CX), Z25, Z24
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           832(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     52(CX), Z26, Z13
+	VPDPBUSD.BCST     180(CX), Z26, Z15
+	VPDPBUSD.BCST     308(CX), Z26, Z17
+	VPDPBUSD.BCST     436(CX), Z26, Z19
+	VPDPBUSD.BCST     564(CX), Z26, Z21
+	VPDPBUSD.BCST     692(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     52(CX), Z25, Z14
+	VPDPBUSD.BCST     180(CX), Z25, Z16
+	VPDPBUSD.BCST     308(CX), Z25, Z18
+	VPDPBUSD.BCST     436(CX), Z25, Z20
+	VPDPBUSD.BCST     564(CX), Z25, Z22
+	VPDPBUSD.BCST     692(CX), Z25, Z24
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           896(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     56(CX), Z26, Z13
+	VPDPBUSD.BCST     184(CX), Z26, Z15
+	VPDPBUSD.BCST     312(CX), Z26, Z17
+	VPDPBUSD.BCST     440(CX), Z26, Z19
+	VPDPBUSD.BCST     568(CX), Z26, Z21
+	VPDPBUSD.BCST     696(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     56(CX), Z25, Z14
+	VPDPBUSD.BCST     184(CX), Z25, Z16
+	VPDPBUSD.BCST     312(CX), Z25, Z18
+	VPDPBUSD.BCST     440(CX), Z25, Z20
+	VPDPBUSD.BCST     568(CX), Z25, Z22
+	VPDPBUSD.BCST     696(CX), Z25, Z24
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        1536(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           960(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     60(CX), Z26, Z13
+	VPDPBUSD.BCST     188(CX), Z26, Z15
+	VPDPBUSD.BCST     316(CX), Z26, Z17
+	VPDPBUSD.BCST     444(CX), Z26, Z19
+	VPDPBUSD.BCST     572(CX), Z26, Z21
+	VPDPBUSD.BCST     700(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
 	VPDPBUSD.BCST     60(CX), Z25, Z14
@@ -10056,7 +10092,7 @@ TEXT ·matVecCode6AVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
-	VMOVUPS bits6_avx512<>+0(SB), Z9
+	VMOVUPS fields_avx512<>+0(SB), Z9
 	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
@@ -10069,310 +10105,286 @@ loop1:
 	MOVQ      $0x00000000, R10
 
 step2:
+	VMOVUPS      1024(BX), Z14
 	VPBROADCASTD 96(CX)(R10*4), Z12
-	VPBROADCASTD 100(CX)(R10*4), Z13
-	VPBROADCASTD 96(CX)(R10*4), Z14
-	VPBROADCASTD 100(CX)(R10*4), Z15
-	VPBROADCASTD (CX)(R10*4), Z16
-	VPBROADCASTD 16(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(BX), Z17
+	VPBROADCASTD 96(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R10*4), Z18
 	PREFETCHT0   512(R11)
 	PREFETCHT1   6144(R11)
+	VMOVUPS      (BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z18
 	PREFETCHT0   576(R11)
 	PREFETCHT1   6208(R11)
 	PREFETCHT0   640(R11)
 	PREFETCHT1   6272(R11)
-	VMOVUPS      (BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      64(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 4(CX)(R10*4), Z16
-	VPBROADCASTD 20(CX)(R10*4), Z17
+	VMOVUPS      64(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z18
 	PREFETCHT0   704(R11)
 	PREFETCHT1   6336(R11)
 	PREFETCHT0   768(R11)
 	PREFETCHT1   6400(R11)
+	VMOVUPS      128(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z13
 	PREFETCHT0   832(R11)
 	PREFETCHT1   6464(R11)
-	VMOVUPS      128(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      192(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 8(CX)(R10*4), Z16
-	VPBROADCASTD 24(CX)(R10*4), Z17
-	PREFETCHT0   896(R11)
-	PREFETCHT1   6528(R11)
-	PREFETCHT0   960(R11)
-	PREFETCHT1   6592(R11)
-	PREFETCHT0   1024(R11)
-	PREFETCHT1   6656(R11)
-	PREFETCHT0   1088(R11)
-	PREFETCHT1   6720(R11)
-	VMOVUPS      256(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      320(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 12(CX)(R10*4), Z16
-	VPBROADCASTD 28(CX)(R10*4), Z17
-	PREFETCHT0   1152(R11)
-	PREFETCHT1   6784(R11)
-	PREFETCHT0   1216(R11)
-	PREFETCHT1   6848(R11)
-	PREFETCHT0   1280(R11)
-	PREFETCHT1   6912(R11)
-	VMOVUPS      384(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      448(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    64(SI)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z0
-	VPMOVSXBD    96(SI)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VMOVUPS      192(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(SI)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z0
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
 	VPMOVSXBD    80(SI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z1
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	VMOVUPS      1152(BX), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(BX), Z17
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R10*4), Z18
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	VMOVUPS      256(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R10*4), Z18
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      320(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R10*4), Z18
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	VMOVUPS      384(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R10*4), Z13
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      448(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(SI)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
 	VPMOVSXBD    112(SI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
 	VFMADD231PS  Z12, Z15, Z1
+	VMOVUPS      1280(BX), Z14
 	VPBROADCASTD 104(CX)(R10*4), Z12
-	VPBROADCASTD 108(CX)(R10*4), Z13
-	VPBROADCASTD 104(CX)(R10*4), Z14
-	VPBROADCASTD 108(CX)(R10*4), Z15
-	VPBROADCASTD 32(CX)(R10*4), Z16
-	VPBROADCASTD 48(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(BX), Z17
+	VPBROADCASTD 104(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R10*4), Z18
 	PREFETCHT0   1344(R11)
 	PREFETCHT1   6976(R11)
 	PREFETCHT0   1408(R11)
 	PREFETCHT1   7040(R11)
+	VMOVUPS      512(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z18
 	PREFETCHT0   1472(R11)
 	PREFETCHT1   7104(R11)
-	VMOVUPS      512(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      576(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 36(CX)(R10*4), Z16
-	VPBROADCASTD 52(CX)(R10*4), Z17
+	VMOVUPS      576(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z18
 	PREFETCHT0   1536(R11)
 	PREFETCHT1   7168(R11)
 	PREFETCHT0   1600(R11)
 	PREFETCHT1   7232(R11)
+	VMOVUPS      640(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z13
 	PREFETCHT0   1664(R11)
 	PREFETCHT1   7296(R11)
 	PREFETCHT0   1728(R11)
 	PREFETCHT1   7360(R11)
-	VMOVUPS      640(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      704(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 40(CX)(R10*4), Z16
-	VPBROADCASTD 56(CX)(R10*4), Z17
-	PREFETCHT0   1792(R11)
-	PREFETCHT1   7424(R11)
-	PREFETCHT0   1856(R11)
-	PREFETCHT1   7488(R11)
-	PREFETCHT0   1920(R11)
-	PREFETCHT1   7552(R11)
-	VMOVUPS      768(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      832(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 44(CX)(R10*4), Z16
-	VPBROADCASTD 60(CX)(R10*4), Z17
-	PREFETCHT0   1984(R11)
-	PREFETCHT1   7616(R11)
-	PREFETCHT0   2048(R11)
-	PREFETCHT1   7680(R11)
-	PREFETCHT0   2112(R11)
-	PREFETCHT1   7744(R11)
-	PREFETCHT0   2176(R11)
-	PREFETCHT1   7808(R11)
-	VMOVUPS      896(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      960(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    128(SI)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z0
-	VPMOVSXBD    160(SI)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VMOVUPS      704(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(SI)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z0
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
 	VPMOVSXBD    144(SI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z1
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	VMOVUPS      1408(BX), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(BX), Z17
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R10*4), Z18
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	VMOVUPS      768(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R10*4), Z18
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      832(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R10*4), Z18
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	VMOVUPS      896(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R10*4), Z13
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      960(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(SI)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
 	VPMOVSXBD    176(SI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
@@ -10392,310 +10404,286 @@ step2:
 	MOVQ         $0x00000000, R10
 
 step3:
+	VMOVUPS      1024(BX), Z14
 	VPBROADCASTD 96(CX)(R10*4), Z12
-	VPBROADCASTD 100(CX)(R10*4), Z13
-	VPBROADCASTD 96(CX)(R10*4), Z14
-	VPBROADCASTD 100(CX)(R10*4), Z15
-	VPBROADCASTD (CX)(R10*4), Z16
-	VPBROADCASTD 16(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(BX), Z17
+	VPBROADCASTD 96(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R10*4), Z18
 	PREFETCHT0   512(R11)
 	PREFETCHT1   6144(R11)
+	VMOVUPS      (BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z18
 	PREFETCHT0   576(R11)
 	PREFETCHT1   6208(R11)
 	PREFETCHT0   640(R11)
 	PREFETCHT1   6272(R11)
-	VMOVUPS      (BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      64(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 4(CX)(R10*4), Z16
-	VPBROADCASTD 20(CX)(R10*4), Z17
+	VMOVUPS      64(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z18
 	PREFETCHT0   704(R11)
 	PREFETCHT1   6336(R11)
 	PREFETCHT0   768(R11)
 	PREFETCHT1   6400(R11)
+	VMOVUPS      128(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z13
 	PREFETCHT0   832(R11)
 	PREFETCHT1   6464(R11)
-	VMOVUPS      128(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      192(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 8(CX)(R10*4), Z16
-	VPBROADCASTD 24(CX)(R10*4), Z17
-	PREFETCHT0   896(R11)
-	PREFETCHT1   6528(R11)
-	PREFETCHT0   960(R11)
-	PREFETCHT1   6592(R11)
-	PREFETCHT0   1024(R11)
-	PREFETCHT1   6656(R11)
-	PREFETCHT0   1088(R11)
-	PREFETCHT1   6720(R11)
-	VMOVUPS      256(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      320(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 12(CX)(R10*4), Z16
-	VPBROADCASTD 28(CX)(R10*4), Z17
-	PREFETCHT0   1152(R11)
-	PREFETCHT1   6784(R11)
-	PREFETCHT0   1216(R11)
-	PREFETCHT1   6848(R11)
-	PREFETCHT0   1280(R11)
-	PREFETCHT1   6912(R11)
-	VMOVUPS      384(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      448(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    64(DI)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z2
-	VPMOVSXBD    96(DI)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VMOVUPS      192(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(DI)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z2
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
 	VPMOVSXBD    80(DI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z3
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	VMOVUPS      1152(BX), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(BX), Z17
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R10*4), Z18
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	VMOVUPS      256(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R10*4), Z18
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      320(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R10*4), Z18
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	VMOVUPS      384(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R10*4), Z13
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      448(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(DI)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
 	VPMOVSXBD    112(DI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
 	VFMADD231PS  Z12, Z15, Z3
+	VMOVUPS      1280(BX), Z14
 	VPBROADCASTD 104(CX)(R10*4), Z12
-	VPBROADCASTD 108(CX)(R10*4), Z13
-	VPBROADCASTD 104(CX)(R10*4), Z14
-	VPBROADCASTD 108(CX)(R10*4), Z15
-	VPBROADCASTD 32(CX)(R10*4), Z16
-	VPBROADCASTD 48(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(BX), Z17
+	VPBROADCASTD 104(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R10*4), Z18
 	PREFETCHT0   1344(R11)
 	PREFETCHT1   6976(R11)
 	PREFETCHT0   1408(R11)
 	PREFETCHT1   7040(R11)
+	VMOVUPS      512(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z18
 	PREFETCHT0   1472(R11)
 	PREFETCHT1   7104(R11)
-	VMOVUPS      512(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      576(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 36(CX)(R10*4), Z16
-	VPBROADCASTD 52(CX)(R10*4), Z17
+	VMOVUPS      576(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z18
 	PREFETCHT0   1536(R11)
 	PREFETCHT1   7168(R11)
 	PREFETCHT0   1600(R11)
 	PREFETCHT1   7232(R11)
+	VMOVUPS      640(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z13
 	PREFETCHT0   1664(R11)
 	PREFETCHT1   7296(R11)
 	PREFETCHT0   1728(R11)
 	PREFETCHT1   7360(R11)
-	VMOVUPS      640(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      704(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 40(CX)(R10*4), Z16
-	VPBROADCASTD 56(CX)(R10*4), Z17
-	PREFETCHT0   1792(R11)
-	PREFETCHT1   7424(R11)
-	PREFETCHT0   1856(R11)
-	PREFETCHT1   7488(R11)
-	PREFETCHT0   1920(R11)
-	PREFETCHT1   7552(R11)
-	VMOVUPS      768(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      832(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 44(CX)(R10*4), Z16
-	VPBROADCASTD 60(CX)(R10*4), Z17
-	PREFETCHT0   1984(R11)
-	PREFETCHT1   7616(R11)
-	PREFETCHT0   2048(R11)
-	PREFETCHT1   7680(R11)
-	PREFETCHT0   2112(R11)
-	PREFETCHT1   7744(R11)
-	PREFETCHT0   2176(R11)
-	PREFETCHT1   7808(R11)
-	VMOVUPS      896(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      960(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    128(DI)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z2
-	VPMOVSXBD    160(DI)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VMOVUPS      704(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(DI)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z2
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
 	VPMOVSXBD    144(DI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z3
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	VMOVUPS      1408(BX), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(BX), Z17
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R10*4), Z18
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	VMOVUPS      768(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R10*4), Z18
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      832(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R10*4), Z18
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	VMOVUPS      896(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R10*4), Z13
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      960(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(DI)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
 	VPMOVSXBD    176(DI)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
@@ -10715,310 +10703,286 @@ step3:
 	MOVQ         $0x00000000, R10
 
 step4:
+	VMOVUPS      1024(BX), Z14
 	VPBROADCASTD 96(CX)(R10*4), Z12
-	VPBROADCASTD 100(CX)(R10*4), Z13
-	VPBROADCASTD 96(CX)(R10*4), Z14
-	VPBROADCASTD 100(CX)(R10*4), Z15
-	VPBROADCASTD (CX)(R10*4), Z16
-	VPBROADCASTD 16(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(BX), Z17
+	VPBROADCASTD 96(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R10*4), Z18
 	PREFETCHT0   512(R11)
 	PREFETCHT1   6144(R11)
+	VMOVUPS      (BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z18
 	PREFETCHT0   576(R11)
 	PREFETCHT1   6208(R11)
 	PREFETCHT0   640(R11)
 	PREFETCHT1   6272(R11)
-	VMOVUPS      (BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      64(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 4(CX)(R10*4), Z16
-	VPBROADCASTD 20(CX)(R10*4), Z17
+	VMOVUPS      64(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z18
 	PREFETCHT0   704(R11)
 	PREFETCHT1   6336(R11)
 	PREFETCHT0   768(R11)
 	PREFETCHT1   6400(R11)
+	VMOVUPS      128(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z13
 	PREFETCHT0   832(R11)
 	PREFETCHT1   6464(R11)
-	VMOVUPS      128(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      192(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 8(CX)(R10*4), Z16
-	VPBROADCASTD 24(CX)(R10*4), Z17
-	PREFETCHT0   896(R11)
-	PREFETCHT1   6528(R11)
-	PREFETCHT0   960(R11)
-	PREFETCHT1   6592(R11)
-	PREFETCHT0   1024(R11)
-	PREFETCHT1   6656(R11)
-	PREFETCHT0   1088(R11)
-	PREFETCHT1   6720(R11)
-	VMOVUPS      256(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      320(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 12(CX)(R10*4), Z16
-	VPBROADCASTD 28(CX)(R10*4), Z17
-	PREFETCHT0   1152(R11)
-	PREFETCHT1   6784(R11)
-	PREFETCHT0   1216(R11)
-	PREFETCHT1   6848(R11)
-	PREFETCHT0   1280(R11)
-	PREFETCHT1   6912(R11)
-	VMOVUPS      384(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      448(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    64(R8)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z4
-	VPMOVSXBD    96(R8)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VMOVUPS      192(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(R8)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z4
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
 	VPMOVSXBD    80(R8)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z5
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z5
+	VMOVUPS      1152(BX), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(BX), Z17
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R10*4), Z18
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	VMOVUPS      256(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R10*4), Z18
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      320(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R10*4), Z18
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	VMOVUPS      384(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R10*4), Z13
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      448(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(R8)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
 	VPMOVSXBD    112(R8)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
 	VFMADD231PS  Z12, Z15, Z5
+	VMOVUPS      1280(BX), Z14
 	VPBROADCASTD 104(CX)(R10*4), Z12
-	VPBROADCASTD 108(CX)(R10*4), Z13
-	VPBROADCASTD 104(CX)(R10*4), Z14
-	VPBROADCASTD 108(CX)(R10*4), Z15
-	VPBROADCASTD 32(CX)(R10*4), Z16
-	VPBROADCASTD 48(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(BX), Z17
+	VPBROADCASTD 104(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R10*4), Z18
 	PREFETCHT0   1344(R11)
 	PREFETCHT1   6976(R11)
 	PREFETCHT0   1408(R11)
 	PREFETCHT1   7040(R11)
+	VMOVUPS      512(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z18
 	PREFETCHT0   1472(R11)
 	PREFETCHT1   7104(R11)
-	VMOVUPS      512(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      576(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 36(CX)(R10*4), Z16
-	VPBROADCASTD 52(CX)(R10*4), Z17
+	VMOVUPS      576(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z18
 	PREFETCHT0   1536(R11)
 	PREFETCHT1   7168(R11)
 	PREFETCHT0   1600(R11)
 	PREFETCHT1   7232(R11)
+	VMOVUPS      640(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z13
 	PREFETCHT0   1664(R11)
 	PREFETCHT1   7296(R11)
 	PREFETCHT0   1728(R11)
 	PREFETCHT1   7360(R11)
-	VMOVUPS      640(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      704(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 40(CX)(R10*4), Z16
-	VPBROADCASTD 56(CX)(R10*4), Z17
-	PREFETCHT0   1792(R11)
-	PREFETCHT1   7424(R11)
-	PREFETCHT0   1856(R11)
-	PREFETCHT1   7488(R11)
-	PREFETCHT0   1920(R11)
-	PREFETCHT1   7552(R11)
-	VMOVUPS      768(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      832(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 44(CX)(R10*4), Z16
-	VPBROADCASTD 60(CX)(R10*4), Z17
-	PREFETCHT0   1984(R11)
-	PREFETCHT1   7616(R11)
-	PREFETCHT0   2048(R11)
-	PREFETCHT1   7680(R11)
-	PREFETCHT0   2112(R11)
-	PREFETCHT1   7744(R11)
-	PREFETCHT0   2176(R11)
-	PREFETCHT1   7808(R11)
-	VMOVUPS      896(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      960(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    128(R8)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z4
-	VPMOVSXBD    160(R8)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VMOVUPS      704(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(R8)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z4
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
 	VPMOVSXBD    144(R8)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z5
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z5
+	VMOVUPS      1408(BX), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(BX), Z17
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R10*4), Z18
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	VMOVUPS      768(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R10*4), Z18
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      832(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R10*4), Z18
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	VMOVUPS      896(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R10*4), Z13
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      960(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(R8)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
 	VPMOVSXBD    176(R8)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
@@ -11038,310 +11002,286 @@ step4:
 	MOVQ         $0x00000000, R10
 
 step5:
+	VMOVUPS      1024(BX), Z14
 	VPBROADCASTD 96(CX)(R10*4), Z12
-	VPBROADCASTD 100(CX)(R10*4), Z13
-	VPBROADCASTD 96(CX)(R10*4), Z14
-	VPBROADCASTD 100(CX)(R10*4), Z15
-	VPBROADCASTD (CX)(R10*4), Z16
-	VPBROADCASTD 16(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(BX), Z17
+	VPBROADCASTD 96(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R10*4), Z18
 	PREFETCHT0   512(R11)
 	PREFETCHT1   6144(R11)
+	VMOVUPS      (BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R10*4), Z18
 	PREFETCHT0   576(R11)
 	PREFETCHT1   6208(R11)
 	PREFETCHT0   640(R11)
 	PREFETCHT1   6272(R11)
-	VMOVUPS      (BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      64(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 4(CX)(R10*4), Z16
-	VPBROADCASTD 20(CX)(R10*4), Z17
+	VMOVUPS      64(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R10*4), Z18
 	PREFETCHT0   704(R11)
 	PREFETCHT1   6336(R11)
 	PREFETCHT0   768(R11)
 	PREFETCHT1   6400(R11)
+	VMOVUPS      128(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R10*4), Z13
 	PREFETCHT0   832(R11)
 	PREFETCHT1   6464(R11)
-	VMOVUPS      128(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      192(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 8(CX)(R10*4), Z16
-	VPBROADCASTD 24(CX)(R10*4), Z17
-	PREFETCHT0   896(R11)
-	PREFETCHT1   6528(R11)
-	PREFETCHT0   960(R11)
-	PREFETCHT1   6592(R11)
-	PREFETCHT0   1024(R11)
-	PREFETCHT1   6656(R11)
-	PREFETCHT0   1088(R11)
-	PREFETCHT1   6720(R11)
-	VMOVUPS      256(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      320(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 12(CX)(R10*4), Z16
-	VPBROADCASTD 28(CX)(R10*4), Z17
-	PREFETCHT0   1152(R11)
-	PREFETCHT1   6784(R11)
-	PREFETCHT0   1216(R11)
-	PREFETCHT1   6848(R11)
-	PREFETCHT0   1280(R11)
-	PREFETCHT1   6912(R11)
-	VMOVUPS      384(BX), Z18
-	VMOVUPS      1024(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1152(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      448(BX), Z18
-	VMOVUPS      1088(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1216(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    64(R9)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  64(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z6
-	VPMOVSXBD    96(R9)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
+	VMOVUPS      192(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(R9)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z6
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
 	VPMOVSXBD    80(R9)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z7
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z7
+	VMOVUPS      1152(BX), Z14
+	VPBROADCASTD 100(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(BX), Z17
+	VPBROADCASTD 100(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R10*4), Z18
+	PREFETCHT0   896(R11)
+	PREFETCHT1   6528(R11)
+	PREFETCHT0   960(R11)
+	PREFETCHT1   6592(R11)
+	VMOVUPS      256(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R10*4), Z18
+	PREFETCHT0   1024(R11)
+	PREFETCHT1   6656(R11)
+	PREFETCHT0   1088(R11)
+	PREFETCHT1   6720(R11)
+	VMOVUPS      320(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R10*4), Z18
+	PREFETCHT0   1152(R11)
+	PREFETCHT1   6784(R11)
+	VMOVUPS      384(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R10*4), Z13
+	PREFETCHT0   1216(R11)
+	PREFETCHT1   6848(R11)
+	PREFETCHT0   1280(R11)
+	PREFETCHT1   6912(R11)
+	VMOVUPS      448(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(R9)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
 	VPMOVSXBD    112(R9)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  64(CX)(R10*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
 	VFMADD231PS  Z12, Z15, Z7
+	VMOVUPS      1280(BX), Z14
 	VPBROADCASTD 104(CX)(R10*4), Z12
-	VPBROADCASTD 108(CX)(R10*4), Z13
-	VPBROADCASTD 104(CX)(R10*4), Z14
-	VPBROADCASTD 108(CX)(R10*4), Z15
-	VPBROADCASTD 32(CX)(R10*4), Z16
-	VPBROADCASTD 48(CX)(R10*4), Z17
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(BX), Z17
+	VPBROADCASTD 104(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R10*4), Z18
 	PREFETCHT0   1344(R11)
 	PREFETCHT1   6976(R11)
 	PREFETCHT0   1408(R11)
 	PREFETCHT1   7040(R11)
+	VMOVUPS      512(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R10*4), Z18
 	PREFETCHT0   1472(R11)
 	PREFETCHT1   7104(R11)
-	VMOVUPS      512(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      576(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x04, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x04, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 36(CX)(R10*4), Z16
-	VPBROADCASTD 52(CX)(R10*4), Z17
+	VMOVUPS      576(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R10*4), Z18
 	PREFETCHT0   1536(R11)
 	PREFETCHT1   7168(R11)
 	PREFETCHT0   1600(R11)
 	PREFETCHT1   7232(R11)
+	VMOVUPS      640(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R10*4), Z13
 	PREFETCHT0   1664(R11)
 	PREFETCHT1   7296(R11)
 	PREFETCHT0   1728(R11)
 	PREFETCHT1   7360(R11)
-	VMOVUPS      640(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      704(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSLLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSLLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 40(CX)(R10*4), Z16
-	VPBROADCASTD 56(CX)(R10*4), Z17
-	PREFETCHT0   1792(R11)
-	PREFETCHT1   7424(R11)
-	PREFETCHT0   1856(R11)
-	PREFETCHT1   7488(R11)
-	PREFETCHT0   1920(R11)
-	PREFETCHT1   7552(R11)
-	VMOVUPS      768(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      832(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPBROADCASTD 44(CX)(R10*4), Z16
-	VPBROADCASTD 60(CX)(R10*4), Z17
-	PREFETCHT0   1984(R11)
-	PREFETCHT1   7616(R11)
-	PREFETCHT0   2048(R11)
-	PREFETCHT1   7680(R11)
-	PREFETCHT0   2112(R11)
-	PREFETCHT1   7744(R11)
-	PREFETCHT0   2176(R11)
-	PREFETCHT1   7808(R11)
-	VMOVUPS      896(BX), Z18
-	VMOVUPS      1280(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z12
-	VPSRLW       $0x04, Z18, Z18
-	VMOVUPS      1408(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z18
-	VPDPBUSD     Z17, Z18, Z13
-	VMOVUPS      960(BX), Z18
-	VMOVUPS      1344(BX), Z19
-	VPSRLW       $0x02, Z19, Z19
-	VPTERNLOGD   $0xb8, Z18, Z8, Z19
-	VPANDD       Z9, Z19, Z19
-	VPDPBUSD     Z16, Z19, Z14
-	VPSRLW       $0x04, Z18, Z16
-	VMOVUPS      1472(BX), Z18
-	VPSRLW       $0x02, Z18, Z18
-	VPTERNLOGD   $0xb8, Z16, Z8, Z18
-	VPANDD       Z9, Z18, Z16
-	VPDPBUSD     Z17, Z16, Z15
-	VPMOVSXBD    128(R9)(R10*4), Z16
-	VCVTDQ2PS    Z16, Z16
-	VMULPS       Z10, Z16, Z16
-	VMULPS.BCST  68(CX)(R10*4), Z16, Z16
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z16, Z12, Z6
-	VPMOVSXBD    160(R9)(R10*4), Z12
-	VCVTDQ2PS    Z12, Z12
-	VMULPS       Z10, Z12, Z12
-	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
+	VMOVUPS      704(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(R9)(R10*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z12, Z13, Z6
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
 	VPMOVSXBD    144(R9)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
 	VMULPS.BCST  68(CX)(R10*4), Z12, Z12
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z12, Z14, Z7
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z7
+	VMOVUPS      1408(BX), Z14
+	VPBROADCASTD 108(CX)(R10*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(BX), Z17
+	VPBROADCASTD 108(CX)(R10*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R10*4), Z18
+	PREFETCHT0   1792(R11)
+	PREFETCHT1   7424(R11)
+	VMOVUPS      768(BX), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R10*4), Z18
+	PREFETCHT0   1856(R11)
+	PREFETCHT1   7488(R11)
+	PREFETCHT0   1920(R11)
+	PREFETCHT1   7552(R11)
+	VMOVUPS      832(BX), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(BX), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R10*4), Z18
+	PREFETCHT0   1984(R11)
+	PREFETCHT1   7616(R11)
+	PREFETCHT0   2048(R11)
+	PREFETCHT1   7680(R11)
+	VMOVUPS      896(BX), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(BX), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R10*4), Z13
+	PREFETCHT0   2112(R11)
+	PREFETCHT1   7744(R11)
+	PREFETCHT0   2176(R11)
+	PREFETCHT1   7808(R11)
+	VMOVUPS      960(BX), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(BX), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(R9)(R10*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R10*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
 	VPMOVSXBD    176(R9)(R10*4), Z12
 	VCVTDQ2PS    Z12, Z12
 	VMULPS       Z11, Z12, Z12
@@ -11393,1331 +11333,1348 @@ TEXT ·matVecCode5mAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
-	VMOVUPS bits5_avx512<>+0(SB), Z9
-	VMOVUPS part_avx512<>+0(SB), Z10
+	VMOVUPS part_avx512<>+0(SB), Z9
+	VMOVUPS exponent_avx512<>+0(SB), Z10
+	VMOVUPS bits5_avx512<>+0(SB), Z11
 	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VCVTPH2PS (SI), Z10
-	VCVTPH2PS 64(SI), Z11
-	VCVTPH2PS 32(SI), Z12
-	VCVTPH2PS 96(SI), Z13
+	VCVTPH2PS (SI), Z12
+	VCVTPH2PS 64(SI), Z13
+	VMULPS    minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS    minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS 32(SI), Z16
+	VCVTPH2PS 96(SI), Z17
+	VMULPS    minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS    minusExponent_avx512<>+0(SB), Z17, Z19
 	LEAQ      512(SI), BX
 	MOVQ      SI, R11
 	MOVQ      $0x00000000, R10
 
 step2:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R10*4), Z24
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R10*4), Z24
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R10*4), Z24
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
+	VMOVUPS           64(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R10*4), Z24
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
-	VMOVUPS           128(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R10*4), Z24
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
+	VMOVUPS           128(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R10*4), Z24
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
-	VMOVUPS           256(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R10*4), Z24
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
+	VMOVUPS           192(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R10*4), Z24
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           384(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(SI)(R10*2), Z18
-	VPMOVZXBD         384(SI)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z0
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z0
-	VPMOVZXWD         160(SI)(R10*2), Z14
-	VPMOVZXBD         400(SI)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z1
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z1
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R10*4), Z24
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           256(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R10*4), Z24
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           512(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R10*4), Z24
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
+	VMOVUPS           320(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R10*4), Z24
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
-	VMOVUPS           640(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R10*4), Z24
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
+	VMOVUPS           384(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R10*4), Z24
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
 	PREFETCHT0        1664(R11)
 	PREFETCHT1        7296(R11)
-	VMOVUPS           768(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R10*4), Z24
 	PREFETCHT0        1728(R11)
 	PREFETCHT1        7360(R11)
+	VMOVUPS           448(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R10*4), Z24
 	PREFETCHT0        1792(R11)
 	PREFETCHT1        7424(R11)
 	PREFETCHT0        1856(R11)
 	PREFETCHT1        7488(R11)
-	VMOVUPS           896(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(SI)(R10*2), Z18
-	VPMOVZXBD         384(SI)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
-	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z0
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VMOVUPS           960(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(SI)(R10*2), Z24
+	VPMOVZXBD         384(SI)(R10*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R10*4), Z26, Z26
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z0
-	VPMOVZXWD         160(SI)(R10*2), Z14
-	VPMOVZXBD         400(SI)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z1
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z1
+	VFMADD231PS       Z26, Z20, Z0
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z27, Z0
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z0
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z25, Z0
+	VPMOVZXWD         160(SI)(R10*2), Z20
+	VPMOVZXBD         400(SI)(R10*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R10*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z1
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z25, Z1
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R10*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z1
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z22, Z1
 	ADDQ              $+1280, BX
 	ADDQ              $+1408, R11
 	ADDQ              $0x20, R10
 	CMPQ              R10, $0x80
 	JNE               step2
 	MOVQ              BX, SI
-	VCVTPH2PS         (DI), Z10
-	VCVTPH2PS         64(DI), Z11
-	VCVTPH2PS         32(DI), Z12
-	VCVTPH2PS         96(DI), Z13
+	VCVTPH2PS         (DI), Z12
+	VCVTPH2PS         64(DI), Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS            minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS         32(DI), Z16
+	VCVTPH2PS         96(DI), Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS            minusExponent_avx512<>+0(SB), Z17, Z19
 	LEAQ              512(DI), BX
 	MOVQ              DI, R11
 	MOVQ              $0x00000000, R10
 
 step3:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R10*4), Z24
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R10*4), Z24
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R10*4), Z24
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
+	VMOVUPS           64(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R10*4), Z24
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
-	VMOVUPS           128(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R10*4), Z24
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
+	VMOVUPS           128(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R10*4), Z24
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
-	VMOVUPS           256(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R10*4), Z24
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
+	VMOVUPS           192(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R10*4), Z24
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           384(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(DI)(R10*2), Z18
-	VPMOVZXBD         384(DI)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z2
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z2
-	VPMOVZXWD         160(DI)(R10*2), Z14
-	VPMOVZXBD         400(DI)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z3
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z3
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R10*4), Z24
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           256(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R10*4), Z24
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           512(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R10*4), Z24
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
+	VMOVUPS           320(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R10*4), Z24
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
-	VMOVUPS           640(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R10*4), Z24
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
+	VMOVUPS           384(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R10*4), Z24
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
 	PREFETCHT0        1664(R11)
 	PREFETCHT1        7296(R11)
-	VMOVUPS           768(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R10*4), Z24
 	PREFETCHT0        1728(R11)
 	PREFETCHT1        7360(R11)
+	VMOVUPS           448(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R10*4), Z24
 	PREFETCHT0        1792(R11)
 	PREFETCHT1        7424(R11)
 	PREFETCHT0        1856(R11)
 	PREFETCHT1        7488(R11)
-	VMOVUPS           896(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(DI)(R10*2), Z18
-	VPMOVZXBD         384(DI)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
-	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z2
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VMOVUPS           960(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(DI)(R10*2), Z24
+	VPMOVZXBD         384(DI)(R10*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R10*4), Z26, Z26
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z2
-	VPMOVZXWD         160(DI)(R10*2), Z14
-	VPMOVZXBD         400(DI)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z3
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z3
+	VFMADD231PS       Z26, Z20, Z2
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z27, Z2
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z2
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z25, Z2
+	VPMOVZXWD         160(DI)(R10*2), Z20
+	VPMOVZXBD         400(DI)(R10*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R10*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z3
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z25, Z3
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R10*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z3
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z22, Z3
 	ADDQ              $+1280, BX
 	ADDQ              $+1408, R11
 	ADDQ              $0x20, R10
 	CMPQ              R10, $0x80
 	JNE               step3
 	MOVQ              BX, DI
-	VCVTPH2PS         (R8), Z10
-	VCVTPH2PS         64(R8), Z11
-	VCVTPH2PS         32(R8), Z12
-	VCVTPH2PS         96(R8), Z13
+	VCVTPH2PS         (R8), Z12
+	VCVTPH2PS         64(R8), Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS            minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS         32(R8), Z16
+	VCVTPH2PS         96(R8), Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS            minusExponent_avx512<>+0(SB), Z17, Z19
 	LEAQ              512(R8), BX
 	MOVQ              R8, R11
 	MOVQ              $0x00000000, R10
 
 step4:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R10*4), Z24
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R10*4), Z24
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R10*4), Z24
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
+	VMOVUPS           64(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R10*4), Z24
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
-	VMOVUPS           128(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R10*4), Z24
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
+	VMOVUPS           128(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R10*4), Z24
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
-	VMOVUPS           256(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R10*4), Z24
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
+	VMOVUPS           192(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R10*4), Z24
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           384(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R8)(R10*2), Z18
-	VPMOVZXBD         384(R8)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z4
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z4
-	VPMOVZXWD         160(R8)(R10*2), Z14
-	VPMOVZXBD         400(R8)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z5
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z5
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R10*4), Z24
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           256(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R10*4), Z24
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           512(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R10*4), Z24
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
+	VMOVUPS           320(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R10*4), Z24
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
-	VMOVUPS           640(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R10*4), Z24
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
+	VMOVUPS           384(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R10*4), Z24
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
 	PREFETCHT0        1664(R11)
 	PREFETCHT1        7296(R11)
-	VMOVUPS           768(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R10*4), Z24
 	PREFETCHT0        1728(R11)
 	PREFETCHT1        7360(R11)
+	VMOVUPS           448(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R10*4), Z24
 	PREFETCHT0        1792(R11)
 	PREFETCHT1        7424(R11)
 	PREFETCHT0        1856(R11)
 	PREFETCHT1        7488(R11)
-	VMOVUPS           896(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R8)(R10*2), Z18
-	VPMOVZXBD         384(R8)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
-	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z4
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VMOVUPS           960(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(R8)(R10*2), Z24
+	VPMOVZXBD         384(R8)(R10*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R10*4), Z26, Z26
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z4
-	VPMOVZXWD         160(R8)(R10*2), Z14
-	VPMOVZXBD         400(R8)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z5
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z5
+	VFMADD231PS       Z26, Z20, Z4
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z27, Z4
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z4
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z25, Z4
+	VPMOVZXWD         160(R8)(R10*2), Z20
+	VPMOVZXBD         400(R8)(R10*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R10*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z5
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z25, Z5
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R10*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z5
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z22, Z5
 	ADDQ              $+1280, BX
 	ADDQ              $+1408, R11
 	ADDQ              $0x20, R10
 	CMPQ              R10, $0x80
 	JNE               step4
 	MOVQ              BX, R8
-	VCVTPH2PS         (R9), Z10
-	VCVTPH2PS         64(R9), Z11
-	VCVTPH2PS         32(R9), Z12
-	VCVTPH2PS         96(R9), Z13
+	VCVTPH2PS         (R9), Z12
+	VCVTPH2PS         64(R9), Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS            minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS         32(R9), Z16
+	VCVTPH2PS         96(R9), Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS            minusExponent_avx512<>+0(SB), Z17, Z19
 	LEAQ              512(R9), BX
 	MOVQ              R9, R11
 	MOVQ              $0x00000000, R10
 
 step5:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R10*4), Z24
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R10*4), Z24
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R10*4), Z24
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
+	VMOVUPS           64(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R10*4), Z24
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
-	VMOVUPS           128(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R10*4), Z24
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
+	VMOVUPS           128(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R10*4), Z24
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
-	VMOVUPS           256(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R10*4), Z24
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
+	VMOVUPS           192(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R10*4), Z24
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           384(BX), Z20
-	VMOVUPS           1024(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1024(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VMOVUPS           1088(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1088(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R9)(R10*2), Z18
-	VPMOVZXBD         384(R9)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z6
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z6
-	VPMOVZXWD         160(R9)(R10*2), Z14
-	VPMOVZXBD         400(R9)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z7
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z7
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R10*4), Z24
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           256(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R10*4), Z24
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           512(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R10*4), Z24
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
+	VMOVUPS           320(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R10*4), Z24
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
-	VMOVUPS           640(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R10*4), Z24
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
+	VMOVUPS           384(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R10*4), Z24
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
 	PREFETCHT0        1664(R11)
 	PREFETCHT1        7296(R11)
-	VMOVUPS           768(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R10*4), Z24
 	PREFETCHT0        1728(R11)
 	PREFETCHT1        7360(R11)
+	VMOVUPS           448(BX), Z25
+	VMOVUPS           1024(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R10*4), Z24
 	PREFETCHT0        1792(R11)
 	PREFETCHT1        7424(R11)
 	PREFETCHT0        1856(R11)
 	PREFETCHT1        7488(R11)
-	VMOVUPS           896(BX), Z20
-	VMOVUPS           1152(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1152(BX), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VMOVUPS           1216(BX), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1216(BX), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R9)(R10*2), Z18
-	VPMOVZXBD         384(R9)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
-	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z6
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VMOVUPS           960(BX), Z25
+	VMOVUPS           1152(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(BX), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(BX), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(R9)(R10*2), Z24
+	VPMOVZXBD         384(R9)(R10*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R10*4), Z26, Z26
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z6
-	VPMOVZXWD         160(R9)(R10*2), Z14
-	VPMOVZXBD         400(R9)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z7
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z7
+	VFMADD231PS       Z26, Z20, Z6
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z27, Z6
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z6
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z25, Z6
+	VPMOVZXWD         160(R9)(R10*2), Z20
+	VPMOVZXBD         400(R9)(R10*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R10*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z7
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z25, Z7
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R10*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z7
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z22, Z7
 	ADDQ              $+1280, BX
 	ADDQ              $+1408, R11
 	ADDQ              $0x20, R10
@@ -12741,7 +12698,7 @@ end1:
 	RET
 
 // func matVecCode4AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
+// Requires: AVX, AVX512F, MMX+
 TEXT ·matVecCode4AVX512(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), AX
 	MOVQ    act+8(FP), CX
@@ -12767,286 +12724,234 @@ TEXT ·matVecCode4AVX512(SB), NOSPLIT, $0-40
 	JLE     end1
 
 loop1:
-	VPBROADCASTD 80(CX), Z9
-	VPBROADCASTD 80(CX), Z10
-	VPBROADCASTD 80(CX), Z11
-	VPBROADCASTD 80(CX), Z12
-	VPBROADCASTD 80(CX), Z13
-	VPBROADCASTD 80(CX), Z14
-	VPBROADCASTD 80(CX), Z15
-	VPBROADCASTD 80(CX), Z16
+	VPXORD       Z9, Z9, Z9
+	VPBROADCASTD 72(CX), Z10
+	VPXORD       Z11, Z11, Z11
+	VPBROADCASTD 72(CX), Z12
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD 72(CX), Z14
+	VPXORD       Z15, Z15, Z15
+	VPBROADCASTD 72(CX), Z16
 	VPBROADCASTD (CX), Z17
-	VPBROADCASTD 16(CX), Z18
 	PREFETCHT0   512(SI)
 	PREFETCHT1   6144(SI)
-	PREFETCHT0   576(SI)
-	PREFETCHT1   6208(SI)
-	VMOVUPS      128(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      192(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
+	VMOVUPS      128(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   512(DI)
 	PREFETCHT1   6144(DI)
-	PREFETCHT0   576(DI)
-	PREFETCHT1   6208(DI)
-	VMOVUPS      128(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      192(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
+	VMOVUPS      128(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   512(R8)
 	PREFETCHT1   6144(R8)
-	PREFETCHT0   576(R8)
-	PREFETCHT1   6208(R8)
-	VMOVUPS      128(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      192(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
+	VMOVUPS      128(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   512(R9)
 	PREFETCHT1   6144(R9)
+	VMOVUPS      128(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 4(CX), Z17
+	PREFETCHT0   576(SI)
+	PREFETCHT1   6208(SI)
+	VMOVUPS      192(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   576(DI)
+	PREFETCHT1   6208(DI)
+	VMOVUPS      192(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   576(R8)
+	PREFETCHT1   6208(R8)
+	VMOVUPS      192(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   576(R9)
 	PREFETCHT1   6208(R9)
-	VMOVUPS      128(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      192(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
-	VPBROADCASTD 4(CX), Z17
-	VPBROADCASTD 20(CX), Z18
+	VMOVUPS      192(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 8(CX), Z17
 	PREFETCHT0   640(SI)
 	PREFETCHT1   6272(SI)
-	PREFETCHT0   704(SI)
-	PREFETCHT1   6336(SI)
-	VMOVUPS      256(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      320(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
+	VMOVUPS      256(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   640(DI)
 	PREFETCHT1   6272(DI)
-	PREFETCHT0   704(DI)
-	PREFETCHT1   6336(DI)
-	VMOVUPS      256(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      320(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
+	VMOVUPS      256(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   640(R8)
 	PREFETCHT1   6272(R8)
-	PREFETCHT0   704(R8)
-	PREFETCHT1   6336(R8)
-	VMOVUPS      256(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      320(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
+	VMOVUPS      256(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   640(R9)
 	PREFETCHT1   6272(R9)
+	VMOVUPS      256(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 12(CX), Z17
+	PREFETCHT0   704(SI)
+	PREFETCHT1   6336(SI)
+	VMOVUPS      320(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   704(DI)
+	PREFETCHT1   6336(DI)
+	VMOVUPS      320(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   704(R8)
+	PREFETCHT1   6336(R8)
+	VMOVUPS      320(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   704(R9)
 	PREFETCHT1   6336(R9)
-	VMOVUPS      256(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      320(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
-	VPBROADCASTD 8(CX), Z17
-	VPBROADCASTD 24(CX), Z18
+	VMOVUPS      320(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 16(CX), Z17
 	PREFETCHT0   768(SI)
 	PREFETCHT1   6400(SI)
-	PREFETCHT0   832(SI)
-	PREFETCHT1   6464(SI)
-	VMOVUPS      384(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      448(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
+	VMOVUPS      384(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   768(DI)
 	PREFETCHT1   6400(DI)
-	PREFETCHT0   832(DI)
-	PREFETCHT1   6464(DI)
-	VMOVUPS      384(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      448(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
+	VMOVUPS      384(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   768(R8)
 	PREFETCHT1   6400(R8)
-	PREFETCHT0   832(R8)
-	PREFETCHT1   6464(R8)
-	VMOVUPS      384(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      448(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
+	VMOVUPS      384(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   768(R9)
 	PREFETCHT1   6400(R9)
+	VMOVUPS      384(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 20(CX), Z17
+	PREFETCHT0   832(SI)
+	PREFETCHT1   6464(SI)
+	VMOVUPS      448(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   832(DI)
+	PREFETCHT1   6464(DI)
+	VMOVUPS      448(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   832(R8)
+	PREFETCHT1   6464(R8)
+	VMOVUPS      448(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   832(R9)
 	PREFETCHT1   6464(R9)
-	VMOVUPS      384(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      448(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
-	VPBROADCASTD 12(CX), Z17
-	VPBROADCASTD 28(CX), Z18
+	VMOVUPS      448(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 24(CX), Z17
 	PREFETCHT0   896(SI)
 	PREFETCHT1   6528(SI)
+	VMOVUPS      512(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   896(DI)
+	PREFETCHT1   6528(DI)
+	VMOVUPS      512(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   896(R8)
+	PREFETCHT1   6528(R8)
+	VMOVUPS      512(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   896(R9)
+	PREFETCHT1   6528(R9)
+	VMOVUPS      512(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 28(CX), Z17
 	PREFETCHT0   960(SI)
 	PREFETCHT1   6592(SI)
 	PREFETCHT0   1024(SI)
 	PREFETCHT1   6656(SI)
-	VMOVUPS      512(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      576(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   896(DI)
-	PREFETCHT1   6528(DI)
+	VMOVUPS      576(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   960(DI)
 	PREFETCHT1   6592(DI)
 	PREFETCHT0   1024(DI)
 	PREFETCHT1   6656(DI)
-	VMOVUPS      512(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      576(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   896(R8)
-	PREFETCHT1   6528(R8)
+	VMOVUPS      576(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   960(R8)
 	PREFETCHT1   6592(R8)
 	PREFETCHT0   1024(R8)
 	PREFETCHT1   6656(R8)
-	VMOVUPS      512(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      576(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   896(R9)
-	PREFETCHT1   6528(R9)
+	VMOVUPS      576(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   960(R9)
 	PREFETCHT1   6592(R9)
 	PREFETCHT0   1024(R9)
 	PREFETCHT1   6656(R9)
-	VMOVUPS      512(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      576(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	VMOVUPS      576(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPSUBD       Z9, Z10, Z10
+	VPSRAD       $0x04, Z10, Z10
+	VPADDD.BCST  80(CX), Z9, Z9
+	VPSUBD       Z11, Z12, Z12
+	VPSRAD       $0x04, Z12, Z12
+	VPADDD.BCST  80(CX), Z11, Z11
+	VPSUBD       Z13, Z14, Z14
+	VPSRAD       $0x04, Z14, Z14
+	VPADDD.BCST  80(CX), Z13, Z13
+	VPSUBD       Z15, Z16, Z16
+	VPSRAD       $0x04, Z16, Z16
+	VPADDD.BCST  80(CX), Z15, Z15
 	VCVTPH2PS    (SI), Z17
 	VMULPS.BCST  64(CX), Z17, Z17
 	VCVTDQ2PS    Z9, Z9
@@ -13079,286 +12984,234 @@ loop1:
 	VMULPS.BCST  64(CX), Z9, Z9
 	VCVTDQ2PS    Z16, Z16
 	VFMADD231PS  Z9, Z16, Z7
-	VPBROADCASTD 84(CX), Z9
-	VPBROADCASTD 84(CX), Z10
-	VPBROADCASTD 84(CX), Z11
-	VPBROADCASTD 84(CX), Z12
-	VPBROADCASTD 84(CX), Z13
-	VPBROADCASTD 84(CX), Z14
-	VPBROADCASTD 84(CX), Z15
-	VPBROADCASTD 84(CX), Z16
+	VPXORD       Z9, Z9, Z9
+	VPBROADCASTD 76(CX), Z10
+	VPXORD       Z11, Z11, Z11
+	VPBROADCASTD 76(CX), Z12
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD 76(CX), Z14
+	VPXORD       Z15, Z15, Z15
+	VPBROADCASTD 76(CX), Z16
 	VPBROADCASTD 32(CX), Z17
-	VPBROADCASTD 48(CX), Z18
 	PREFETCHT0   1088(SI)
 	PREFETCHT1   6720(SI)
-	PREFETCHT0   1152(SI)
-	PREFETCHT1   6784(SI)
-	VMOVUPS      640(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      704(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
+	VMOVUPS      640(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   1088(DI)
 	PREFETCHT1   6720(DI)
-	PREFETCHT0   1152(DI)
-	PREFETCHT1   6784(DI)
-	VMOVUPS      640(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      704(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
+	VMOVUPS      640(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   1088(R8)
 	PREFETCHT1   6720(R8)
-	PREFETCHT0   1152(R8)
-	PREFETCHT1   6784(R8)
-	VMOVUPS      640(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      704(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
+	VMOVUPS      640(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1088(R9)
 	PREFETCHT1   6720(R9)
+	VMOVUPS      640(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 36(CX), Z17
+	PREFETCHT0   1152(SI)
+	PREFETCHT1   6784(SI)
+	VMOVUPS      704(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1152(DI)
+	PREFETCHT1   6784(DI)
+	VMOVUPS      704(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1152(R8)
+	PREFETCHT1   6784(R8)
+	VMOVUPS      704(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1152(R9)
 	PREFETCHT1   6784(R9)
-	VMOVUPS      640(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      704(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
-	VPBROADCASTD 36(CX), Z17
-	VPBROADCASTD 52(CX), Z18
+	VMOVUPS      704(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 40(CX), Z17
 	PREFETCHT0   1216(SI)
 	PREFETCHT1   6848(SI)
-	PREFETCHT0   1280(SI)
-	PREFETCHT1   6912(SI)
-	VMOVUPS      768(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      832(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
+	VMOVUPS      768(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   1216(DI)
 	PREFETCHT1   6848(DI)
-	PREFETCHT0   1280(DI)
-	PREFETCHT1   6912(DI)
-	VMOVUPS      768(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      832(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
+	VMOVUPS      768(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   1216(R8)
 	PREFETCHT1   6848(R8)
-	PREFETCHT0   1280(R8)
-	PREFETCHT1   6912(R8)
-	VMOVUPS      768(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      832(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
+	VMOVUPS      768(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1216(R9)
 	PREFETCHT1   6848(R9)
+	VMOVUPS      768(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 44(CX), Z17
+	PREFETCHT0   1280(SI)
+	PREFETCHT1   6912(SI)
+	VMOVUPS      832(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1280(DI)
+	PREFETCHT1   6912(DI)
+	VMOVUPS      832(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1280(R8)
+	PREFETCHT1   6912(R8)
+	VMOVUPS      832(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1280(R9)
 	PREFETCHT1   6912(R9)
-	VMOVUPS      768(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      832(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
-	VPBROADCASTD 40(CX), Z17
-	VPBROADCASTD 56(CX), Z18
+	VMOVUPS      832(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 48(CX), Z17
 	PREFETCHT0   1344(SI)
 	PREFETCHT1   6976(SI)
-	PREFETCHT0   1408(SI)
-	PREFETCHT1   7040(SI)
-	VMOVUPS      896(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      960(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
+	VMOVUPS      896(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   1344(DI)
 	PREFETCHT1   6976(DI)
-	PREFETCHT0   1408(DI)
-	PREFETCHT1   7040(DI)
-	VMOVUPS      896(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      960(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
+	VMOVUPS      896(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   1344(R8)
 	PREFETCHT1   6976(R8)
-	PREFETCHT0   1408(R8)
-	PREFETCHT1   7040(R8)
-	VMOVUPS      896(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      960(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
+	VMOVUPS      896(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1344(R9)
 	PREFETCHT1   6976(R9)
+	VMOVUPS      896(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 52(CX), Z17
+	PREFETCHT0   1408(SI)
+	PREFETCHT1   7040(SI)
+	VMOVUPS      960(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1408(DI)
+	PREFETCHT1   7040(DI)
+	VMOVUPS      960(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1408(R8)
+	PREFETCHT1   7040(R8)
+	VMOVUPS      960(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1408(R9)
 	PREFETCHT1   7040(R9)
-	VMOVUPS      896(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      960(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
-	VPBROADCASTD 44(CX), Z17
-	VPBROADCASTD 60(CX), Z18
+	VMOVUPS      960(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 56(CX), Z17
 	PREFETCHT0   1472(SI)
 	PREFETCHT1   7104(SI)
+	VMOVUPS      1024(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1472(DI)
+	PREFETCHT1   7104(DI)
+	VMOVUPS      1024(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1472(R8)
+	PREFETCHT1   7104(R8)
+	VMOVUPS      1024(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1472(R9)
+	PREFETCHT1   7104(R9)
+	VMOVUPS      1024(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 60(CX), Z17
 	PREFETCHT0   1536(SI)
 	PREFETCHT1   7168(SI)
 	PREFETCHT0   1600(SI)
 	PREFETCHT1   7232(SI)
-	VMOVUPS      1024(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      1088(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   1472(DI)
-	PREFETCHT1   7104(DI)
+	VMOVUPS      1088(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
 	PREFETCHT0   1536(DI)
 	PREFETCHT1   7168(DI)
 	PREFETCHT0   1600(DI)
 	PREFETCHT1   7232(DI)
-	VMOVUPS      1024(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      1088(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   1472(R8)
-	PREFETCHT1   7104(R8)
+	VMOVUPS      1088(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
 	PREFETCHT0   1536(R8)
 	PREFETCHT1   7168(R8)
 	PREFETCHT0   1600(R8)
 	PREFETCHT1   7232(R8)
-	VMOVUPS      1024(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      1088(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   1472(R9)
-	PREFETCHT1   7104(R9)
+	VMOVUPS      1088(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
 	PREFETCHT0   1536(R9)
 	PREFETCHT1   7168(R9)
 	PREFETCHT0   1600(R9)
 	PREFETCHT1   7232(R9)
-	VMOVUPS      1024(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      1088(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	VMOVUPS      1088(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPSUBD       Z9, Z10, Z10
+	VPSRAD       $0x04, Z10, Z10
+	VPADDD.BCST  84(CX), Z9, Z9
+	VPSUBD       Z11, Z12, Z12
+	VPSRAD       $0x04, Z12, Z12
+	VPADDD.BCST  84(CX), Z11, Z11
+	VPSUBD       Z13, Z14, Z14
+	VPSRAD       $0x04, Z14, Z14
+	VPADDD.BCST  84(CX), Z13, Z13
+	VPSUBD       Z15, Z16, Z16
+	VPSRAD       $0x04, Z16, Z16
+	VPADDD.BCST  84(CX), Z15, Z15
 	VCVTPH2PS    64(SI), Z17
 	VMULPS.BCST  68(CX), Z17, Z17
 	VCVTDQ2PS    Z9, Z9
@@ -13434,883 +13287,771 @@ TEXT ·matVecCode4mAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
-	VMOVUPS upper_avx512<>+0(SB), Z9
-	VMOVUPS part_avx512<>+0(SB), Z10
+	VMOVUPS part_avx512<>+0(SB), Z9
+	VMOVUPS exponent_avx512<>+0(SB), Z10
 	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VCVTPH2PS (SI), Z10
-	VCVTPH2PS 64(SI), Z11
-	VCVTPH2PS 32(SI), Z12
-	VCVTPH2PS 96(SI), Z13
+	VCVTPH2PS (SI), Z11
+	VCVTPH2PS 64(SI), Z12
+	VMULPS    minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS    minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS 32(SI), Z15
+	VCVTPH2PS 96(SI), Z16
+	VMULPS    minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS    minusExponent_avx512<>+0(SB), Z16, Z18
 	LEAQ      512(SI), BX
 	MOVQ      SI, R11
 	MOVQ      $0x00000000, R10
 
 step2:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R10*4), Z23
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R10*4), Z23
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R10*4), Z23
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
+	VMOVUPS           64(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R10*4), Z23
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
-	VMOVUPS           128(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R10*4), Z23
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R10*4), Z23
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
-	VMOVUPS           256(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R10*4), Z23
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
+	VMOVUPS           192(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R10*4), Z23
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
-	VMOVUPS           384(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(SI)(R10*2), Z18
-	VPMOVZXBD         384(SI)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z0
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z0
-	VPMOVZXWD         160(SI)(R10*2), Z14
-	VPMOVZXBD         400(SI)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z1
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z1
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R10*4), Z23
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
+	VMOVUPS           256(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R10*4), Z23
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           512(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R10*4), Z23
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           320(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R10*4), Z23
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           640(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R10*4), Z23
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
+	VMOVUPS           384(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R10*4), Z23
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
-	VMOVUPS           768(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R10*4), Z23
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
+	VMOVUPS           448(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R10*4), Z23
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
-	VMOVUPS           896(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(SI)(R10*2), Z18
-	VPMOVZXBD         384(SI)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VMOVUPS           960(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(SI)(R10*2), Z23
+	VPMOVZXBD         384(SI)(R10*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R10*4), Z25, Z25
 	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
+	VFMADD231PS       Z25, Z19, Z0
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z26, Z0
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
 	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z0
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z0
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z24, Z0
+	VPMOVZXWD         160(SI)(R10*2), Z19
+	VPMOVZXBD         400(SI)(R10*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R10*4), Z23, Z23
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z0
-	VPMOVZXWD         160(SI)(R10*2), Z14
-	VPMOVZXBD         400(SI)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z1
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z1
+	VFMADD231PS       Z23, Z20, Z1
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z24, Z1
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z1
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z21, Z1
 	ADDQ              $+1024, BX
 	ADDQ              $+1152, R11
 	ADDQ              $0x20, R10
 	CMPQ              R10, $0x80
 	JNE               step2
 	MOVQ              BX, SI
-	VCVTPH2PS         (DI), Z10
-	VCVTPH2PS         64(DI), Z11
-	VCVTPH2PS         32(DI), Z12
-	VCVTPH2PS         96(DI), Z13
+	VCVTPH2PS         (DI), Z11
+	VCVTPH2PS         64(DI), Z12
+	VMULPS            minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS         32(DI), Z15
+	VCVTPH2PS         96(DI), Z16
+	VMULPS            minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
 	LEAQ              512(DI), BX
 	MOVQ              DI, R11
 	MOVQ              $0x00000000, R10
 
 step3:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R10*4), Z23
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R10*4), Z23
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R10*4), Z23
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
+	VMOVUPS           64(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R10*4), Z23
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
-	VMOVUPS           128(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R10*4), Z23
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R10*4), Z23
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
-	VMOVUPS           256(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R10*4), Z23
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
+	VMOVUPS           192(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R10*4), Z23
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
-	VMOVUPS           384(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(DI)(R10*2), Z18
-	VPMOVZXBD         384(DI)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z2
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z2
-	VPMOVZXWD         160(DI)(R10*2), Z14
-	VPMOVZXBD         400(DI)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z3
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z3
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R10*4), Z23
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
+	VMOVUPS           256(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R10*4), Z23
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           512(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R10*4), Z23
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           320(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R10*4), Z23
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           640(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R10*4), Z23
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
+	VMOVUPS           384(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R10*4), Z23
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
-	VMOVUPS           768(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R10*4), Z23
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
+	VMOVUPS           448(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R10*4), Z23
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
-	VMOVUPS           896(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(DI)(R10*2), Z18
-	VPMOVZXBD         384(DI)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VMOVUPS           960(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(DI)(R10*2), Z23
+	VPMOVZXBD         384(DI)(R10*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R10*4), Z25, Z25
 	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
+	VFMADD231PS       Z25, Z19, Z2
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z26, Z2
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
 	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z2
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z2
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z24, Z2
+	VPMOVZXWD         160(DI)(R10*2), Z19
+	VPMOVZXBD         400(DI)(R10*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R10*4), Z23, Z23
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z2
-	VPMOVZXWD         160(DI)(R10*2), Z14
-	VPMOVZXBD         400(DI)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z3
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z3
+	VFMADD231PS       Z23, Z20, Z3
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z24, Z3
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z3
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z21, Z3
 	ADDQ              $+1024, BX
 	ADDQ              $+1152, R11
 	ADDQ              $0x20, R10
 	CMPQ              R10, $0x80
 	JNE               step3
 	MOVQ              BX, DI
-	VCVTPH2PS         (R8), Z10
-	VCVTPH2PS         64(R8), Z11
-	VCVTPH2PS         32(R8), Z12
-	VCVTPH2PS         96(R8), Z13
+	VCVTPH2PS         (R8), Z11
+	VCVTPH2PS         64(R8), Z12
+	VMULPS            minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS         32(R8), Z15
+	VCVTPH2PS         96(R8), Z16
+	VMULPS            minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
 	LEAQ              512(R8), BX
 	MOVQ              R8, R11
 	MOVQ              $0x00000000, R10
 
 step4:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R10*4), Z23
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R10*4), Z23
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R10*4), Z23
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
+	VMOVUPS           64(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R10*4), Z23
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
-	VMOVUPS           128(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R10*4), Z23
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R10*4), Z23
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
-	VMOVUPS           256(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R10*4), Z23
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
+	VMOVUPS           192(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R10*4), Z23
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
-	VMOVUPS           384(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R8)(R10*2), Z18
-	VPMOVZXBD         384(R8)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z4
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z4
-	VPMOVZXWD         160(R8)(R10*2), Z14
-	VPMOVZXBD         400(R8)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z5
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z5
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R10*4), Z23
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
+	VMOVUPS           256(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R10*4), Z23
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           512(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R10*4), Z23
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           320(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R10*4), Z23
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           640(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R10*4), Z23
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
+	VMOVUPS           384(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R10*4), Z23
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
-	VMOVUPS           768(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R10*4), Z23
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
+	VMOVUPS           448(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R10*4), Z23
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
-	VMOVUPS           896(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R8)(R10*2), Z18
-	VPMOVZXBD         384(R8)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VMOVUPS           960(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(R8)(R10*2), Z23
+	VPMOVZXBD         384(R8)(R10*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R10*4), Z25, Z25
 	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
+	VFMADD231PS       Z25, Z19, Z4
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z26, Z4
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
 	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z4
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z4
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z24, Z4
+	VPMOVZXWD         160(R8)(R10*2), Z19
+	VPMOVZXBD         400(R8)(R10*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R10*4), Z23, Z23
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z4
-	VPMOVZXWD         160(R8)(R10*2), Z14
-	VPMOVZXBD         400(R8)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z5
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z5
+	VFMADD231PS       Z23, Z20, Z5
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z24, Z5
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z5
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z21, Z5
 	ADDQ              $+1024, BX
 	ADDQ              $+1152, R11
 	ADDQ              $0x20, R10
 	CMPQ              R10, $0x80
 	JNE               step4
 	MOVQ              BX, R8
-	VCVTPH2PS         (R9), Z10
-	VCVTPH2PS         64(R9), Z11
-	VCVTPH2PS         32(R9), Z12
-	VCVTPH2PS         96(R9), Z13
+	VCVTPH2PS         (R9), Z11
+	VCVTPH2PS         64(R9), Z12
+	VMULPS            minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS         32(R9), Z15
+	VCVTPH2PS         96(R9), Z16
+	VMULPS            minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
 	LEAQ              512(R9), BX
 	MOVQ              R9, R11
 	MOVQ              $0x00000000, R10
 
 step5:
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX)(R10*4), Z18
-	VPBROADCASTD      16(CX)(R10*4), Z19
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R10*4), Z23
 	PREFETCHT0        512(R11)
 	PREFETCHT1        6144(R11)
+	VMOVUPS           (BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R10*4), Z23
 	PREFETCHT0        576(R11)
 	PREFETCHT1        6208(R11)
-	VMOVUPS           (BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           64(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX)(R10*4), Z18
-	VPBROADCASTD      20(CX)(R10*4), Z19
+	VMOVUPS           512(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R10*4), Z23
 	PREFETCHT0        640(R11)
 	PREFETCHT1        6272(R11)
+	VMOVUPS           64(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R10*4), Z23
 	PREFETCHT0        704(R11)
 	PREFETCHT1        6336(R11)
-	VMOVUPS           128(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           192(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX)(R10*4), Z18
-	VPBROADCASTD      24(CX)(R10*4), Z19
+	VMOVUPS           576(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R10*4), Z23
 	PREFETCHT0        768(R11)
 	PREFETCHT1        6400(R11)
+	VMOVUPS           128(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R10*4), Z23
 	PREFETCHT0        832(R11)
 	PREFETCHT1        6464(R11)
-	VMOVUPS           256(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           320(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX)(R10*4), Z18
-	VPBROADCASTD      28(CX)(R10*4), Z19
+	VMOVUPS           640(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R10*4), Z23
 	PREFETCHT0        896(R11)
 	PREFETCHT1        6528(R11)
+	VMOVUPS           192(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R10*4), Z23
 	PREFETCHT0        960(R11)
 	PREFETCHT1        6592(R11)
 	PREFETCHT0        1024(R11)
 	PREFETCHT1        6656(R11)
-	VMOVUPS           384(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           448(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R9)(R10*2), Z18
-	VPMOVZXBD         384(R9)(R10*1), Z19
-	VPANDD            part_avx512<>+0(SB), Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z10, Z18, Z18
-	VMULPS.BCST       64(CX)(R10*4), Z18, Z18
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z18, Z14, Z6
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
-	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z11, Z19, Z19
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z19, Z6
-	VPMOVZXWD         160(R9)(R10*2), Z14
-	VPMOVZXBD         400(R9)(R10*1), Z15
-	VPANDD            part_avx512<>+0(SB), Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VMULPS            Z12, Z14, Z14
-	VMULPS.BCST       64(CX)(R10*4), Z14, Z14
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z7
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 88(CX)(R10*4), Z15, Z7
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX)(R10*4), Z18
-	VPBROADCASTD      48(CX)(R10*4), Z19
+	VMOVUPS           704(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R10*4), Z23
 	PREFETCHT0        1088(R11)
 	PREFETCHT1        6720(R11)
+	VMOVUPS           256(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R10*4), Z23
 	PREFETCHT0        1152(R11)
 	PREFETCHT1        6784(R11)
-	VMOVUPS           512(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           576(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX)(R10*4), Z18
-	VPBROADCASTD      52(CX)(R10*4), Z19
+	VMOVUPS           768(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R10*4), Z23
 	PREFETCHT0        1216(R11)
 	PREFETCHT1        6848(R11)
+	VMOVUPS           320(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R10*4), Z23
 	PREFETCHT0        1280(R11)
 	PREFETCHT1        6912(R11)
-	VMOVUPS           640(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           704(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX)(R10*4), Z18
-	VPBROADCASTD      56(CX)(R10*4), Z19
+	VMOVUPS           832(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R10*4), Z23
 	PREFETCHT0        1344(R11)
 	PREFETCHT1        6976(R11)
+	VMOVUPS           384(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R10*4), Z23
 	PREFETCHT0        1408(R11)
 	PREFETCHT1        7040(R11)
-	VMOVUPS           768(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           832(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX)(R10*4), Z18
-	VPBROADCASTD      60(CX)(R10*4), Z19
+	VMOVUPS           896(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R10*4), Z23
 	PREFETCHT0        1472(R11)
 	PREFETCHT1        7104(R11)
+	VMOVUPS           448(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R10*4), Z23
 	PREFETCHT0        1536(R11)
 	PREFETCHT1        7168(R11)
 	PREFETCHT0        1600(R11)
 	PREFETCHT1        7232(R11)
-	VMOVUPS           896(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPANDD            Z9, Z20, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	VMOVUPS           960(BX), Z20
-	VPANDD            Z8, Z20, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPMOVZXWD         128(R9)(R10*2), Z18
-	VPMOVZXBD         384(R9)(R10*1), Z20
-	VPSRLD            $0x06, Z18, Z19
-	VPANDD            part_avx512<>+0(SB), Z19, Z19
+	VMOVUPS           960(BX), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(R9)(R10*2), Z23
+	VPMOVZXBD         384(R9)(R10*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R10*4), Z25, Z25
 	VCVTDQ2PS         Z19, Z19
-	VMULPS            Z10, Z19, Z19
+	VFMADD231PS       Z25, Z19, Z6
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z26, Z6
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
 	VMULPS.BCST       68(CX)(R10*4), Z19, Z19
-	VPSRAD            $0x04, Z15, Z15
-	VPADDD            Z14, Z15, Z14
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z19, Z14, Z6
-	VPSRLD            $0x02, Z20, Z20
-	VPANDD            partHigh_avx512<>+0(SB), Z20, Z20
-	VPSRLD            $0x0c, Z18, Z18
-	VPORD             Z18, Z20, Z20
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z6
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z24, Z6
+	VPMOVZXWD         160(R9)(R10*2), Z19
+	VPMOVZXBD         400(R9)(R10*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R10*4), Z23, Z23
 	VCVTDQ2PS         Z20, Z20
-	VMULPS            Z11, Z20, Z20
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z20, Z6
-	VPMOVZXWD         160(R9)(R10*2), Z14
-	VPMOVZXBD         400(R9)(R10*1), Z18
-	VPSRLD            $0x06, Z14, Z15
-	VPANDD            part_avx512<>+0(SB), Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VMULPS            Z12, Z15, Z15
-	VMULPS.BCST       68(CX)(R10*4), Z15, Z15
-	VPSRAD            $0x04, Z17, Z17
-	VPADDD            Z16, Z17, Z16
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z15, Z16, Z7
-	VPSRLD            $0x02, Z18, Z18
-	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
-	VPSRLD            $0x0c, Z14, Z14
-	VPORD             Z14, Z18, Z18
-	VCVTDQ2PS         Z18, Z18
-	VMULPS            Z13, Z18, Z18
-	VFNMADD231PS.BCST 92(CX)(R10*4), Z18, Z7
+	VFMADD231PS       Z23, Z20, Z7
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R10*4), Z24, Z7
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R10*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z7
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R10*4), Z21, Z7
 	ADDQ              $+1024, BX
 	ADDQ              $+1152, R11
 	ADDQ              $0x20, R10

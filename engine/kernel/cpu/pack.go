@@ -126,19 +126,22 @@ func packBytes(dst []byte, lane int, code []uint8) {
 	}
 }
 
-// packNibbles joins column groups j and j+4 of each block of 32, and adds the
-// higher bits to their plane.
+// packNibbles joins rows 16 apart, and adds the higher bits to their plane.
 func packNibbles(dst []byte, lane int, code []uint8, s shape) {
 	const low, high = 0x0f0f0f0f, 0x03030303
 	for b := range len(code) / blockCols {
-		group := func(g int) uint32 { return binary.LittleEndian.Uint32(code[b*blockCols+g*4:]) }
-		for j := range 4 {
-			binary.LittleEndian.PutUint32(dst[(b*4+j)*128+lane*4:], group(j)&low|group(j+4)&low<<4)
-		}
-		for g := 0; s.highBits > 0 && g < 8; g++ {
-			line, shift := s.highLine(b, g)
-			at := dst[nibbleBytes+line*128+lane*4:]
-			binary.LittleEndian.PutUint32(at, binary.LittleEndian.Uint32(at)|group(g)>>4&high<<shift)
+		for g := range 8 {
+			group := binary.LittleEndian.Uint32(code[b*blockCols+g*4:])
+			orUint32(dst[(b*8+g)*64+lane%16*4:], group&low<<(lane/16*4))
+			if s.highBits > 0 {
+				line, shift := s.highLine(b, g)
+				orUint32(dst[nibbleBytes+line*128+lane*4:], group>>4&high<<shift)
+			}
 		}
 	}
+}
+
+// orUint32 sets the bits of v.
+func orUint32(dst []byte, v uint32) {
+	binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(dst)|v)
 }

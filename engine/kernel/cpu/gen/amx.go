@@ -65,12 +65,11 @@ func (g *gen) unpack(l layout) {
 		for _, p := range l.all() {
 			for k := range p.groups {
 				for side := range 2 {
-					w := g.vec()
+					w := reg.VecVirtual(nil)
 					if l.nibbles {
-						g.VMOVDQU32(mem(at.codes, l.nibbleLine(p, k)+side*64), w)
-						g.nibble(l, p, k, at.codes, side*64, w, mask)
+						w = g.loadCode(l, p, k, side, at.codes, mask)
 					} else {
-						g.VMOVDQU32(mem(at.codes, l.codesAt+(p.first+k)*lineBytes+side*64), w)
+						w = g.load(mem(at.codes, l.codesAt+(p.first+k)*lineBytes+side*64))
 					}
 					if l.offset > 0 {
 						g.VPSUBB(offset, w, w)

@@ -189,7 +189,7 @@ func (g *gen) constants() {
 		{"eleventh", 0x3dba2e8c}, {"thirteenth", 0x3d9d89d9},
 		{"softmin", 0xc2ad3333}, {"round", 0x4b400000}, // -86.6, 1.5·2^23
 		{"bias", 127}, {"halfmax", 0x477fe000}, // 65504
-		{"nibbles", 0x0f0f0f0f}, {"upper", 0xf0f0f0f0}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f}, {"ones16", 0x00010001},
+		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f}, {"ones16", 0x00010001},
 	} {
 		g.constant(c.name, g.repeat(c.bits))
 	}

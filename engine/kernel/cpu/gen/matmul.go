@@ -158,25 +158,19 @@ func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg
 		for k := range p.groups {
 			g.prefetchPart(at.walk, l.stepBytes, p.first+k, 16)
 			for side := range 2 {
-				w := g.vec()
-				g.VMOVDQU32(mem(at.codes, l.nibbleLine(p, k)+side*64), w)
-				g.nibble(l, p, k, at.codes, side*64, w, mask)
-				add(w, side, p.first+k)
+				add(g.loadCode(l, p, k, side, at.codes, mask), side, p.first+k)
 			}
 		}
 		return
 	case l.nibbles:
-		for j := range 4 {
-			g.prefetchPart(at.walk, l.stepBytes, p.block*4+j, 8)
-			for side := range 2 {
-				v, low := g.vec(), g.vec()
-				g.VMOVDQU32(mem(at.codes, l.nibbleLine(p, j)+side*64), v)
-				g.VPANDD(v, mask, low)
-				add(low, side, p.first+j)
-				g.VPSRLW(operand.U8(4), v, v)
-				g.VPANDD(v, mask, v)
-				add(v, side, p.first+j+4)
-			}
+		for k := range p.groups {
+			g.prefetchPart(at.walk, l.stepBytes, p.first+k, 16)
+			v, low := g.load(mem(at.codes, l.nibbleLine(p, k))), g.vec()
+			g.VPANDD(v, mask, low)
+			add(low, 0, p.first+k)
+			g.VPSRLW(operand.U8(4), v, v)
+			g.VPANDD(v, mask, v)
+			add(v, 1, p.first+k)
 		}
 		return
 	}
@@ -192,23 +186,36 @@ func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg
 	}
 }
 
-// nibbleLine is the offset of the line that holds the nibbles of column group k of p.
-func (l layout) nibbleLine(p group, k int) int {
-	return l.codesIn() + (p.block*4+(p.first+k)%4)*128
+// nibbleLine is the offset of the line of 64 bytes that holds the nibbles of
+// column group k of p: of the first 16 rows in the lower halves of bytes, of the
+// others in the upper ones.
+func (l layout) nibbleLine(p group, k int) int { return l.codesIn() + (p.first+k)*64 }
+
+// loadCode loads the codes of column group k of p for the 16 rows of a side.
+func (g *gen) loadCode(l layout, p group, k, side int, codes reg.Register, mask operand.Op) reg.VecVirtual {
+	w := g.load(mem(codes, l.nibbleLine(p, k)))
+	g.nibble(l, p, k, side, mem(codes, l.highLine(p, k)+side*64), w, mask)
+	return w
 }
 
-// nibble turns a line of nibbles into the codes of column group k of p.
-func (g *gen) nibble(l layout, p group, k int, codes reg.Register, at int, w, mask reg.VecVirtual) {
-	inBlock := (p.first + k) % 8
-	if inBlock >= 4 {
+// highLine is the offset of the line that holds the bits above the nibbles of
+// column group k of p.
+func (l layout) highLine(p group, k int) int {
+	return l.codesIn() + 1024 + (p.block*l.highBits+(p.first+k)%8*l.highBits/8)*128
+}
+
+// nibble turns the nibbles of column group k of p into the codes of a side; high
+// is where the bits above are.
+func (g *gen) nibble(l layout, p group, k, side int, highAt operand.Mem, w reg.VecVirtual, mask operand.Op) {
+	if side == 1 {
 		g.VPSRLW(operand.U8(4), w, w)
 	}
 	g.and(mask, w)
 	if l.highBits == 0 {
 		return
 	}
-	bit := inBlock * l.highBits
-	high := g.load(mem(codes, l.codesIn()+1024+(p.block*l.highBits+bit/8)*128+at))
+	bit := (p.first + k) % 8 * l.highBits
+	high := g.load(highAt)
 	switch shift := bit % 8; { // to bit 4 of each byte
 	case shift < 4:
 		g.VPSLLW(operand.U8(uint8(4-shift)), high, high)
@@ -270,14 +277,24 @@ func (g *gen) codesNarrow(l layout, rows int) {
 			q, out, left := g.GP64(), g.GP64(), g.GP64()
 			g.MOVQ(at.codes, q)
 			g.MOVQ(dst, out)
-			g.MOVQ(operand.U32(4), left)
 			scales := g.narrowParts(l, p, at)
-			g.loop(left, func() {
-				g.quarter(l, p, act, q, scales, out, ones, extra, rows)
-				g.ADDQ(operand.I8(32), q)
-				g.ADDQ(operand.I8(32), out)
-				g.nextParts(l, scales)
-			})
+			quarters := func(side int) {
+				g.loop(left, func() {
+					g.quarter(l, p, side, act, q, scales, out, ones, extra, rows)
+					g.ADDQ(operand.I8(32), q)
+					g.ADDQ(operand.I8(32), out)
+					g.nextParts(l, scales)
+				})
+			}
+			if !l.nibbles {
+				g.MOVQ(operand.U32(4), left)
+				quarters(0)
+				continue
+			}
+			for side := range 2 {
+				g.MOVQ(operand.U32(2), left)
+				quarters(side)
+			}
 		}
 		g.ADDQ(stride, act)
 	})
@@ -285,7 +302,7 @@ func (g *gen) codesNarrow(l layout, rows int) {
 }
 
 // quarter adds one group of eight outputs of all rows.
-func (g *gen) quarter(l layout, p group, act, q reg.Register, scales parts, out reg.Register, ones, extra reg.VecVirtual, rows int) {
+func (g *gen) quarter(l layout, p group, side int, act, q reg.Register, scales parts, out reg.Register, ones, extra reg.VecVirtual, rows int) {
 	dots := g.vecs(rows)
 	for r := range rows {
 		// The signed form needs no correction: its codes are centred.
@@ -298,7 +315,7 @@ func (g *gen) quarter(l layout, p group, act, q reg.Register, scales parts, out 
 	if l.words == 0 {
 		g.signedDots(l, p, act, q, dots, ones, extra)
 	} else {
-		g.wordDots(l, p, act, q, dots, ones, extra)
+		g.wordDots(l, p, side, act, q, dots, ones, extra)
 	}
 	s := reg.VecVirtual(nil)
 	if l.super {
@@ -341,12 +358,13 @@ func (g *gen) signedDots(l layout, p group, act, q reg.Register, dots []reg.VecV
 	}
 }
 
-// wordDots adds l.words products in 16 bits before it widens them.
-func (g *gen) wordDots(l layout, p group, act, q reg.Register, dots []reg.VecVirtual, ones, mask reg.VecVirtual) {
+// wordDots adds l.words products in 16 bits before it widens them. Nibbles of side
+// 1 lie where those of side 0 do, 64 bytes before q.
+func (g *gen) wordDots(l layout, p group, side int, act, q reg.Register, dots []reg.VecVirtual, ones, mask reg.VecVirtual) {
 	code := func(k int) reg.VecVirtual {
 		w := g.vec()
-		g.VMOVDQU(mem(q, l.nibbleLine(p, k)), w)
-		g.nibble(l, p, k, q, 0, w, mask)
+		g.VMOVDQU(mem(q, l.nibbleLine(p, k)-64*side), w)
+		g.nibble(l, p, k, side, mem(q, l.highLine(p, k)), w, mask)
 		return w
 	}
 	// Three rows at a time leave registers for their 16-bit sums.

@@ -86,6 +86,9 @@ func (l layout) partsOf(p group, at place, side int) parts {
 func (g *gen) superConstants() {
 	g.constant("part", g.repeat(63))
 	g.constant("partHigh", g.repeat(0x30))
+	g.constant("exponent", g.repeat(0x4b000000))      // 2^23: or'ed with an integer below, their sum
+	g.constant("minusExponent", g.repeat(0xcb000000)) // -2^23
+	g.constant("fields", g.repeat(0x33333333))
 }
 
 // groupScale is the scale of a group of rows side·16 on.

@@ -7,13 +7,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// superRow is what stays in registers while one panel of several passes.
+// superRow is what stays in registers while a superblock of one panel passes.
 type superRow struct {
-	d, low [2]reg.VecVirtual // of the superblock, by side
+	act    reg.Register
 	sums   []reg.VecVirtual  // by side
-	nibble reg.VecVirtual    // masks
-	rest   reg.VecVirtual
-	part   reg.VecVirtual
+	d, low [2]reg.VecVirtual // factors, by side
+	// offsetD and offsetLow are -2^23 times the factors: see scaleOf.
+	offsetD, offsetLow [2]reg.VecVirtual
+	nibble, part       reg.VecVirtual // masks
+	code, fields       reg.VecVirtual
+	exponent           reg.VecVirtual // 2^23
 }
 
 // superVec emits matVec for superblocks. The streams take turns by superblock,
@@ -24,31 +27,22 @@ func (g *gen) superVec(l layout) {
 	dst, act, steps, panels := g.arg("dst"), g.arg("act"), g.arg("steps"), g.vecPanels()
 	sums := g.vecs(2 * vecStreams)
 	g.zero(sums...)
-	r := superRow{nibble: g.load(g.c("nibbles"))}
-	switch l.highBits {
-	case 0:
-		r.rest = g.load(g.c("upper"))
-	case 1:
-		r.rest = g.load(g.c("bits5"))
-	case 2:
-		r.rest = g.load(g.c("bits6"))
-	}
+	r := superRow{act: act, nibble: g.load(g.c("nibbles"))}
 	if l.mins {
-		r.part = g.load(g.c("part"))
+		r.part, r.exponent = g.load(g.c("part")), g.load(g.c("exponent"))
+	}
+	switch l.highBits {
+	case 1:
+		r.code = g.load(g.c("bits5"))
+	case 2:
+		r.fields = g.load(g.c("fields"))
 	}
 	g.SHRQ(operand.U8(2), steps)
 	g.loop(steps, func() {
 		for i, panel := range panels {
 			r.sums = sums[2*i : 2*i+2]
-			for side := range 2 {
-				r.d[side] = g.vec()
-				g.loadHalves(mem(panel, side*32), r.d[side])
-				if l.mins {
-					r.low[side] = g.vec()
-					g.loadHalves(mem(panel, 64+side*32), r.low[side])
-				}
-			}
-			g.superblock(l, panel, func(at place) { g.superStep(l, r, act, at) })
+			g.superFactors(l, &r, panel)
+			g.superblock(l, panel, func(at place) { g.superStep(l, r, at) })
 		}
 		g.ADDQ(operand.I32(superSteps*recordSize), act)
 	})
@@ -58,116 +52,169 @@ func (g *gen) superVec(l layout) {
 	g.finish()
 }
 
-// superStep adds a step of one panel.
-func (g *gen) superStep(l layout, r superRow, act reg.Register, at place) {
-	record := func(disp int) operand.Mem {
-		return operand.Mem{Base: act, Index: at.index, Scale: recordSize / superIndex, Disp: disp}
-	}
-	for block := range 2 {
-		dots := g.superDots(l, r, block, record, at)
-		for side := range 2 {
-			if l.mins {
-				g.superScaleMin(l, r, group{index: block}, dots[side], side, record, at)
-				continue
-			}
-			for half := range 2 {
-				g.superScaleHalf(l, r, group{index: 2*block + half, block: block}, dots[side][half], side, record, at)
-			}
+// superFactors loads the factors of a superblock.
+func (g *gen) superFactors(l layout, r *superRow, panel reg.Register) {
+	for side := range 2 {
+		r.d[side] = g.vec()
+		g.loadHalves(mem(panel, side*32), r.d[side])
+		if !l.mins {
+			continue
 		}
+		r.low[side], r.offsetD[side], r.offsetLow[side] = g.vec(), g.vec(), g.vec()
+		g.loadHalves(mem(panel, 64+side*32), r.low[side])
+		g.VMULPS(g.c("minusExponent"), r.d[side], r.offsetD[side])
+		g.VMULPS(g.c("minusExponent"), r.low[side], r.offsetLow[side])
 	}
 }
 
-// superDots is the integer sums of a block of 32 columns, by side and by half of
-// the block.
-func (g *gen) superDots(l layout, r superRow, block int, record func(int) operand.Mem, at place) (dots [2][2]reg.VecVirtual) {
-	for side := range 2 {
-		for half := range 2 {
-			dots[side][half] = g.vec()
-			if c := l.correction(group{index: 2*block + half, block: block}); c >= 0 {
-				g.VPBROADCASTD(record(c), dots[side][half])
-			} else {
-				g.zero(dots[side][half])
+// record is the address of a field of the activations of a step.
+func (r superRow) record(at place, disp int) operand.Mem {
+	return operand.Mem{Base: r.act, Index: at.index, Scale: recordSize / superIndex, Disp: disp}
+}
+
+// superStep adds a step of one panel.
+func (g *gen) superStep(l layout, r superRow, at place) {
+	if !l.mins {
+		for half := range 4 {
+			dots := g.superHalfDots(l, r, half, at)
+			for side := range 2 {
+				g.superHalfScale(l, r, half, dots[side], side, at)
+			}
+		}
+		return
+	}
+	var dots [2][]reg.VecVirtual // by group and side
+	for p := range dots {
+		dots[p] = g.vecs(2)
+		g.zero(dots[p]...)
+	}
+	for k := range 8 {
+		for p, d := range dots {
+			x := g.vec()
+			g.VPBROADCASTD(r.record(at, 4*(8*p+k)), x)
+			g.vecPrefetchPart(l, at.walk, 2*k+p, 16)
+			of := group{block: p, first: 8 * p}
+			if l.highBits == 0 {
+				g.vecNibbles(x, mem(at.codes, l.nibbleLine(of, k)), r.nibble, d)
+				continue
+			}
+			for side := range 2 {
+				g.vnniReg(x, g.superCode(l, r, of, k, side, at), d[side])
 			}
 		}
 	}
-	p := group{block: block, first: 8 * block, groups: 8}
-	for k := range 4 {
-		var x [2]reg.VecVirtual
-		for half := range 2 {
-			x[half] = g.vec()
-			g.VPBROADCASTD(record(4*(8*block+k+4*half)), x[half])
+	if l.highBits == 0 {
+		for _, d := range dots {
+			g.vecSplit(d)
 		}
-		g.vecPrefetchPart(l, at.walk, 4*block+k, 8)
+	}
+	for side := range 2 {
+		g.superScales(l, r, side, [2]reg.VecVirtual{dots[0][side], dots[1][side]}, at)
+	}
+}
+
+// superCode is 5-bit codes of a side of column group k of p.
+func (g *gen) superCode(l layout, r superRow, p group, k, side int, at place) reg.VecVirtual {
+	line := g.load(mem(at.codes, l.nibbleLine(p, k)))
+	if side == 1 {
+		g.VPSRLW(operand.U8(4), line, line)
+	}
+	high := g.load(mem(at.codes, l.highLine(p, k)+side*64))
+	switch { // to bit 4 of each byte
+	case k < 4:
+		g.VPSLLW(operand.U8(uint8(4-k)), high, high)
+	case k > 4:
+		g.VPSRLW(operand.U8(uint8(k-4)), high, high)
+	}
+	g.lowNibbles(r, line, high)
+	g.VPANDD(r.code, high, high)
+	return high
+}
+
+// lowNibbles puts the lower nibbles of line into high.
+func (g *gen) lowNibbles(r superRow, line, high reg.VecVirtual) {
+	g.VPTERNLOGD(operand.U8(0xb8), line, r.nibble, high)
+}
+
+// superScales adds the integer sums of the two groups of a side, times their
+// scales, to the sums, and takes their minima off.
+func (g *gen) superScales(l layout, r superRow, side int, dots [2]reg.VecVirtual, at place) {
+	m := l.partsOf(group{}, at, side)
+	words, bytes := g.vec(), g.vec()
+	g.VPMOVZXWD(m.words, words)
+	g.VPMOVZXBD(m.bytes, bytes)
+	for p, d := range dots {
+		scale, low := g.vec(), g.vec()
+		if p == 0 {
+			g.VMOVDQA32(words, scale)
+			g.VMOVDQA32(bytes, low)
+			g.field(r, low)
+		} else {
+			g.VPSRLD(operand.U8(6), words, scale)
+			g.VPSRLD(operand.U8(12), words, words)
+			g.VPSRLD(operand.U8(2), bytes, low)
+			g.VPTERNLOGD(operand.U8(0xec), g.c("partHigh"), words, low) // low & partHigh | words
+			g.VPORD(r.exponent, low, low)
+		}
+		g.field(r, scale)
+		g.VFMADD213PS(r.offsetD[side], r.d[side], scale)
+		g.VMULPS_BCST(r.record(at, atScale+4*p), scale, scale)
+		g.VCVTDQ2PS(d, d)
+		g.VFMADD231PS(scale, d, r.sums[side])
+		g.VFMADD213PS(r.offsetLow[side], r.low[side], low)
+		g.VFNMADD231PS_BCST(r.record(at, atSum+4*p), low, r.sums[side])
+	}
+}
+
+// field keeps the lowest six bits of v and makes them a float, plus 2^23: times a
+// factor, minus 2^23 times that factor, which a multiply-add does in one, it is
+// the exact product, as a conversion would give it.
+func (g *gen) field(r superRow, v reg.VecVirtual) {
+	g.VPTERNLOGD(operand.U8(0xea), r.exponent, r.part, v) // v & part | exponent
+}
+
+// superHalfDots is the integer sums of a group of 16 columns by side, with 6-bit
+// codes. A line of their upper bits holds those of four column groups; two masks
+// over it leave no bits that would have to go later.
+func (g *gen) superHalfDots(l layout, r superRow, half int, at place) (dots [2]reg.VecVirtual) {
+	p := group{index: half, block: half / 2, first: 4 * half}
+	var even, odd [2]reg.VecVirtual
+	for side := range 2 {
+		dots[side], even[side], odd[side] = g.vec(), g.vec(), g.load(mem(at.codes, l.highLine(p, 0)+side*64))
+		g.VPBROADCASTD(r.record(at, l.correction(p)), dots[side])
+		g.VPANDD(r.fields, odd[side], even[side])
+		g.VPSRLW(operand.U8(2), odd[side], odd[side])
+		g.VPANDD(r.fields, odd[side], odd[side])
+	}
+	for k := range 4 {
+		x := g.vec()
+		g.VPBROADCASTD(r.record(at, 4*(p.first+k)), x)
+		g.vecPrefetchPart(l, at.walk, p.first+k, 16)
 		for side := range 2 {
-			line := g.load(mem(at.codes, l.nibbleLine(p, k)+side*64))
-			for half := range 2 {
-				g.vnniReg(x[half], g.superCode(l, r, p, k+4*half, at.codes, side*64, line), dots[side][half])
+			line := g.load(mem(at.codes, l.nibbleLine(p, k)))
+			if side == 1 {
+				g.VPSRLW(operand.U8(4), line, line)
 			}
+			w := [2]reg.VecVirtual{even[side], odd[side]}[k%2]
+			if k < 2 {
+				high := g.vec()
+				g.VPSLLW(operand.U8(4), w, high)
+				w = high
+			}
+			g.lowNibbles(r, line, w)
+			g.vnniReg(x, w, dots[side])
 		}
 	}
 	return dots
 }
 
-// superCode is the codes of column group k of a block, of which line holds the
-// nibbles. Codes of 4 bits come 16-fold from upper nibbles.
-func (g *gen) superCode(l layout, r superRow, p group, k int, codes reg.Register, at int, line reg.VecVirtual) reg.VecVirtual {
-	w := g.vec()
-	if l.highBits == 0 {
-		mask := r.nibble
-		if k >= 4 {
-			mask = r.rest
-		}
-		g.VPANDD(mask, line, w)
-		return w
-	}
-	if k >= 4 {
-		g.VPSRLW(operand.U8(4), line, w)
-		line = w
-	}
-	bit := k * l.highBits
-	high := g.load(mem(codes, 1024+(p.block*l.highBits+bit/8)*128+at))
-	switch shift := bit % 8; { // to bit 4 of each byte
-	case shift < 4:
-		g.VPSLLW(operand.U8(uint8(4-shift)), high, high)
-	case shift > 4:
-		g.VPSRLW(operand.U8(uint8(shift-4)), high, high)
-	}
-	// high = nibble mask ? line : high, then the bits above the code go.
-	g.VPTERNLOGD(operand.U8(0xb8), line, r.nibble, high)
-	g.VPANDD(r.rest, high, w)
-	return w
-}
-
-// superScaleMin adds a group's integer sums, times their scales, to the sums,
-// and takes its minima off.
-func (g *gen) superScaleMin(l layout, r superRow, p group, dots [2]reg.VecVirtual, side int, record func(int) operand.Mem, at place) {
-	m := l.partsOf(p, at, side)
-	words, scale, low := g.vec(), g.vec(), g.vec()
-	g.VPMOVZXWD(m.words, words)
-	g.VPMOVZXBD(m.bytes, low)
-	g.wordPart(p, words, scale)
-	g.VCVTDQ2PS(scale, scale)
-	g.VMULPS(r.d[side], scale, scale)
-	g.VMULPS_BCST(record(atScale+4*p.index), scale, scale)
-	if l.highBits == 0 {
-		g.VPSRAD(operand.U8(4), dots[1], dots[1])
-	}
-	g.VPADDD(dots[0], dots[1], dots[0])
-	g.VCVTDQ2PS(dots[0], dots[0])
-	g.VFMADD231PS(scale, dots[0], r.sums[side])
-	g.minPart(p, words, low)
-	g.VCVTDQ2PS(low, low)
-	g.VMULPS(r.low[side], low, low)
-	g.VFNMADD231PS_BCST(record(atSum+4*p.index), low, r.sums[side])
-}
-
-// superScaleHalf adds the integer sums of a group of 16 columns.
-func (g *gen) superScaleHalf(l layout, r superRow, p group, dots reg.VecVirtual, side int, record func(int) operand.Mem, at place) {
+// superHalfScale adds the integer sums of a group of 16 columns, times their scales.
+func (g *gen) superHalfScale(l layout, r superRow, half int, dots reg.VecVirtual, side int, at place) {
 	scale := g.vec()
-	g.VPMOVSXBD(l.partsOf(p, at, side).bytes, scale)
+	g.VPMOVSXBD(l.partsOf(group{index: half}, at, side).bytes, scale)
 	g.VCVTDQ2PS(scale, scale)
 	g.VMULPS(r.d[side], scale, scale)
-	g.VMULPS_BCST(record(atScale+4*p.block), scale, scale)
+	g.VMULPS_BCST(r.record(at, atScale+4*(half/2)), scale, scale)
 	g.VCVTDQ2PS(dots, dots)
 	g.VFMADD231PS(scale, dots, r.sums[side])
 }
