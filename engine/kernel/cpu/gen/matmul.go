@@ -70,14 +70,24 @@ func (g *gen) prefetch(panel reg.Register, bytes int) {
 	}
 }
 
+// Distances of prefetchPart; the nearer one is counted from the codes.
+const (
+	partAhead     = 6144
+	partAheadNear = 512
+)
+
 // prefetchPart asks for part of of parts of a step: far ahead for the second
 // cache, which can wait for more lines at a time than the nearest one, and again
 // shortly before its use.
-func (g *gen) prefetchPart(panel reg.Register, bytes, part, of int) {
-	lines := (bytes + 63) / 64
+func (g *gen) prefetchPart(l layout, walk reg.Register, part, of int) {
+	near := partAheadNear
+	if l.super {
+		near += l.codesAt
+	}
+	lines := (l.stepBytes + 63) / 64
 	for i := lines * part / of; i < lines*(part+1)/of; i++ {
-		g.PREFETCHT1(mem(panel, vecAhead+i*64))
-		g.PREFETCHT0(mem(panel, vecAheadNear+i*64))
+		g.PREFETCHT1(mem(walk, partAhead+i*64))
+		g.PREFETCHT0(mem(walk, near+i*64))
 	}
 }
 
@@ -156,7 +166,7 @@ func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg
 	switch {
 	case l.highBits > 0:
 		for k := range p.groups {
-			g.prefetchPart(at.walk, l.stepBytes, p.first+k, 16)
+			g.prefetchPart(l, at.walk, p.first+k, 16)
 			for side := range 2 {
 				add(g.loadCode(l, p, k, side, at.codes, mask), side, p.first+k)
 			}
@@ -164,7 +174,7 @@ func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg
 		return
 	case l.nibbles:
 		for k := range p.groups {
-			g.prefetchPart(at.walk, l.stepBytes, p.first+k, 16)
+			g.prefetchPart(l, at.walk, p.first+k, 16)
 			v, low := g.load(mem(at.codes, l.nibbleLine(p, k))), g.vec()
 			g.VPANDD(v, mask, low)
 			add(low, 0, p.first+k)
@@ -175,7 +185,7 @@ func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg
 		return
 	}
 	for k := range p.groups {
-		g.prefetchPart(at.walk, l.stepBytes, p.first+k, 16)
+		g.prefetchPart(l, at.walk, p.first+k, 16)
 		w := g.vecs(2)
 		for side := range 2 {
 			g.VMOVDQU32(mem(at.codes, l.codesAt+(p.first+k)*128+side*64), w[side])

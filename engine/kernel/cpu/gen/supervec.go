@@ -17,10 +17,21 @@ type superRow struct {
 	nibble, part       reg.VecVirtual // masks
 	code, fields       reg.VecVirtual
 	exponent           reg.VecVirtual // 2^23
+	// ahead are the addresses of all streams from which the step asks for memory.
+	ahead []operand.Mem
 }
 
-// superVec emits matVec for superblocks. The streams take turns by superblock,
-// so that its factors stay in registers.
+// The streams take turns by superblock, but memory is asked for in all of them at
+// once, a part of each with every step: requests to one stream alone were
+// measured to be a tenth slower. superAheadNear is counted from where the step
+// would lie without the scales before its codes.
+const (
+	superAhead     = 8192
+	superAheadNear = 2048
+)
+
+// superVec emits matVec for superblocks: those of a stream in turn, so that its
+// factors stay in registers.
 func (g *gen) superVec(l layout) {
 	g.function("matVec"+l.name, matVecSignature,
 		fmt.Sprintf("multiplies a row of quantized activations with %d %s panels, stride bytes apart.", vecStreams, l.name))
@@ -39,10 +50,15 @@ func (g *gen) superVec(l layout) {
 	}
 	g.SHRQ(operand.U8(2), steps)
 	g.loop(steps, func() {
+		share := g.GP64()
+		g.MOVQ(operand.U32(0), share)
 		for i, panel := range panels {
-			r.sums = sums[2*i : 2*i+2]
+			r.sums, r.ahead = sums[2*i:2*i+2], l.superAheads(panels, i, share)
 			g.superFactors(l, &r, panel)
-			g.superblock(l, panel, func(at place) { g.superStep(l, r, at) })
+			g.superblock(l, panel, func(at place) {
+				g.superStep(l, r, at)
+				g.ADDQ(operand.I32(l.stepBytes/vecStreams), share)
+			})
 		}
 		g.ADDQ(operand.I32(superSteps*recordSize), act)
 	})
@@ -50,6 +66,33 @@ func (g *gen) superVec(l layout) {
 		g.VMOVUPS(s, mem(dst, i*64))
 	}
 	g.finish()
+}
+
+// superAheads are where the streams are asked for ahead while stream i passes:
+// those before it have moved on already.
+func (l layout) superAheads(panels []reg.GPVirtual, i int, share reg.Register) []operand.Mem {
+	m := make([]operand.Mem, len(panels))
+	for s, panel := range panels {
+		m[s] = operand.Mem{Base: panel, Index: share, Scale: 1, Disp: superAhead}
+		if s < i {
+			m[s].Disp -= superSteps * l.stepBytes
+		}
+	}
+	return m
+}
+
+// superPrefetch asks for what belongs to part part of 16 of a step.
+func (g *gen) superPrefetch(l layout, r superRow, at place, part int) {
+	lines := (l.stepBytes + 63) / 64
+	for i := part * lines / 16; i < (part+1)*lines/16; i++ {
+		g.PREFETCHT0(mem(at.walk, superAheadNear+64*i))
+	}
+	far := (l.stepBytes/vecStreams + 63) / 64 * vecStreams
+	for i := part * far / 16; i < (part+1)*far/16; i++ {
+		m := r.ahead[i%vecStreams]
+		m.Disp += i / vecStreams * 64
+		g.PREFETCHT1(m)
+	}
 }
 
 // superFactors loads the factors of a superblock.
@@ -92,7 +135,7 @@ func (g *gen) superStep(l layout, r superRow, at place) {
 		for p, d := range dots {
 			x := g.vec()
 			g.VPBROADCASTD(r.record(at, 4*(8*p+k)), x)
-			g.vecPrefetchPart(l, at.walk, 2*k+p, 16)
+			g.superPrefetch(l, r, at, 2*k+p)
 			of := group{block: p, first: 8 * p}
 			if l.highBits == 0 {
 				g.vecNibbles(x, mem(at.codes, l.nibbleLine(of, k)), r.nibble, d)
@@ -189,7 +232,7 @@ func (g *gen) superHalfDots(l layout, r superRow, half int, at place) (dots [2]r
 	for k := range 4 {
 		x := g.vec()
 		g.VPBROADCASTD(r.record(at, 4*(p.first+k)), x)
-		g.vecPrefetchPart(l, at.walk, p.first+k, 16)
+		g.superPrefetch(l, r, at, p.first+k)
 		for side := range 2 {
 			line := g.load(mem(at.codes, l.nibbleLine(p, k)))
 			if side == 1 {
