@@ -21,7 +21,7 @@ const (
 	storeMagic   = "corenode-weights"
 	storeVersion = 1
 	// layoutVersion changes with every change of a packed layout.
-	layoutVersion = 2
+	layoutVersion = 3
 	headerSize    = 4096
 	headerUsed    = 16 + 4 + 4 + 8 + 8 + 4 // before the header's own CRC
 	storeAlign    = 4096

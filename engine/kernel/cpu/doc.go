@@ -11,7 +11,11 @@
 //
 // Quantized panels are a run of steps of 64 input columns:
 //
-//	[scales: f16 x 32 rows, per group][mins: f16 x 32 rows, per group][codes]
+//	[scales: f16 x 32 rows, per group][codes]
+//
+// except that those of the K-quants come in superblocks of four steps, with the
+// scales and minima of all four first, packed as in the file (superblock.go draws
+// them). So a panel takes as many bytes as its rows take in the file.
 //
 // The codes of four adjacent columns of a row are adjacent bytes: 32 rows x 4
 // bytes make one 128-byte line of a column group. 4-bit codes put column
@@ -20,10 +24,10 @@
 //
 //	layout  from   group  offset  bytes per step
 //	code8   Q8_0   32     128     2176
-//	code6   Q6_K   16     32      1792
-//	code5m  Q5_K   32     0, min  1536
+//	code6   Q6_K   16     32      1680, a quarter of a superblock
+//	code5m  Q5_K   32     0, min  1408, the same
 //	code4   Q4_0   32     8       1152
-//	code4m  Q4_K   32     0, min  1280
+//	code4m  Q4_K   32     0, min  1152, the same
 //
 // The bits of 5- and 6-bit codes above the nibble follow in a plane of their
 // own: the bits of column groups 0, 1, ... of a block, from the low end of a

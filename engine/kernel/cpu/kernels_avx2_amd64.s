@@ -362,6 +362,56 @@ DATA order_avx2<>+24(SB)/4, $0x00000003
 DATA order_avx2<>+28(SB)/4, $0x00000007
 GLOBL order_avx2<>(SB), RODATA|NOPTR, $32
 
+DATA part_avx2<>+0(SB)/4, $0x0000003f
+DATA part_avx2<>+4(SB)/4, $0x0000003f
+DATA part_avx2<>+8(SB)/4, $0x0000003f
+DATA part_avx2<>+12(SB)/4, $0x0000003f
+DATA part_avx2<>+16(SB)/4, $0x0000003f
+DATA part_avx2<>+20(SB)/4, $0x0000003f
+DATA part_avx2<>+24(SB)/4, $0x0000003f
+DATA part_avx2<>+28(SB)/4, $0x0000003f
+GLOBL part_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA partHigh_avx2<>+0(SB)/4, $0x00000030
+DATA partHigh_avx2<>+4(SB)/4, $0x00000030
+DATA partHigh_avx2<>+8(SB)/4, $0x00000030
+DATA partHigh_avx2<>+12(SB)/4, $0x00000030
+DATA partHigh_avx2<>+16(SB)/4, $0x00000030
+DATA partHigh_avx2<>+20(SB)/4, $0x00000030
+DATA partHigh_avx2<>+24(SB)/4, $0x00000030
+DATA partHigh_avx2<>+28(SB)/4, $0x00000030
+GLOBL partHigh_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA exponent_avx2<>+0(SB)/4, $0x4b000000
+DATA exponent_avx2<>+4(SB)/4, $0x4b000000
+DATA exponent_avx2<>+8(SB)/4, $0x4b000000
+DATA exponent_avx2<>+12(SB)/4, $0x4b000000
+DATA exponent_avx2<>+16(SB)/4, $0x4b000000
+DATA exponent_avx2<>+20(SB)/4, $0x4b000000
+DATA exponent_avx2<>+24(SB)/4, $0x4b000000
+DATA exponent_avx2<>+28(SB)/4, $0x4b000000
+GLOBL exponent_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA minusExponent_avx2<>+0(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+4(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+8(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+12(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+16(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+20(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+24(SB)/4, $0xcb000000
+DATA minusExponent_avx2<>+28(SB)/4, $0xcb000000
+GLOBL minusExponent_avx2<>(SB), RODATA|NOPTR, $32
+
+DATA fields_avx2<>+0(SB)/4, $0x33333333
+DATA fields_avx2<>+4(SB)/4, $0x33333333
+DATA fields_avx2<>+8(SB)/4, $0x33333333
+DATA fields_avx2<>+12(SB)/4, $0x33333333
+DATA fields_avx2<>+16(SB)/4, $0x33333333
+DATA fields_avx2<>+20(SB)/4, $0x33333333
+DATA fields_avx2<>+24(SB)/4, $0x33333333
+DATA fields_avx2<>+28(SB)/4, $0x33333333
+GLOBL fields_avx2<>(SB), RODATA|NOPTR, $32
+
 // func matMulCode8Rows1AVX2(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·matMulCode8Rows1AVX2(SB), NOSPLIT, $0-40
@@ -417,8 +467,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -496,8 +546,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -597,58 +647,64 @@ TEXT ·matMulCode6Rows1AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 96(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	PREFETCHT0 3584(BX)
-	PREFETCHT0 3648(BX)
-	PREFETCHT0 3712(BX)
-	PREFETCHT0 3776(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	PREFETCHT0 3456(R9)
+	PREFETCHT0 3520(R9)
+	PREFETCHT0 3584(R9)
+	PREFETCHT0 3648(R9)
+	PREFETCHT0 3712(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPBROADCASTD 96(CX), Y2
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      (R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y4
+	VMOVUPS      1024(R10), Y4
 	VPSLLW       $0x04, Y4, Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      64(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -657,16 +713,16 @@ loop2:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      512(DI), Y3
+	VMOVDQU      128(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y4
+	VMOVUPS      1024(R10), Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 8(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(DI), Y3
+	VMOVDQU      192(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -675,42 +731,110 @@ loop2:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 64(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
-	VPBROADCASTD 100(CX), Y2
-	VMOVDQU      256(DI), Y3
+loop4:
+	VPBROADCASTD 96(CX), Y2
+	VMOVDQU      -64(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y4
+	VMOVUPS      1024(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 8(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      128(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 100(CX), Y2
+	VMOVDQU      256(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
 	VPSLLW       $0x04, Y4, Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 16(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      384(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      320(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -719,18 +843,16 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      512(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      384(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y4
+	VMOVUPS      1152(R10), Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 24(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      640(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      448(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -739,40 +861,110 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 64(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
 
-end3:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  128(BX), R10
-	TESTQ R9, R9
-	JLE   end4
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
 
-loop4:
-	VPBROADCASTD 104(CX), Y2
-	VMOVDQU      768(DI), Y3
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VMOVDQU      192(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1536(DI), Y4
+	VMOVUPS      1152(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 16(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      256(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      320(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 24(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      384(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop6
+
+end6:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end7
+
+loop7:
+	VPBROADCASTD 104(CX), Y2
+	VMOVDQU      512(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y4
 	VPSLLW       $0x04, Y4, Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      576(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1536(DI), Y5
+	VMOVUPS      1280(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -781,16 +973,16 @@ loop4:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      1024(DI), Y3
+	VMOVDQU      640(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1536(DI), Y4
+	VMOVUPS      1280(R10), Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 40(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      1152(DI), Y3
+	VMOVDQU      704(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1536(DI), Y5
+	VMOVUPS      1280(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -799,42 +991,110 @@ loop4:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 68(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop4
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop7
 
-end4:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  192(BX), R10
-	TESTQ R9, R9
-	JLE   end5
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
 
-loop5:
-	VPBROADCASTD 108(CX), Y2
-	VMOVDQU      768(DI), Y3
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VMOVDQU      448(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1664(DI), Y4
+	VMOVUPS      1280(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      512(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      576(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 40(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      640(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1280(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end9
+
+loop9:
+	VPBROADCASTD 108(CX), Y2
+	VMOVDQU      768(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y4
 	VPSLLW       $0x04, Y4, Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 48(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      896(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      832(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1664(DI), Y5
+	VMOVUPS      1408(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -843,18 +1103,16 @@ loop5:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      1024(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      896(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1664(DI), Y4
+	VMOVUPS      1408(R10), Y4
 	VPAND        bits45_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 56(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      1152(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      960(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1664(DI), Y5
+	VMOVUPS      1408(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -863,22 +1121,96 @@ loop5:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 68(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop5
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
 
-end5:
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VMOVDQU      704(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 48(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      768(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      832(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y4
+	VPAND        bits45_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 56(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      896(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1408(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVSXBD    (R14), Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop10
+
+end10:
 	ADDQ DX, CX
-	ADDQ $+1792, BX
+	ADDQ $+1536, DI
+	ADDQ $+1680, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -901,72 +1233,78 @@ TEXT ·matMulCode5mRows1AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 96(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      (R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y4
+	VMOVUPS      1024(R10), Y4
 	VPSLLW       $0x04, Y4, Y4
 	VPAND        bit4_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      64(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x03, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 4(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      512(DI), Y3
+	VMOVDQU      128(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      640(DI), Y3
+	VMOVDQU      192(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x01, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -975,38 +1313,34 @@ loop2:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      256(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      256(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y4
+	VMOVUPS      1024(R10), Y4
 	VPAND        bit4_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 16(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      384(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      320(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSRLW       $0x01, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 20(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      512(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      384(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 24(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      640(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      448(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSRLW       $0x03, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -1015,61 +1349,189 @@ loop2:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVZXWD    (R15), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 64(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
 	VBROADCASTSS 88(CX), Y4
 	VFNMADD231PS Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
+loop4:
 	VPXOR        Y2, Y2, Y2
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      -64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y4
+	VMOVUPS      1024(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      128(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      192(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 16(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      256(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      320(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      384(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1024(R10), Y5
+	VPSRLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 88(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      512(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
 	VPSLLW       $0x04, Y4, Y4
 	VPAND        bit4_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      576(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x03, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 36(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1024(DI), Y3
+	VMOVDQU      640(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x02, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1152(DI), Y3
+	VMOVDQU      704(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x01, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -1078,38 +1540,34 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VMOVDQU      768(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      768(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y4
+	VMOVUPS      1152(R10), Y4
 	VPAND        bit4_avx2<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VPBROADCASTD 48(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      896(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      832(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSRLW       $0x01, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 52(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1024(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      896(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
 	VPBROADCASTD 56(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1152(DI), Y3
-	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      960(R10), Y3
 	VPAND        Y1, Y3, Y3
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPSRLW       $0x03, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y3, Y3
@@ -1118,25 +1576,164 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVZXWD    (R15), Y3
+	VPSRLD       $0x06, Y3, Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 68(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y4
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
 	VBROADCASTSS 92(CX), Y4
 	VFNMADD231PS Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
 
-end3:
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      448(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPSLLW       $0x04, Y4, Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      512(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      576(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      640(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      704(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y4
+	VPAND        bit4_avx2<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPBROADCASTD 48(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      768(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x01, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      832(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      896(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VMOVUPS      1152(R10), Y5
+	VPSRLW       $0x03, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPSRLD       $0x06, Y3, Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y4
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 92(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
+
+end6:
 	ADDQ DX, CX
-	ADDQ $+1536, BX
+	ADDQ $+1280, DI
+	ADDQ $+1408, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -1183,8 +1780,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -1194,34 +1791,99 @@ loop2:
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      192(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 4(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      256(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      512(DI), Y3
+	VMOVDQU      320(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 12(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
+	VMOVDQU      384(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      448(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      512(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      576(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VCVTPH2PS    (R10), Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R8), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VMOVDQU      64(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      128(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      192(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      256(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      320(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 16(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      384(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 20(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      448(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 24(CX), Y5
@@ -1246,50 +1908,115 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VMOVDQU      640(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      704(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 36(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      768(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1024(DI), Y3
+	VMOVDQU      832(DI), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 44(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
+	VMOVDQU      896(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      960(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      1024(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      1088(DI), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VCVTPH2PS    (R10), Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R8), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VMOVUPS      Y3, (R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VMOVDQU      576(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
 	VMOVDQU      640(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      704(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      768(DI), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      832(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 48(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      896(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 52(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      960(DI), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 56(CX), Y5
@@ -1314,9 +2041,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -1341,77 +2068,162 @@ TEXT ·matMulCode4mRows1AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 96(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      (R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      64(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 4(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      512(DI), Y3
+	VMOVDQU      128(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      640(DI), Y3
+	VMOVDQU      192(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 12(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      256(DI), Y3
+	VMOVDQU      256(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      320(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 20(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      384(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      448(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 28(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 64(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 88(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      -64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 4(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      64(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      128(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 12(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      192(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 16(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y3
+	VMOVDQU      256(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 20(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      512(DI), Y3
+	VMOVDQU      320(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 24(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      640(DI), Y3
+	VMOVDQU      384(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 28(CX), Y5
@@ -1419,70 +2231,166 @@ loop2:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVZXWD    (R15), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 64(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
 	VBROADCASTSS 88(CX), Y4
 	VFNMADD231PS Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
 
-loop3:
+loop5:
 	VPXOR        Y2, Y2, Y2
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      512(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 32(CX), Y4
 	VPMADDUBSW   Y4, Y3, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      576(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 36(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1024(DI), Y3
+	VMOVDQU      640(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1152(DI), Y3
+	VMOVDQU      704(R10), Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 44(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      768(DI), Y3
+	VMOVDQU      768(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      832(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 52(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      896(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      960(R10), Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 60(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VPMADDWD     Y4, Y0, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMOVZXWD    (R15), Y3
+	VPSRLD       $0x06, Y3, Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 68(CX), Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      (R11), Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y4, Y2, Y3
+	VPMOVZXWD    (R15), Y4
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
+	VBROADCASTSS 92(CX), Y4
+	VFNMADD231PS Y4, Y2, Y3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      448(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 32(CX), Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      512(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 36(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      576(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      640(R10), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPBROADCASTD 44(CX), Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPADDW       Y5, Y4, Y4
+	VMOVDQU      704(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 48(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      896(DI), Y3
+	VMOVDQU      768(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 52(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1024(DI), Y3
+	VMOVDQU      832(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 56(CX), Y5
 	VPMADDUBSW   Y5, Y3, Y5
 	VPADDW       Y5, Y4, Y4
-	VMOVDQU      1152(DI), Y3
+	VMOVDQU      896(R10), Y3
 	VPSRLW       $0x04, Y3, Y3
 	VPAND        Y1, Y3, Y3
 	VPBROADCASTD 60(CX), Y5
@@ -1490,25 +2398,45 @@ loop3:
 	VPADDW       Y5, Y4, Y4
 	VPMADDWD     Y4, Y0, Y4
 	VPADDD       Y4, Y2, Y2
-	VCVTPH2PS    (R10), Y3
+	VPMOVZXWD    (R15), Y3
+	VPSRLD       $0x06, Y3, Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    (R13), Y4
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS 68(CX), Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R8), Y3
+	VMOVUPS      (R11), Y3
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y4, Y2, Y3
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y4
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y4
+	VMULPS       Y4, Y2, Y2
 	VBROADCASTSS 92(CX), Y4
 	VFNMADD231PS Y4, Y2, Y3
-	VMOVUPS      Y3, (R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, (R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
 
-end3:
+end6:
 	ADDQ DX, CX
-	ADDQ $+1280, BX
+	ADDQ $+1024, DI
+	ADDQ $+1152, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -1709,8 +2637,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -1835,8 +2763,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -1987,51 +2915,57 @@ TEXT ·matMulCode6Rows2AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 224(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	PREFETCHT0 3584(BX)
-	PREFETCHT0 3648(BX)
-	PREFETCHT0 3712(BX)
-	PREFETCHT0 3776(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	PREFETCHT0 3456(R9)
+	PREFETCHT0 3520(R9)
+	PREFETCHT0 3584(R9)
+	PREFETCHT0 3648(R9)
+	PREFETCHT0 3712(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPBROADCASTD 96(CX), Y2
 	VPBROADCASTD 224(CX), Y3
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      (R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x04, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
@@ -2039,9 +2973,9 @@ loop2:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      64(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2055,18 +2989,18 @@ loop2:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      512(DI), Y4
+	VMOVDQU      128(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
 	VPBROADCASTD 8(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 136(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(DI), Y4
+	VMOVDQU      192(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2080,40 +3014,130 @@ loop2:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 64(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
-	VPBROADCASTD 100(CX), Y2
-	VPBROADCASTD 228(CX), Y3
-	VMOVDQU      256(DI), Y4
+loop4:
+	VPBROADCASTD 96(CX), Y2
+	VPBROADCASTD 224(CX), Y3
+	VMOVDQU      -64(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      (R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 8(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 136(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      128(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VMOVDQU      256(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x04, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
@@ -2121,10 +3145,9 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 144(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      384(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      320(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2138,20 +3161,18 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      512(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      384(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
 	VPBROADCASTD 24(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 152(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      640(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      448(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2165,39 +3186,130 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 64(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
 
-end3:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  128(BX), R10
-	TESTQ R9, R9
-	JLE   end4
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
 
-loop4:
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VMOVDQU      192(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 144(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      256(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      320(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 24(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 152(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      384(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop6
+
+end6:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end7
+
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      512(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1536(DI), Y5
+	VMOVUPS      1280(R10), Y5
 	VPSLLW       $0x04, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
@@ -2205,9 +3317,9 @@ loop4:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      576(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1536(DI), Y7
+	VMOVUPS      1280(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2221,18 +3333,18 @@ loop4:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      1024(DI), Y4
+	VMOVDQU      640(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1536(DI), Y5
+	VMOVUPS      1280(R10), Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
 	VPBROADCASTD 40(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 168(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      1152(DI), Y4
+	VMOVDQU      704(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1536(DI), Y7
+	VMOVUPS      1280(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2246,40 +3358,130 @@ loop4:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 68(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop7
 
-end4:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  192(BX), R10
-	TESTQ R9, R9
-	JLE   end5
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
 
-loop5:
-	VPBROADCASTD 108(CX), Y2
-	VPBROADCASTD 236(CX), Y3
-	VMOVDQU      768(DI), Y4
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VPBROADCASTD 232(CX), Y3
+	VMOVDQU      448(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1664(DI), Y5
+	VMOVUPS      1280(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      512(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      576(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 40(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 168(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      640(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1280(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end9
+
+loop9:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VMOVDQU      768(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y5
 	VPSLLW       $0x04, Y5, Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
@@ -2287,10 +3489,9 @@ loop5:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 176(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      896(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      832(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1664(DI), Y7
+	VMOVUPS      1408(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2304,20 +3505,18 @@ loop5:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      1024(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      896(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1664(DI), Y5
+	VMOVUPS      1408(R10), Y5
 	VPAND        bits45_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
 	VPBROADCASTD 56(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 184(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      1152(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      960(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1664(DI), Y7
+	VMOVUPS      1408(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2331,28 +3530,123 @@ loop5:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 68(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop5
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
 
-end5:
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VMOVDQU      704(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 176(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      768(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      832(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y5
+	VPAND        bits45_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 56(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 184(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      896(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1408(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBD    (R14), Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop10
+
+end10:
 	ADDQ DX, CX
-	ADDQ $+1792, BX
+	ADDQ $+1536, DI
+	ADDQ $+1680, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -2379,47 +3673,53 @@ TEXT ·matMulCode5mRows2AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 224(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      (R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPSLLW       $0x04, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
@@ -2427,9 +3727,9 @@ loop2:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      64(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x03, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2439,9 +3739,9 @@ loop2:
 	VPBROADCASTD 132(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      512(DI), Y4
+	VMOVDQU      128(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2451,9 +3751,9 @@ loop2:
 	VPBROADCASTD 136(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      640(DI), Y4
+	VMOVDQU      192(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x01, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2467,20 +3767,18 @@ loop2:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      256(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      256(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y5
+	VMOVUPS      1024(R10), Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
 	VPBROADCASTD 16(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 144(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      384(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      320(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSRLW       $0x01, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2490,10 +3788,9 @@ loop2:
 	VPBROADCASTD 148(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      512(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      384(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2503,10 +3800,9 @@ loop2:
 	VPBROADCASTD 152(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      640(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      448(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSRLW       $0x03, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2520,45 +3816,219 @@ loop2:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVZXWD    (R15), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 64(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
 	VBROADCASTSS 88(CX), Y5
 	VFNMADD231PS Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 216(CX), Y2
 	VFNMADD231PS Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
+loop4:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      -64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1024(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      (R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 136(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      128(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      192(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 16(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 144(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      256(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      320(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 152(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      384(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1024(R10), Y7
+	VPSRLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 88(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      512(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
 	VPSLLW       $0x04, Y5, Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
@@ -2566,9 +4036,9 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      576(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x03, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2578,9 +4048,9 @@ loop3:
 	VPBROADCASTD 164(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1024(DI), Y4
+	VMOVDQU      640(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x02, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2590,9 +4060,9 @@ loop3:
 	VPBROADCASTD 168(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1152(DI), Y4
+	VMOVDQU      704(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x01, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2606,20 +4076,18 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      768(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      768(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y5
+	VMOVUPS      1152(R10), Y5
 	VPAND        bit4_avx2<>+0(SB), Y5, Y5
 	VPOR         Y5, Y4, Y4
 	VPBROADCASTD 48(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 176(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      896(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      832(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSRLW       $0x01, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2629,10 +4097,9 @@ loop3:
 	VPBROADCASTD 180(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1024(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      896(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2642,10 +4109,9 @@ loop3:
 	VPBROADCASTD 184(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1152(DI), Y4
-	VPSRLW       $0x04, Y4, Y4
+	VMOVDQU      960(R10), Y4
 	VPAND        Y1, Y4, Y4
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSRLW       $0x03, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y4, Y4
@@ -2659,34 +4125,225 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVZXWD    (R15), Y4
+	VPSRLD       $0x06, Y4, Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 68(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y5
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y5, Y5
+	VPOR         Y5, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
 	VBROADCASTSS 92(CX), Y5
 	VFNMADD231PS Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 220(CX), Y2
 	VFNMADD231PS Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
 
-end3:
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      448(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPSLLW       $0x04, Y5, Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      512(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      576(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 168(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      640(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      704(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y5
+	VPAND        bit4_avx2<>+0(SB), Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPBROADCASTD 48(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 176(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      768(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x01, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      832(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 184(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      896(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VMOVUPS      1152(R10), Y7
+	VPSRLW       $0x03, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPSRLD       $0x06, Y4, Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y5
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y5, Y5
+	VPOR         Y5, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 92(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
+
+end6:
 	ADDQ DX, CX
-	ADDQ $+1536, BX
+	ADDQ $+1280, DI
+	ADDQ $+1408, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -2737,8 +4394,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -2751,7 +4408,7 @@ loop2:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      192(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 4(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2759,7 +4416,7 @@ loop2:
 	VPBROADCASTD 132(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      256(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 8(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2767,7 +4424,7 @@ loop2:
 	VPBROADCASTD 136(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      512(DI), Y4
+	VMOVDQU      320(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 12(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2775,7 +4432,104 @@ loop2:
 	VPBROADCASTD 140(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
+	VMOVDQU      384(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 144(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      448(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      512(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 152(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      576(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VCVTPH2PS    (R10), Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R8), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R8)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R8), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VPBROADCASTD 208(CX), Y3
+	VMOVDQU      64(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      128(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      192(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 136(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      256(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      320(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 16(CX), Y7
@@ -2784,7 +4538,7 @@ loop2:
 	VPBROADCASTD 144(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      384(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 20(CX), Y7
@@ -2793,7 +4547,7 @@ loop2:
 	VPBROADCASTD 148(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      448(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 24(CX), Y7
@@ -2832,17 +4586,17 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VMOVDQU      640(DI), Y4
@@ -2851,7 +4605,7 @@ loop3:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      704(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 36(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2859,7 +4613,7 @@ loop3:
 	VPBROADCASTD 164(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      768(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 40(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2867,7 +4621,7 @@ loop3:
 	VPBROADCASTD 168(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1024(DI), Y4
+	VMOVDQU      832(DI), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 44(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -2875,7 +4629,104 @@ loop3:
 	VPBROADCASTD 172(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
+	VMOVDQU      896(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 176(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      960(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      1024(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 184(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      1088(DI), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VCVTPH2PS    (R10), Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R8), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VMOVUPS      Y6, (R8)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R8), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VPBROADCASTD 212(CX), Y3
+	VMOVDQU      576(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
 	VMOVDQU      640(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      704(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 168(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      768(DI), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      832(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 48(CX), Y7
@@ -2884,7 +4735,7 @@ loop3:
 	VPBROADCASTD 176(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      896(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 52(CX), Y7
@@ -2893,7 +4744,7 @@ loop3:
 	VPBROADCASTD 180(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      960(DI), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 56(CX), Y7
@@ -2932,9 +4783,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -2963,47 +4814,53 @@ TEXT ·matMulCode4mRows2AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 224(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      (R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD (CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 128(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      64(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 4(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3011,7 +4868,7 @@ loop2:
 	VPBROADCASTD 132(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      512(DI), Y4
+	VMOVDQU      128(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 8(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3019,7 +4876,7 @@ loop2:
 	VPBROADCASTD 136(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      640(DI), Y4
+	VMOVDQU      192(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 12(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3027,7 +4884,126 @@ loop2:
 	VPBROADCASTD 140(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      256(DI), Y4
+	VMOVDQU      256(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 144(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      320(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 20(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 148(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      384(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 152(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      448(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 28(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 156(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 64(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 88(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      -64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD (CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 128(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      (R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 4(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 132(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      64(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 136(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      128(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 12(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 140(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      192(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 16(CX), Y7
@@ -3036,7 +5012,7 @@ loop2:
 	VPBROADCASTD 144(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      384(DI), Y4
+	VMOVDQU      256(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 20(CX), Y7
@@ -3045,7 +5021,7 @@ loop2:
 	VPBROADCASTD 148(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      512(DI), Y4
+	VMOVDQU      320(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 24(CX), Y7
@@ -3054,7 +5030,7 @@ loop2:
 	VPBROADCASTD 152(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      640(DI), Y4
+	VMOVDQU      384(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 28(CX), Y7
@@ -3067,49 +5043,67 @@ loop2:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVZXWD    (R15), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 64(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
 	VBROADCASTSS 88(CX), Y5
 	VFNMADD231PS Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 216(CX), Y2
 	VFNMADD231PS Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
 
-loop3:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      512(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 32(CX), Y5
 	VPMADDUBSW   Y5, Y4, Y5
 	VPBROADCASTD 160(CX), Y6
 	VPMADDUBSW   Y6, Y4, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      576(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 36(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3117,7 +5111,7 @@ loop3:
 	VPBROADCASTD 164(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1024(DI), Y4
+	VMOVDQU      640(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 40(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3125,7 +5119,7 @@ loop3:
 	VPBROADCASTD 168(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1152(DI), Y4
+	VMOVDQU      704(R10), Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 44(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
@@ -3133,7 +5127,133 @@ loop3:
 	VPBROADCASTD 172(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      768(DI), Y4
+	VMOVDQU      768(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 176(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      832(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 52(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 180(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      896(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 184(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      960(R10), Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 60(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 188(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y5, Y0, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y6, Y0, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVZXWD    (R15), Y4
+	VPSRLD       $0x06, Y4, Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
+	VBROADCASTSS 68(CX), Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      (R11), Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y5, Y2, Y6
+	VPMOVZXWD    (R15), Y5
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y5, Y5
+	VPOR         Y5, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
+	VBROADCASTSS 92(CX), Y5
+	VFNMADD231PS Y5, Y2, Y6
+	VMOVUPS      Y6, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      128(R11), Y4
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y4
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      448(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 32(CX), Y5
+	VPMADDUBSW   Y5, Y4, Y5
+	VPBROADCASTD 160(CX), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VMOVDQU      512(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 36(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 164(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      576(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 168(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      640(R10), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VPBROADCASTD 44(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y5, Y5
+	VPBROADCASTD 172(CX), Y7
+	VPMADDUBSW   Y7, Y4, Y7
+	VPADDW       Y7, Y6, Y6
+	VMOVDQU      704(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 48(CX), Y7
@@ -3142,7 +5262,7 @@ loop3:
 	VPBROADCASTD 176(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      896(DI), Y4
+	VMOVDQU      768(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 52(CX), Y7
@@ -3151,7 +5271,7 @@ loop3:
 	VPBROADCASTD 180(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1024(DI), Y4
+	VMOVDQU      832(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 56(CX), Y7
@@ -3160,7 +5280,7 @@ loop3:
 	VPBROADCASTD 184(CX), Y7
 	VPMADDUBSW   Y7, Y4, Y7
 	VPADDW       Y7, Y6, Y6
-	VMOVDQU      1152(DI), Y4
+	VMOVDQU      896(R10), Y4
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y1, Y4, Y4
 	VPBROADCASTD 60(CX), Y7
@@ -3173,34 +5293,62 @@ loop3:
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y6, Y0, Y6
 	VPADDD       Y6, Y3, Y3
-	VCVTPH2PS    (R10), Y4
+	VPMOVZXWD    (R15), Y4
+	VPSRLD       $0x06, Y4, Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    (R13), Y5
+	VMULPS       Y5, Y4, Y4
 	VBROADCASTSS 68(CX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (R8), Y6
+	VMOVUPS      (R11), Y6
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y5, Y2, Y6
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y5
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y5, Y5
+	VPOR         Y5, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y5
+	VMULPS       Y5, Y2, Y2
 	VBROADCASTSS 92(CX), Y5
 	VFNMADD231PS Y5, Y2, Y6
-	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y6, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      128(R8), Y4
+	VMOVUPS      128(R11), Y4
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y4
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 220(CX), Y2
 	VFNMADD231PS Y2, Y3, Y4
-	VMOVUPS      Y4, 128(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y4, 128(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
 
-end3:
+end6:
 	ADDQ DX, CX
-	ADDQ $+1280, BX
+	ADDQ $+1024, DI
+	ADDQ $+1152, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -3457,8 +5605,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -3677,8 +5825,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -3931,53 +6079,59 @@ TEXT ·matMulCode6Rows4AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 480(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	PREFETCHT0 3584(BX)
-	PREFETCHT0 3648(BX)
-	PREFETCHT0 3712(BX)
-	PREFETCHT0 3776(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	PREFETCHT0 3456(R9)
+	PREFETCHT0 3520(R9)
+	PREFETCHT0 3584(R9)
+	PREFETCHT0 3648(R9)
+	PREFETCHT0 3712(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPBROADCASTD 96(CX), Y2
 	VPBROADCASTD 224(CX), Y3
 	VPBROADCASTD 352(CX), Y4
 	VPBROADCASTD 480(CX), Y5
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      (R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
@@ -3987,9 +6141,9 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4008,9 +6162,9 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 8(CX), Y7
@@ -4019,9 +6173,9 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 264(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4040,17 +6194,17 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      (R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4059,16 +6213,16 @@ loop2:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 392(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4077,54 +6231,213 @@ loop2:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 64(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
+loop4:
+	VPBROADCASTD 96(CX), Y2
+	VPBROADCASTD 224(CX), Y3
+	VPBROADCASTD 352(CX), Y4
+	VPBROADCASTD 480(CX), Y5
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 8(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 136(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 264(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 392(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VPBROADCASTD 356(CX), Y4
 	VPBROADCASTD 484(CX), Y5
-	VMOVDQU      256(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      256(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
@@ -4134,10 +6447,9 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 272(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      384(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      320(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4156,10 +6468,9 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      512(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      384(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 24(CX), Y7
@@ -4168,10 +6479,9 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 280(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      640(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      448(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4190,19 +6500,17 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      256(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 400(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      384(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      320(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4211,18 +6519,16 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      512(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      384(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 408(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      640(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      448(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4231,53 +6537,213 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 64(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
 
-end3:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  128(BX), R10
-	TESTQ R9, R9
-	JLE   end4
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
 
-loop4:
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VPBROADCASTD 356(CX), Y4
+	VPBROADCASTD 484(CX), Y5
+	VMOVDQU      192(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 144(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 272(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      256(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      320(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 24(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 152(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 280(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      384(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      192(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 400(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      256(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      320(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 408(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      384(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop6
+
+end6:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end7
+
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VPBROADCASTD 360(CX), Y4
 	VPBROADCASTD 488(CX), Y5
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      512(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y7
+	VMOVUPS      1280(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
@@ -4287,9 +6753,9 @@ loop4:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y10
+	VMOVUPS      1280(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4308,9 +6774,9 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y7
+	VMOVUPS      1280(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 40(CX), Y7
@@ -4319,9 +6785,9 @@ loop4:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 296(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y10
+	VMOVUPS      1280(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4340,17 +6806,17 @@ loop4:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      512(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y7
+	VMOVUPS      1280(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y8
+	VMOVUPS      1280(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4359,16 +6825,16 @@ loop4:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y7
+	VMOVUPS      1280(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 424(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1536(DI), Y8
+	VMOVUPS      1280(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4377,54 +6843,213 @@ loop4:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 68(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop4
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop7
 
-end4:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  192(BX), R10
-	TESTQ R9, R9
-	JLE   end5
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
 
-loop5:
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VPBROADCASTD 232(CX), Y3
+	VPBROADCASTD 360(CX), Y4
+	VPBROADCASTD 488(CX), Y5
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 40(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 168(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 296(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 424(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1280(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end9
+
+loop9:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VPBROADCASTD 364(CX), Y4
 	VPBROADCASTD 492(CX), Y5
-	VMOVDQU      768(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      768(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y7
+	VMOVUPS      1408(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
@@ -4434,10 +7059,9 @@ loop5:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 304(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      896(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      832(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y10
+	VMOVUPS      1408(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4456,10 +7080,9 @@ loop5:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      1024(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      896(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y7
+	VMOVUPS      1408(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 56(CX), Y7
@@ -4468,10 +7091,9 @@ loop5:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 312(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      1152(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      960(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y10
+	VMOVUPS      1408(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        bits45_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4490,19 +7112,17 @@ loop5:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      768(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y7
+	VMOVUPS      1408(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 432(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      896(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      832(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y8
+	VMOVUPS      1408(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4511,18 +7131,16 @@ loop5:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      1024(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      896(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y7
+	VMOVUPS      1408(R10), Y7
 	VPAND        bits45_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 440(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      1152(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      960(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1664(DI), Y8
+	VMOVUPS      1408(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        bits45_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4531,40 +7149,204 @@ loop5:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 68(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop5
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
 
-end5:
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VPBROADCASTD 364(CX), Y4
+	VPBROADCASTD 492(CX), Y5
+	VMOVDQU      704(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 176(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 304(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      768(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      832(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 56(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 184(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 312(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      896(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bits45_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      704(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 432(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      768(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      832(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y7
+	VPAND        bits45_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 440(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      896(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1408(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bits45_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVSXBD    (R14), Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop10
+
+end10:
 	ADDQ DX, CX
-	ADDQ $+1792, BX
+	ADDQ $+1536, DI
+	ADDQ $+1680, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -4599,49 +7381,55 @@ TEXT ·matMulCode5mRows4AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 480(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      (R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
@@ -4651,9 +7439,9 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x03, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4666,9 +7454,9 @@ loop2:
 	VPBROADCASTD 260(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4681,9 +7469,9 @@ loop2:
 	VPBROADCASTD 264(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSLLW       $0x01, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4702,10 +7490,9 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      256(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 16(CX), Y7
@@ -4714,10 +7501,9 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 272(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      384(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      320(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSRLW       $0x01, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4730,10 +7516,9 @@ loop2:
 	VPBROADCASTD 276(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      512(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      384(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4746,10 +7531,9 @@ loop2:
 	VPBROADCASTD 280(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      640(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      448(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y10
+	VMOVUPS      1024(R10), Y10
 	VPSRLW       $0x03, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4768,35 +7552,35 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      (R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x03, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 388(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 392(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSLLW       $0x01, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4805,38 +7589,34 @@ loop2:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      256(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      256(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y7
+	VMOVUPS      1024(R10), Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 400(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      384(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      320(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSRLW       $0x01, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 404(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      384(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 408(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      448(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1280(DI), Y8
+	VMOVUPS      1024(R10), Y8
 	VPSRLW       $0x03, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -4845,65 +7625,386 @@ loop2:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVZXWD    (R15), Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 64(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
 	VBROADCASTSS 88(CX), Y7
 	VFNMADD231PS Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 216(CX), Y2
 	VFNMADD231PS Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 344(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 472(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
+loop4:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 264(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSLLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      192(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 16(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 144(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 272(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      256(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      320(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 24(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 280(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      384(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y10
+	VPSRLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 392(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSLLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      192(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 400(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      256(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      320(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 408(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1024(R10), Y8
+	VPSRLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 88(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      512(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
@@ -4913,9 +8014,9 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x03, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4928,9 +8029,9 @@ loop3:
 	VPBROADCASTD 292(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x02, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4943,9 +8044,9 @@ loop3:
 	VPBROADCASTD 296(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSLLW       $0x01, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4964,10 +8065,9 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      768(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 48(CX), Y7
@@ -4976,10 +8076,9 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 304(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      896(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      832(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSRLW       $0x01, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -4992,10 +8091,9 @@ loop3:
 	VPBROADCASTD 308(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1024(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      896(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -5008,10 +8106,9 @@ loop3:
 	VPBROADCASTD 312(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1152(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      960(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y10
+	VMOVUPS      1152(R10), Y10
 	VPSRLW       $0x03, Y10, Y10
 	VPAND        bit4_avx2<>+0(SB), Y10, Y10
 	VPOR         Y10, Y6, Y6
@@ -5030,35 +8127,35 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      512(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPSLLW       $0x04, Y7, Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x03, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 420(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x02, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 424(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSLLW       $0x01, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -5067,38 +8164,34 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      768(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      768(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y7
+	VMOVUPS      1152(R10), Y7
 	VPAND        bit4_avx2<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPBROADCASTD 432(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      896(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      832(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSRLW       $0x01, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 436(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1024(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      896(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
 	VPBROADCASTD 440(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1152(DI), Y6
-	VPSRLW       $0x04, Y6, Y6
+	VMOVDQU      960(R10), Y6
 	VPAND        Y1, Y6, Y6
-	VMOVUPS      1408(DI), Y8
+	VMOVUPS      1152(R10), Y8
 	VPSRLW       $0x03, Y8, Y8
 	VPAND        bit4_avx2<>+0(SB), Y8, Y8
 	VPOR         Y8, Y6, Y6
@@ -5107,52 +8200,402 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVZXWD    (R15), Y6
+	VPSRLD       $0x06, Y6, Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 68(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y7
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
 	VBROADCASTSS 92(CX), Y7
 	VFNMADD231PS Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 220(CX), Y2
 	VFNMADD231PS Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 348(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 476(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
 
-end3:
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 40(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 296(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSLLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      704(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 48(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 176(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 304(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      768(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x01, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      832(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x02, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 56(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 312(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      896(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y10
+	VPSRLW       $0x03, Y10, Y10
+	VPAND        bit4_avx2<>+0(SB), Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPSLLW       $0x04, Y7, Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 424(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSLLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      704(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y7
+	VPAND        bit4_avx2<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPBROADCASTD 432(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      768(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x01, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      832(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x02, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 440(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      896(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VMOVUPS      1152(R10), Y8
+	VPSRLW       $0x03, Y8, Y8
+	VPAND        bit4_avx2<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPSRLD       $0x06, Y6, Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y7
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 92(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
+
+end6:
 	ADDQ DX, CX
-	ADDQ $+1536, BX
+	ADDQ $+1280, DI
+	ADDQ $+1408, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -5211,8 +8654,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -5229,7 +8672,7 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      192(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 4(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5240,7 +8683,7 @@ loop2:
 	VPBROADCASTD 260(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      256(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 8(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5251,7 +8694,7 @@ loop2:
 	VPBROADCASTD 264(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      320(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 12(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5262,7 +8705,184 @@ loop2:
 	VPBROADCASTD 268(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
+	VMOVDQU      384(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 16(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 272(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      448(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      512(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 24(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 280(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      576(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      128(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      192(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      256(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 392(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      320(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 400(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      448(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      512(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 408(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      576(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VCVTPH2PS    (R10), Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R8), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R8)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R8), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R8)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VPBROADCASTD 208(CX), Y3
+	VPBROADCASTD 336(CX), Y4
+	VPBROADCASTD 464(CX), Y5
+	VMOVDQU      64(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      128(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      192(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 264(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      256(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      320(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 16(CX), Y10
@@ -5274,7 +8894,7 @@ loop2:
 	VPBROADCASTD 272(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      384(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 20(CX), Y10
@@ -5286,7 +8906,7 @@ loop2:
 	VPBROADCASTD 276(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      448(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 24(CX), Y10
@@ -5316,38 +8936,42 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      128(DI), Y6
+	VMOVDQU      64(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      128(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 388(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      192(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 392(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      256(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 396(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      128(DI), Y6
+	VMOVDQU      320(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 400(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      384(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 404(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      448(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 408(CX), Y8
@@ -5390,17 +9014,17 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VPBROADCASTD 340(CX), Y4
@@ -5413,7 +9037,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      704(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 36(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5424,7 +9048,7 @@ loop3:
 	VPBROADCASTD 292(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      768(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 40(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5435,7 +9059,7 @@ loop3:
 	VPBROADCASTD 296(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      832(DI), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 44(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5446,7 +9070,184 @@ loop3:
 	VPBROADCASTD 300(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
+	VMOVDQU      896(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 48(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 304(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      960(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      1024(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 56(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 312(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      1088(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
 	VMOVDQU      640(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      704(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      768(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 424(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      832(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      896(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 432(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      960(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      1024(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 440(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      1088(DI), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VCVTPH2PS    (R10), Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R8), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VMOVUPS      Y8, (R8)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R8), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R8)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VPBROADCASTD 212(CX), Y3
+	VPBROADCASTD 340(CX), Y4
+	VPBROADCASTD 468(CX), Y5
+	VMOVDQU      576(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      640(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      704(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 40(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 296(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      768(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      832(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 48(CX), Y10
@@ -5458,7 +9259,7 @@ loop3:
 	VPBROADCASTD 304(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      896(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 52(CX), Y10
@@ -5470,7 +9271,7 @@ loop3:
 	VPBROADCASTD 308(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      960(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 56(CX), Y10
@@ -5500,38 +9301,42 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      576(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      640(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 420(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      704(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 424(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      768(DI), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 428(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      832(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 432(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      896(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 436(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      960(DI), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 440(CX), Y8
@@ -5574,9 +9379,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -5613,43 +9418,49 @@ TEXT ·matMulCode4mRows4AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 480(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      (R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD (CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
@@ -5657,7 +9468,7 @@ loop2:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 256(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      64(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 4(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5668,7 +9479,7 @@ loop2:
 	VPBROADCASTD 260(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      128(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 8(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5679,7 +9490,7 @@ loop2:
 	VPBROADCASTD 264(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      192(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 12(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5690,7 +9501,222 @@ loop2:
 	VPBROADCASTD 268(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 16(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 272(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 20(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 148(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 276(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 24(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 280(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 28(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 156(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 284(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      (R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 384(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      64(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 388(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 392(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      192(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 396(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      256(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 400(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      320(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 404(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 408(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      448(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 412(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 64(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 88(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 128(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 256(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 4(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 132(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 260(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 264(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 12(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 140(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 268(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 16(CX), Y10
@@ -5702,7 +9728,7 @@ loop2:
 	VPBROADCASTD 272(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 20(CX), Y10
@@ -5714,7 +9740,7 @@ loop2:
 	VPBROADCASTD 276(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 24(CX), Y10
@@ -5726,7 +9752,7 @@ loop2:
 	VPBROADCASTD 280(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      384(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 28(CX), Y10
@@ -5744,44 +9770,48 @@ loop2:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      -64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 384(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      (R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 388(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      64(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 392(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      128(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 396(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      256(DI), Y6
+	VMOVDQU      192(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 400(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      384(DI), Y6
+	VMOVDQU      256(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 404(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      512(DI), Y6
+	VMOVDQU      320(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 408(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      640(DI), Y6
+	VMOVDQU      384(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 412(CX), Y8
@@ -5789,63 +9819,91 @@ loop2:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVZXWD    (R15), Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 64(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
 	VBROADCASTSS 88(CX), Y7
 	VFNMADD231PS Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 216(CX), Y2
 	VFNMADD231PS Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 344(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 472(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
 
-loop3:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      512(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 32(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
@@ -5853,7 +9911,7 @@ loop3:
 	VPMADDUBSW   Y8, Y6, Y8
 	VPBROADCASTD 288(CX), Y9
 	VPMADDUBSW   Y9, Y6, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      576(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 36(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5864,7 +9922,7 @@ loop3:
 	VPBROADCASTD 292(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      640(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 40(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5875,7 +9933,7 @@ loop3:
 	VPBROADCASTD 296(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      704(R10), Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 44(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
@@ -5886,7 +9944,235 @@ loop3:
 	VPBROADCASTD 300(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 48(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 304(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 52(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 180(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 308(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 56(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 312(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 60(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 188(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 316(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y8, Y0, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y4, Y4
+	VMOVDQU      512(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 416(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VMOVDQU      576(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 420(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      640(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 424(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      704(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 428(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      768(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 432(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      832(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 436(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      896(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 440(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      960(R10), Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 444(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y7, Y0, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMOVZXWD    (R15), Y6
+	VPSRLD       $0x06, Y6, Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 68(CX), Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R11), Y8
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y7, Y2, Y8
+	VPMOVZXWD    (R15), Y7
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
+	VBROADCASTSS 92(CX), Y7
+	VFNMADD231PS Y7, Y2, Y8
+	VMOVUPS      Y8, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      128(R11), Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y7
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y7
+	VMOVUPS      Y7, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 32(CX), Y7
+	VPMADDUBSW   Y7, Y6, Y7
+	VPBROADCASTD 160(CX), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPBROADCASTD 288(CX), Y9
+	VPMADDUBSW   Y9, Y6, Y9
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 36(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 164(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 292(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 40(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 296(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPBROADCASTD 44(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y7, Y7
+	VPBROADCASTD 172(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y8, Y8
+	VPBROADCASTD 300(CX), Y10
+	VPMADDUBSW   Y10, Y6, Y10
+	VPADDW       Y10, Y9, Y9
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 48(CX), Y10
@@ -5898,7 +10184,7 @@ loop3:
 	VPBROADCASTD 304(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 52(CX), Y10
@@ -5910,7 +10196,7 @@ loop3:
 	VPBROADCASTD 308(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 56(CX), Y10
@@ -5922,7 +10208,7 @@ loop3:
 	VPBROADCASTD 312(CX), Y10
 	VPMADDUBSW   Y10, Y6, Y10
 	VPADDW       Y10, Y9, Y9
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      896(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 60(CX), Y10
@@ -5940,44 +10226,48 @@ loop3:
 	VPADDD       Y8, Y3, Y3
 	VPMADDWD     Y9, Y0, Y9
 	VPADDD       Y9, Y4, Y4
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      448(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 416(CX), Y7
 	VPMADDUBSW   Y7, Y6, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      512(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 420(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      576(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 424(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      640(R10), Y6
+	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 428(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      768(DI), Y6
+	VMOVDQU      704(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 432(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      896(DI), Y6
+	VMOVDQU      768(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 436(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1024(DI), Y6
+	VMOVDQU      832(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 440(CX), Y8
 	VPMADDUBSW   Y8, Y6, Y8
 	VPADDW       Y8, Y7, Y7
-	VMOVDQU      1152(DI), Y6
+	VMOVDQU      896(R10), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
 	VPBROADCASTD 444(CX), Y8
@@ -5985,52 +10275,96 @@ loop3:
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y7, Y0, Y7
 	VPADDD       Y7, Y5, Y5
-	VCVTPH2PS    (R10), Y6
+	VPMOVZXWD    (R15), Y6
+	VPSRLD       $0x06, Y6, Y6
+	VPAND        part_avx2<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTPH2PS    (R13), Y7
+	VMULPS       Y7, Y6, Y6
 	VBROADCASTSS 68(CX), Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      (R8), Y8
+	VMOVUPS      (R11), Y8
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y7, Y2, Y8
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y7
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y7
+	VMULPS       Y7, Y2, Y2
 	VBROADCASTSS 92(CX), Y7
 	VFNMADD231PS Y7, Y2, Y8
-	VMOVUPS      Y8, (R8)
+	VMOVUPS      Y8, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      128(R8), Y7
+	VMOVUPS      128(R11), Y7
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y7
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 220(CX), Y2
 	VFNMADD231PS Y2, Y3, Y7
-	VMOVUPS      Y7, 128(R8)
+	VMOVUPS      Y7, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 348(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y6, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 476(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, 384(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
 
-end3:
+end6:
 	ADDQ DX, CX
-	ADDQ $+1280, BX
+	ADDQ $+1024, DI
+	ADDQ $+1152, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -6446,8 +10780,8 @@ loop1:
 	PREFETCHT0 4160(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000004, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -6760,8 +11094,8 @@ loop2:
 end2:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000004, R9
 	TESTQ R9, R9
 	JLE   end3
 
@@ -7116,55 +11450,61 @@ TEXT ·matMulCode6Rows6AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 736(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	PREFETCHT0 3584(BX)
-	PREFETCHT0 3648(BX)
-	PREFETCHT0 3712(BX)
-	PREFETCHT0 3776(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	PREFETCHT0 3456(R9)
+	PREFETCHT0 3520(R9)
+	PREFETCHT0 3584(R9)
+	PREFETCHT0 3648(R9)
+	PREFETCHT0 3712(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       64(BX)(R8*4), R14
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPBROADCASTD 96(CX), Y2
 	VPBROADCASTD 224(CX), Y3
 	VPBROADCASTD 352(CX), Y4
 	VPBROADCASTD 480(CX), Y5
 	VPBROADCASTD 608(CX), Y6
 	VPBROADCASTD 736(CX), Y7
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      (R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7174,9 +11514,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7195,9 +11535,9 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 8(CX), Y9
@@ -7206,9 +11546,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 264(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7227,9 +11567,9 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      (R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7239,9 +11579,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7260,9 +11600,9 @@ loop2:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 392(CX), Y9
@@ -7271,9 +11611,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 648(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7292,68 +11632,269 @@ loop2:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 64(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 576(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 704(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
+loop4:
+	VPBROADCASTD 96(CX), Y2
+	VPBROADCASTD 224(CX), Y3
+	VPBROADCASTD 352(CX), Y4
+	VPBROADCASTD 480(CX), Y5
+	VPBROADCASTD 608(CX), Y6
+	VPBROADCASTD 736(CX), Y7
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 8(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 136(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 264(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 392(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 520(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 648(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  96(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
 	VPBROADCASTD 100(CX), Y2
 	VPBROADCASTD 228(CX), Y3
 	VPBROADCASTD 356(CX), Y4
 	VPBROADCASTD 484(CX), Y5
 	VPBROADCASTD 612(CX), Y6
 	VPBROADCASTD 740(CX), Y7
-	VMOVDQU      256(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      256(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7363,10 +11904,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 272(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      320(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7385,10 +11925,9 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      512(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      384(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 24(CX), Y9
@@ -7397,10 +11936,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 280(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      448(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7419,10 +11957,9 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      256(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7432,10 +11969,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 656(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      320(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7454,10 +11990,9 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      512(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      384(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 408(CX), Y9
@@ -7466,10 +12001,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 664(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      640(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      448(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7488,67 +12022,269 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 64(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 576(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 704(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop5
 
-end3:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  128(BX), R10
-	TESTQ R9, R9
-	JLE   end4
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
 
-loop4:
+loop6:
+	VPBROADCASTD 100(CX), Y2
+	VPBROADCASTD 228(CX), Y3
+	VPBROADCASTD 356(CX), Y4
+	VPBROADCASTD 484(CX), Y5
+	VPBROADCASTD 612(CX), Y6
+	VPBROADCASTD 740(CX), Y7
+	VMOVDQU      192(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 16(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 272(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      256(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      320(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 24(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 152(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 280(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      384(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      192(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 400(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 528(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 656(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      256(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      320(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 408(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 536(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 664(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      384(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop6
+
+end6:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  128(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end7
+
+loop7:
 	VPBROADCASTD 104(CX), Y2
 	VPBROADCASTD 232(CX), Y3
 	VPBROADCASTD 360(CX), Y4
 	VPBROADCASTD 488(CX), Y5
 	VPBROADCASTD 616(CX), Y6
 	VPBROADCASTD 744(CX), Y7
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      512(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y9
+	VMOVUPS      1280(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7558,9 +12294,9 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y12
+	VMOVUPS      1280(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7579,9 +12315,9 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y9
+	VMOVUPS      1280(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 40(CX), Y9
@@ -7590,9 +12326,9 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 296(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y12
+	VMOVUPS      1280(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7611,9 +12347,9 @@ loop4:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      512(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y9
+	VMOVUPS      1280(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7623,9 +12359,9 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y12
+	VMOVUPS      1280(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7644,9 +12380,9 @@ loop4:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y9
+	VMOVUPS      1280(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 424(CX), Y9
@@ -7655,9 +12391,9 @@ loop4:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 680(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1536(DI), Y12
+	VMOVUPS      1280(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7676,68 +12412,269 @@ loop4:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 68(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 580(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 708(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop4
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop7
 
-end4:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  192(BX), R10
-	TESTQ R9, R9
-	JLE   end5
+end7:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end8
 
-loop5:
+loop8:
+	VPBROADCASTD 104(CX), Y2
+	VPBROADCASTD 232(CX), Y3
+	VPBROADCASTD 360(CX), Y4
+	VPBROADCASTD 488(CX), Y5
+	VPBROADCASTD 616(CX), Y6
+	VPBROADCASTD 744(CX), Y7
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 40(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 168(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 296(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 424(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 552(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 680(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1280(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop8
+
+end8:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  160(BX)(R8*4), R14
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end9
+
+loop9:
 	VPBROADCASTD 108(CX), Y2
 	VPBROADCASTD 236(CX), Y3
 	VPBROADCASTD 364(CX), Y4
 	VPBROADCASTD 492(CX), Y5
 	VPBROADCASTD 620(CX), Y6
 	VPBROADCASTD 748(CX), Y7
-	VMOVDQU      768(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      768(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y9
+	VMOVUPS      1408(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7747,10 +12684,9 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 304(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      832(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y12
+	VMOVUPS      1408(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7769,10 +12705,9 @@ loop5:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      1024(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      896(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y9
+	VMOVUPS      1408(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 56(CX), Y9
@@ -7781,10 +12716,9 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 312(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      1152(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      960(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y12
+	VMOVUPS      1408(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7803,10 +12737,9 @@ loop5:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      768(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y9
+	VMOVUPS      1408(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -7816,10 +12749,9 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 688(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      832(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y12
+	VMOVUPS      1408(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7838,10 +12770,9 @@ loop5:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      1024(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      896(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y9
+	VMOVUPS      1408(R10), Y9
 	VPAND        bits45_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 440(CX), Y9
@@ -7850,10 +12781,9 @@ loop5:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 696(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      1152(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      960(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1664(DI), Y12
+	VMOVUPS      1408(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bits45_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -7872,52 +12802,258 @@ loop5:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 68(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 580(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 708(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop5
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop9
 
-end5:
+end9:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end10
+
+loop10:
+	VPBROADCASTD 108(CX), Y2
+	VPBROADCASTD 236(CX), Y3
+	VPBROADCASTD 364(CX), Y4
+	VPBROADCASTD 492(CX), Y5
+	VPBROADCASTD 620(CX), Y6
+	VPBROADCASTD 748(CX), Y7
+	VMOVDQU      704(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 48(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 304(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      768(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      832(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 56(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 184(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 312(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      896(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      704(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 432(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 560(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 688(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      768(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      832(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y9
+	VPAND        bits45_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 440(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 568(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 696(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      896(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1408(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bits45_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBD    (R14), Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	DECQ         R12
+	JNZ          loop10
+
+end10:
 	ADDQ DX, CX
-	ADDQ $+1792, BX
+	ADDQ $+1536, DI
+	ADDQ $+1680, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -7960,51 +13096,57 @@ TEXT ·matMulCode5mRows6AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 736(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	PREFETCHT0 3328(BX)
-	PREFETCHT0 3392(BX)
-	PREFETCHT0 3456(BX)
-	PREFETCHT0 3520(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	PREFETCHT0 3200(R9)
+	PREFETCHT0 3264(R9)
+	PREFETCHT0 3328(R9)
+	PREFETCHT0 3392(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
 	VPXOR        Y6, Y6, Y6
 	VPXOR        Y7, Y7, Y7
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      (R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -8014,9 +13156,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8029,9 +13171,9 @@ loop2:
 	VPBROADCASTD 260(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8044,9 +13186,9 @@ loop2:
 	VPBROADCASTD 264(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8065,10 +13207,9 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      256(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 16(CX), Y9
@@ -8077,10 +13218,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 272(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      320(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8093,10 +13233,9 @@ loop2:
 	VPBROADCASTD 276(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      384(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8109,10 +13248,9 @@ loop2:
 	VPBROADCASTD 280(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      448(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8131,9 +13269,9 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      (R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -8143,9 +13281,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8158,9 +13296,9 @@ loop2:
 	VPBROADCASTD 644(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8173,9 +13311,9 @@ loop2:
 	VPBROADCASTD 648(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8194,10 +13332,9 @@ loop2:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      256(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      256(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y9
+	VMOVUPS      1024(R10), Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 400(CX), Y9
@@ -8206,10 +13343,9 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 656(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      320(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8222,10 +13358,9 @@ loop2:
 	VPBROADCASTD 660(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      384(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8238,10 +13373,9 @@ loop2:
 	VPBROADCASTD 664(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      448(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1280(DI), Y12
+	VMOVUPS      1024(R10), Y12
 	VPSRLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8260,85 +13394,498 @@ loop2:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVZXWD    (R15), Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 64(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
 	VBROADCASTSS 88(CX), Y9
 	VFNMADD231PS Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 216(CX), Y2
 	VFNMADD231PS Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 344(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 472(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 576(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 600(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 704(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 728(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
 
-loop3:
+loop4:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
 	VPXOR        Y6, Y6, Y6
 	VPXOR        Y7, Y7, Y7
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 8(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 136(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 264(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      192(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 16(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 144(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 272(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      256(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 24(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 152(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 280(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 392(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 520(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 648(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      192(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 400(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 528(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 656(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      256(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 408(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 536(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 664(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1024(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 88(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 600(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 728(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
+
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
+
+loop5:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      512(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -8348,9 +13895,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8363,9 +13910,9 @@ loop3:
 	VPBROADCASTD 292(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8378,9 +13925,9 @@ loop3:
 	VPBROADCASTD 296(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8399,10 +13946,9 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      768(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 48(CX), Y9
@@ -8411,10 +13957,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 304(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      832(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8427,10 +13972,9 @@ loop3:
 	VPBROADCASTD 308(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      896(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8443,10 +13987,9 @@ loop3:
 	VPBROADCASTD 312(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      960(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8465,9 +14008,9 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      512(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPSLLW       $0x04, Y9, Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
@@ -8477,9 +14020,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8492,9 +14035,9 @@ loop3:
 	VPBROADCASTD 676(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8507,9 +14050,9 @@ loop3:
 	VPBROADCASTD 680(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSLLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8528,10 +14071,9 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VMOVDQU      768(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      768(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y9
+	VMOVUPS      1152(R10), Y9
 	VPAND        bit4_avx2<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPBROADCASTD 432(CX), Y9
@@ -8540,10 +14082,9 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 688(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      832(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x01, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8556,10 +14097,9 @@ loop3:
 	VPBROADCASTD 692(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      896(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8572,10 +14112,9 @@ loop3:
 	VPBROADCASTD 696(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
-	VPSRLW       $0x04, Y8, Y8
+	VMOVDQU      960(R10), Y8
 	VPAND        Y1, Y8, Y8
-	VMOVUPS      1408(DI), Y12
+	VMOVUPS      1152(R10), Y12
 	VPSRLW       $0x03, Y12, Y12
 	VPAND        bit4_avx2<>+0(SB), Y12, Y12
 	VPOR         Y12, Y8, Y8
@@ -8594,70 +14133,524 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVZXWD    (R15), Y8
+	VPSRLD       $0x06, Y8, Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 68(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y9
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y9, Y9
+	VPOR         Y9, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
 	VBROADCASTSS 92(CX), Y9
 	VFNMADD231PS Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 220(CX), Y2
 	VFNMADD231PS Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 348(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 476(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 580(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 604(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 708(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 732(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
 
-end3:
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 40(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 168(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 296(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      704(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 48(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 176(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 304(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      768(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 56(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 184(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 312(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPSLLW       $0x04, Y9, Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 424(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 552(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 680(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSLLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      704(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y9
+	VPAND        bit4_avx2<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPBROADCASTD 432(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 560(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 688(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      768(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x01, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 440(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 568(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 696(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VMOVUPS      1152(R10), Y12
+	VPSRLW       $0x03, Y12, Y12
+	VPAND        bit4_avx2<>+0(SB), Y12, Y12
+	VPOR         Y12, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPSRLD       $0x06, Y8, Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y9
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y9, Y9
+	VPOR         Y9, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 92(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 604(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 732(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
+
+end6:
 	ADDQ DX, CX
-	ADDQ $+1536, BX
+	ADDQ $+1280, DI
+	ADDQ $+1408, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 
@@ -8724,8 +14717,8 @@ loop1:
 	PREFETCHT0 3136(BX)
 	MOVQ       BX, DI
 	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
 	LEAQ       (BX), R10
+	MOVQ       $0x00000002, R9
 	TESTQ      R9, R9
 	JLE        end2
 
@@ -8744,7 +14737,7 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      192(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 4(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -8755,7 +14748,7 @@ loop2:
 	VPBROADCASTD 260(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      256(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 8(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -8766,7 +14759,7 @@ loop2:
 	VPBROADCASTD 264(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      320(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 12(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -8777,7 +14770,248 @@ loop2:
 	VPBROADCASTD 268(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 16(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 144(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 272(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      512(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 24(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 152(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 280(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      128(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      192(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 392(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 520(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 648(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 400(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 528(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 656(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      512(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 408(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 536(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 664(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VCVTPH2PS    (R10), Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R8), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R8)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R8), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R8)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R8), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R8)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R8), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop2
+
+end2:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end3
+
+loop3:
+	VPBROADCASTD 80(CX), Y2
+	VPBROADCASTD 208(CX), Y3
+	VPBROADCASTD 336(CX), Y4
+	VPBROADCASTD 464(CX), Y5
+	VPBROADCASTD 592(CX), Y6
+	VPBROADCASTD 720(CX), Y7
+	VMOVDQU      64(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      128(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 8(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 136(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 264(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 16(CX), Y12
@@ -8789,7 +15023,7 @@ loop2:
 	VPBROADCASTD 272(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      384(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 20(CX), Y12
@@ -8801,7 +15035,7 @@ loop2:
 	VPBROADCASTD 276(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      448(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 24(CX), Y12
@@ -8831,7 +15065,8 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      128(DI), Y8
+	VMOVDQU      64(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 384(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -8839,7 +15074,8 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      128(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 388(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -8850,7 +15086,8 @@ loop2:
 	VPBROADCASTD 644(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      192(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 392(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -8861,7 +15098,8 @@ loop2:
 	VPBROADCASTD 648(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      256(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 396(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -8872,7 +15110,7 @@ loop2:
 	VPBROADCASTD 652(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      128(DI), Y8
+	VMOVDQU      320(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 400(CX), Y12
@@ -8884,7 +15122,7 @@ loop2:
 	VPBROADCASTD 656(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      384(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 404(CX), Y12
@@ -8896,7 +15134,7 @@ loop2:
 	VPBROADCASTD 660(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      448(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 408(CX), Y12
@@ -8967,17 +15205,17 @@ loop2:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop2
+	JNZ          loop3
 
-end2:
+end3:
 	MOVQ  BX, DI
 	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
 	LEAQ  64(BX), R10
+	MOVQ  $0x00000002, R9
 	TESTQ R9, R9
-	JLE   end3
+	JLE   end4
 
-loop3:
+loop4:
 	VPBROADCASTD 84(CX), Y2
 	VPBROADCASTD 212(CX), Y3
 	VPBROADCASTD 340(CX), Y4
@@ -8992,7 +15230,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      704(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 36(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9003,7 +15241,7 @@ loop3:
 	VPBROADCASTD 292(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      768(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 40(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9014,7 +15252,7 @@ loop3:
 	VPBROADCASTD 296(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      832(DI), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 44(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9025,7 +15263,248 @@ loop3:
 	VPBROADCASTD 300(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 48(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 176(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 304(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1024(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 56(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 184(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 312(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1088(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
 	VMOVDQU      640(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      704(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 424(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 552(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 680(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 432(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 560(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 688(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1024(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 440(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 568(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 696(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      1088(DI), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VCVTPH2PS    (R10), Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R8), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VMOVUPS      Y10, (R8)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R8), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R8)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R8), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R8)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R8), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMOVUPS      Y3, 384(R8)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R8), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMOVUPS      Y3, 512(R8)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R8), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VMOVUPS      Y3, 640(R8)
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	ADDQ         $+16, R10
+	DECQ         R9
+	JNZ          loop4
+
+end4:
+	MOVQ  $0x00000002, R9
+	TESTQ R9, R9
+	JLE   end5
+
+loop5:
+	VPBROADCASTD 84(CX), Y2
+	VPBROADCASTD 212(CX), Y3
+	VPBROADCASTD 340(CX), Y4
+	VPBROADCASTD 468(CX), Y5
+	VPBROADCASTD 596(CX), Y6
+	VPBROADCASTD 724(CX), Y7
+	VMOVDQU      576(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      640(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 40(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 168(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 296(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 48(CX), Y12
@@ -9037,7 +15516,7 @@ loop3:
 	VPBROADCASTD 304(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      896(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 52(CX), Y12
@@ -9049,7 +15528,7 @@ loop3:
 	VPBROADCASTD 308(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      960(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 56(CX), Y12
@@ -9079,7 +15558,8 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      576(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 416(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9087,7 +15567,8 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      640(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 420(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9098,7 +15579,8 @@ loop3:
 	VPBROADCASTD 676(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      704(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 424(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9109,7 +15591,8 @@ loop3:
 	VPBROADCASTD 680(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      768(DI), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 428(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9120,7 +15603,7 @@ loop3:
 	VPBROADCASTD 684(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      832(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 432(CX), Y12
@@ -9132,7 +15615,7 @@ loop3:
 	VPBROADCASTD 688(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      896(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 436(CX), Y12
@@ -9144,7 +15627,7 @@ loop3:
 	VPBROADCASTD 692(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      960(DI), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 440(CX), Y12
@@ -9215,9 +15698,9 @@ loop3:
 	ADDQ         $+32, R8
 	ADDQ         $+16, R10
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop5
 
-end3:
+end5:
 	ADDQ DX, CX
 	ADDQ $+1152, BX
 	DECQ SI
@@ -9262,45 +15745,51 @@ TEXT ·matMulCode4mRows6AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS Y0, 736(AX)
 	VMOVDQU ones16_avx2<>+0(SB), Y0
 	VMOVDQU nibbles_avx2<>+0(SB), Y1
+	SHRQ    $0x02, SI
 	TESTQ   SI, SI
 	JLE     end1
 
 loop1:
-	PREFETCHT0 2048(BX)
-	PREFETCHT0 2112(BX)
-	PREFETCHT0 2176(BX)
-	PREFETCHT0 2240(BX)
-	PREFETCHT0 2304(BX)
-	PREFETCHT0 2368(BX)
-	PREFETCHT0 2432(BX)
-	PREFETCHT0 2496(BX)
-	PREFETCHT0 2560(BX)
-	PREFETCHT0 2624(BX)
-	PREFETCHT0 2688(BX)
-	PREFETCHT0 2752(BX)
-	PREFETCHT0 2816(BX)
-	PREFETCHT0 2880(BX)
-	PREFETCHT0 2944(BX)
-	PREFETCHT0 3008(BX)
-	PREFETCHT0 3072(BX)
-	PREFETCHT0 3136(BX)
-	PREFETCHT0 3200(BX)
-	PREFETCHT0 3264(BX)
-	MOVQ       BX, DI
-	MOVQ       AX, R8
-	MOVQ       $0x00000004, R9
-	LEAQ       (BX), R10
-	TESTQ      R9, R9
-	JLE        end2
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
 
-loop2:
+step2:
+	PREFETCHT0 2048(R9)
+	PREFETCHT0 2112(R9)
+	PREFETCHT0 2176(R9)
+	PREFETCHT0 2240(R9)
+	PREFETCHT0 2304(R9)
+	PREFETCHT0 2368(R9)
+	PREFETCHT0 2432(R9)
+	PREFETCHT0 2496(R9)
+	PREFETCHT0 2560(R9)
+	PREFETCHT0 2624(R9)
+	PREFETCHT0 2688(R9)
+	PREFETCHT0 2752(R9)
+	PREFETCHT0 2816(R9)
+	PREFETCHT0 2880(R9)
+	PREFETCHT0 2944(R9)
+	PREFETCHT0 3008(R9)
+	PREFETCHT0 3072(R9)
+	PREFETCHT0 3136(R9)
+	MOVQ       DI, R10
+	MOVQ       AX, R11
+	MOVQ       BX, R13
+	LEAQ       384(BX)(R8*1), R14
+	LEAQ       128(BX)(R8*2), R15
+	MOVQ       $0x00000002, R12
+	TESTQ      R12, R12
+	JLE        end3
+
+loop3:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
 	VPXOR        Y6, Y6, Y6
 	VPXOR        Y7, Y7, Y7
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      (R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD (CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9308,7 +15797,7 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 256(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      64(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 4(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9319,7 +15808,7 @@ loop2:
 	VPBROADCASTD 260(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      128(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 8(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9330,7 +15819,7 @@ loop2:
 	VPBROADCASTD 264(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      192(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 12(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9341,7 +15830,302 @@ loop2:
 	VPBROADCASTD 268(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 16(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 144(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 272(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 20(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 148(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 276(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 24(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 152(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 280(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 28(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 156(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 284(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      (R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 384(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 512(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 640(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      64(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 388(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 516(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 644(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 392(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 520(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 648(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 396(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 524(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 652(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      256(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 400(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 528(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 656(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      320(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 404(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 532(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 660(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      384(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 408(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 536(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 664(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      448(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 412(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 540(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 668(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 64(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 88(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 192(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 216(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 344(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 448(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 472(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 576(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 600(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 728(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop3
+
+end3:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end4
+
+loop4:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD (CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 128(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 256(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 4(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 132(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 260(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 8(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 136(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 264(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 12(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 140(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 268(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 16(CX), Y12
@@ -9353,7 +16137,7 @@ loop2:
 	VPBROADCASTD 272(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 20(CX), Y12
@@ -9365,7 +16149,7 @@ loop2:
 	VPBROADCASTD 276(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 24(CX), Y12
@@ -9377,7 +16161,7 @@ loop2:
 	VPBROADCASTD 280(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      384(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 28(CX), Y12
@@ -9395,7 +16179,8 @@ loop2:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      -64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 384(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9403,7 +16188,8 @@ loop2:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 640(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      (R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 388(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9414,7 +16200,8 @@ loop2:
 	VPBROADCASTD 644(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      64(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 392(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9425,7 +16212,8 @@ loop2:
 	VPBROADCASTD 648(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      128(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 396(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9436,7 +16224,7 @@ loop2:
 	VPBROADCASTD 652(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      256(DI), Y8
+	VMOVDQU      192(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 400(CX), Y12
@@ -9448,7 +16236,7 @@ loop2:
 	VPBROADCASTD 656(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      384(DI), Y8
+	VMOVDQU      256(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 404(CX), Y12
@@ -9460,7 +16248,7 @@ loop2:
 	VPBROADCASTD 660(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      512(DI), Y8
+	VMOVDQU      320(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 408(CX), Y12
@@ -9472,7 +16260,7 @@ loop2:
 	VPBROADCASTD 664(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      640(DI), Y8
+	VMOVDQU      384(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 412(CX), Y12
@@ -9490,83 +16278,121 @@ loop2:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVZXWD    (R15), Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 64(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y2
+	VPAND        part_avx2<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
 	VBROADCASTSS 88(CX), Y9
 	VFNMADD231PS Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 192(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPAND        part_avx2<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 216(CX), Y2
 	VFNMADD231PS Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 320(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 344(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 448(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 472(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 576(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 600(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 704(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPAND        part_avx2<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 728(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop2
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop4
 
-end2:
-	MOVQ  BX, DI
-	MOVQ  AX, R8
-	MOVQ  $0x00000004, R9
-	LEAQ  64(BX), R10
-	TESTQ R9, R9
-	JLE   end3
+end4:
+	MOVQ  DI, R10
+	MOVQ  AX, R11
+	MOVQ  BX, R13
+	LEAQ  384(BX)(R8*1), R14
+	LEAQ  128(BX)(R8*2), R15
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end5
 
-loop3:
+loop5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
 	VPXOR        Y6, Y6, Y6
 	VPXOR        Y7, Y7, Y7
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      512(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 32(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9574,7 +16400,7 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 288(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      576(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 36(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9585,7 +16411,7 @@ loop3:
 	VPBROADCASTD 292(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      640(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 40(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9596,7 +16422,7 @@ loop3:
 	VPBROADCASTD 296(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      704(R10), Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 44(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9607,7 +16433,321 @@ loop3:
 	VPBROADCASTD 300(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 48(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 176(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 304(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 52(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 180(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 308(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 56(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 184(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 312(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 60(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 188(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 316(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y3, Y3
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y4, Y4
+	VMOVDQU      512(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 416(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 544(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 672(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      576(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 420(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 548(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 676(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 424(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 552(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 680(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 428(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 556(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 684(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      768(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 432(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 560(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 688(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      832(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 436(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 564(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 692(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      896(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 440(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 568(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 696(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      960(R10), Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 444(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 572(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 700(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VPMADDWD     Y9, Y0, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMADDWD     Y10, Y0, Y10
+	VPADDD       Y10, Y6, Y6
+	VPMADDWD     Y11, Y0, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVZXWD    (R15), Y8
+	VPSRLD       $0x06, Y8, Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
+	VBROADCASTSS 68(CX), Y9
+	VMULPS       Y8, Y9, Y9
+	VMOVUPS      (R11), Y10
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y9, Y2, Y10
+	VPMOVZXWD    (R15), Y9
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y9, Y9
+	VPOR         Y9, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
+	VBROADCASTSS 92(CX), Y9
+	VFNMADD231PS Y9, Y2, Y10
+	VMOVUPS      Y10, (R11)
+	VBROADCASTSS 196(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      128(R11), Y9
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y2, Y3, Y9
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
+	VBROADCASTSS 220(CX), Y2
+	VFNMADD231PS Y2, Y3, Y9
+	VMOVUPS      Y9, 128(R11)
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      256(R11), Y3
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 348(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 256(R11)
+	VBROADCASTSS 452(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      384(R11), Y3
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 476(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 384(R11)
+	VBROADCASTSS 580(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      512(R11), Y3
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 604(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 512(R11)
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      640(R11), Y3
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y2, Y7, Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS 732(CX), Y2
+	VFNMADD231PS Y2, Y4, Y3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop5
+
+end5:
+	MOVQ  $0x00000002, R12
+	TESTQ R12, R12
+	JLE   end6
+
+loop6:
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 32(CX), Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPBROADCASTD 160(CX), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPBROADCASTD 288(CX), Y11
+	VPMADDUBSW   Y11, Y8, Y11
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 36(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 164(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 292(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 40(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 168(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 296(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPBROADCASTD 44(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y9, Y9
+	VPBROADCASTD 172(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y10, Y10
+	VPBROADCASTD 300(CX), Y12
+	VPMADDUBSW   Y12, Y8, Y12
+	VPADDW       Y12, Y11, Y11
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 48(CX), Y12
@@ -9619,7 +16759,7 @@ loop3:
 	VPBROADCASTD 304(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 52(CX), Y12
@@ -9631,7 +16771,7 @@ loop3:
 	VPBROADCASTD 308(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 56(CX), Y12
@@ -9643,7 +16783,7 @@ loop3:
 	VPBROADCASTD 312(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      896(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 60(CX), Y12
@@ -9661,7 +16801,8 @@ loop3:
 	VPADDD       Y10, Y3, Y3
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y4, Y4
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      448(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 416(CX), Y9
 	VPMADDUBSW   Y9, Y8, Y9
@@ -9669,7 +16810,8 @@ loop3:
 	VPMADDUBSW   Y10, Y8, Y10
 	VPBROADCASTD 672(CX), Y11
 	VPMADDUBSW   Y11, Y8, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      512(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 420(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9680,7 +16822,8 @@ loop3:
 	VPBROADCASTD 676(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      576(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 424(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9691,7 +16834,8 @@ loop3:
 	VPBROADCASTD 680(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      640(R10), Y8
+	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 428(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
@@ -9702,7 +16846,7 @@ loop3:
 	VPBROADCASTD 684(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      768(DI), Y8
+	VMOVDQU      704(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 432(CX), Y12
@@ -9714,7 +16858,7 @@ loop3:
 	VPBROADCASTD 688(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      896(DI), Y8
+	VMOVDQU      768(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 436(CX), Y12
@@ -9726,7 +16870,7 @@ loop3:
 	VPBROADCASTD 692(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1024(DI), Y8
+	VMOVDQU      832(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 440(CX), Y12
@@ -9738,7 +16882,7 @@ loop3:
 	VPBROADCASTD 696(CX), Y12
 	VPMADDUBSW   Y12, Y8, Y12
 	VPADDW       Y12, Y11, Y11
-	VMOVDQU      1152(DI), Y8
+	VMOVDQU      896(R10), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPBROADCASTD 444(CX), Y12
@@ -9756,70 +16900,130 @@ loop3:
 	VPADDD       Y10, Y6, Y6
 	VPMADDWD     Y11, Y0, Y11
 	VPADDD       Y11, Y7, Y7
-	VCVTPH2PS    (R10), Y8
+	VPMOVZXWD    (R15), Y8
+	VPSRLD       $0x06, Y8, Y8
+	VPAND        part_avx2<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VCVTPH2PS    (R13), Y9
+	VMULPS       Y9, Y8, Y8
 	VBROADCASTSS 68(CX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (R8), Y10
+	VMOVUPS      (R11), Y10
 	VCVTDQ2PS    Y2, Y2
 	VFMADD231PS  Y9, Y2, Y10
-	VCVTPH2PS    128(R10), Y2
+	VPMOVZXWD    (R15), Y9
+	VPMOVZXBD    (R14), Y2
+	VPSRLD       $0x02, Y2, Y2
+	VPAND        partHigh_avx2<>+0(SB), Y2, Y2
+	VPSRLD       $0x0c, Y9, Y9
+	VPOR         Y9, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VCVTPH2PS    64(R13), Y9
+	VMULPS       Y9, Y2, Y2
 	VBROADCASTSS 92(CX), Y9
 	VFNMADD231PS Y9, Y2, Y10
-	VMOVUPS      Y10, (R8)
+	VMOVUPS      Y10, (R11)
 	VBROADCASTSS 196(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      128(R8), Y9
+	VMOVUPS      128(R11), Y9
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y2, Y3, Y9
-	VCVTPH2PS    128(R10), Y3
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y3
+	VPSRLD       $0x02, Y3, Y3
+	VPAND        partHigh_avx2<>+0(SB), Y3, Y3
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y3, Y3
 	VBROADCASTSS 220(CX), Y2
 	VFNMADD231PS Y2, Y3, Y9
-	VMOVUPS      Y9, 128(R8)
+	VMOVUPS      Y9, 128(R11)
 	VBROADCASTSS 324(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      256(R8), Y3
+	VMOVUPS      256(R11), Y3
 	VCVTDQ2PS    Y4, Y4
 	VFMADD231PS  Y2, Y4, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 348(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 256(R8)
+	VMOVUPS      Y3, 256(R11)
 	VBROADCASTSS 452(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      384(R8), Y3
+	VMOVUPS      384(R11), Y3
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 476(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 384(R8)
+	VMOVUPS      Y3, 384(R11)
 	VBROADCASTSS 580(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      512(R8), Y3
+	VMOVUPS      512(R11), Y3
 	VCVTDQ2PS    Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 604(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 512(R8)
+	VMOVUPS      Y3, 512(R11)
 	VBROADCASTSS 708(CX), Y2
 	VMULPS       Y8, Y2, Y2
-	VMOVUPS      640(R8), Y3
+	VMOVUPS      640(R11), Y3
 	VCVTDQ2PS    Y7, Y7
 	VFMADD231PS  Y2, Y7, Y3
-	VCVTPH2PS    128(R10), Y4
+	VPMOVZXWD    (R15), Y2
+	VPMOVZXBD    (R14), Y4
+	VPSRLD       $0x02, Y4, Y4
+	VPAND        partHigh_avx2<>+0(SB), Y4, Y4
+	VPSRLD       $0x0c, Y2, Y2
+	VPOR         Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTPH2PS    64(R13), Y2
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS 732(CX), Y2
 	VFNMADD231PS Y2, Y4, Y3
-	VMOVUPS      Y3, 640(R8)
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	ADDQ         $+16, R10
-	DECQ         R9
-	JNZ          loop3
+	VMOVUPS      Y3, 640(R11)
+	ADDQ         $+32, R10
+	ADDQ         $+32, R11
+	ADDQ         $+16, R13
+	ADDQ         $+8, R14
+	ADDQ         $+16, R15
+	DECQ         R12
+	JNZ          loop6
 
-end3:
+end6:
 	ADDQ DX, CX
-	ADDQ $+1280, BX
+	ADDQ $+1024, DI
+	ADDQ $+1152, R9
+	ADDQ $0x20, R8
+	CMPQ R8, $0x80
+	JNE  step2
+	MOVQ DI, BX
 	DECQ SI
 	JNZ  loop1
 

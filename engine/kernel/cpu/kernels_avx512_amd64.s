@@ -642,6 +642,96 @@ DATA order_avx512<>+24(SB)/4, $0x00000003
 DATA order_avx512<>+28(SB)/4, $0x00000007
 GLOBL order_avx512<>(SB), RODATA|NOPTR, $32
 
+DATA part_avx512<>+0(SB)/4, $0x0000003f
+DATA part_avx512<>+4(SB)/4, $0x0000003f
+DATA part_avx512<>+8(SB)/4, $0x0000003f
+DATA part_avx512<>+12(SB)/4, $0x0000003f
+DATA part_avx512<>+16(SB)/4, $0x0000003f
+DATA part_avx512<>+20(SB)/4, $0x0000003f
+DATA part_avx512<>+24(SB)/4, $0x0000003f
+DATA part_avx512<>+28(SB)/4, $0x0000003f
+DATA part_avx512<>+32(SB)/4, $0x0000003f
+DATA part_avx512<>+36(SB)/4, $0x0000003f
+DATA part_avx512<>+40(SB)/4, $0x0000003f
+DATA part_avx512<>+44(SB)/4, $0x0000003f
+DATA part_avx512<>+48(SB)/4, $0x0000003f
+DATA part_avx512<>+52(SB)/4, $0x0000003f
+DATA part_avx512<>+56(SB)/4, $0x0000003f
+DATA part_avx512<>+60(SB)/4, $0x0000003f
+GLOBL part_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA partHigh_avx512<>+0(SB)/4, $0x00000030
+DATA partHigh_avx512<>+4(SB)/4, $0x00000030
+DATA partHigh_avx512<>+8(SB)/4, $0x00000030
+DATA partHigh_avx512<>+12(SB)/4, $0x00000030
+DATA partHigh_avx512<>+16(SB)/4, $0x00000030
+DATA partHigh_avx512<>+20(SB)/4, $0x00000030
+DATA partHigh_avx512<>+24(SB)/4, $0x00000030
+DATA partHigh_avx512<>+28(SB)/4, $0x00000030
+DATA partHigh_avx512<>+32(SB)/4, $0x00000030
+DATA partHigh_avx512<>+36(SB)/4, $0x00000030
+DATA partHigh_avx512<>+40(SB)/4, $0x00000030
+DATA partHigh_avx512<>+44(SB)/4, $0x00000030
+DATA partHigh_avx512<>+48(SB)/4, $0x00000030
+DATA partHigh_avx512<>+52(SB)/4, $0x00000030
+DATA partHigh_avx512<>+56(SB)/4, $0x00000030
+DATA partHigh_avx512<>+60(SB)/4, $0x00000030
+GLOBL partHigh_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA exponent_avx512<>+0(SB)/4, $0x4b000000
+DATA exponent_avx512<>+4(SB)/4, $0x4b000000
+DATA exponent_avx512<>+8(SB)/4, $0x4b000000
+DATA exponent_avx512<>+12(SB)/4, $0x4b000000
+DATA exponent_avx512<>+16(SB)/4, $0x4b000000
+DATA exponent_avx512<>+20(SB)/4, $0x4b000000
+DATA exponent_avx512<>+24(SB)/4, $0x4b000000
+DATA exponent_avx512<>+28(SB)/4, $0x4b000000
+DATA exponent_avx512<>+32(SB)/4, $0x4b000000
+DATA exponent_avx512<>+36(SB)/4, $0x4b000000
+DATA exponent_avx512<>+40(SB)/4, $0x4b000000
+DATA exponent_avx512<>+44(SB)/4, $0x4b000000
+DATA exponent_avx512<>+48(SB)/4, $0x4b000000
+DATA exponent_avx512<>+52(SB)/4, $0x4b000000
+DATA exponent_avx512<>+56(SB)/4, $0x4b000000
+DATA exponent_avx512<>+60(SB)/4, $0x4b000000
+GLOBL exponent_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA minusExponent_avx512<>+0(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+4(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+8(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+12(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+16(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+20(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+24(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+28(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+32(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+36(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+40(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+44(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+48(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+52(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+56(SB)/4, $0xcb000000
+DATA minusExponent_avx512<>+60(SB)/4, $0xcb000000
+GLOBL minusExponent_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA fields_avx512<>+0(SB)/4, $0x33333333
+DATA fields_avx512<>+4(SB)/4, $0x33333333
+DATA fields_avx512<>+8(SB)/4, $0x33333333
+DATA fields_avx512<>+12(SB)/4, $0x33333333
+DATA fields_avx512<>+16(SB)/4, $0x33333333
+DATA fields_avx512<>+20(SB)/4, $0x33333333
+DATA fields_avx512<>+24(SB)/4, $0x33333333
+DATA fields_avx512<>+28(SB)/4, $0x33333333
+DATA fields_avx512<>+32(SB)/4, $0x33333333
+DATA fields_avx512<>+36(SB)/4, $0x33333333
+DATA fields_avx512<>+40(SB)/4, $0x33333333
+DATA fields_avx512<>+44(SB)/4, $0x33333333
+DATA fields_avx512<>+48(SB)/4, $0x33333333
+DATA fields_avx512<>+52(SB)/4, $0x33333333
+DATA fields_avx512<>+56(SB)/4, $0x33333333
+DATA fields_avx512<>+60(SB)/4, $0x33333333
+GLOBL fields_avx512<>(SB), RODATA|NOPTR, $64
+
 // func matMulCode8Rows1AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·matMulCode8Rows1AVX512(SB), NOSPLIT, $0-40
@@ -830,340 +920,373 @@ TEXT ·matMulCode6Rows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z5
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    1088(R9)
+	VMOVUPS       (DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST (CX), Z5, Z3
-	VMOVDQU32     320(BX), Z5
+	VMOVUPS       (DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST (CX), Z5, Z4
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z5
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    1152(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    1216(R9)
+	VMOVUPS       64(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 4(CX), Z5, Z3
-	VMOVDQU32     448(BX), Z5
+	VMOVUPS       64(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 4(CX), Z5, Z4
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z5
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    1280(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    1344(R9)
+	VMOVUPS       128(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 8(CX), Z5, Z3
-	VMOVDQU32     576(BX), Z5
+	VMOVUPS       128(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 8(CX), Z5, Z4
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z5
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    1408(R9)
+	VMOVUPS       192(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(BX), Z6
+	VMOVUPS       1024(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 12(CX), Z5, Z3
-	VMOVDQU32     704(BX), Z5
+	VMOVUPS       192(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(BX), Z6
+	VMOVUPS       1088(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 12(CX), Z5, Z4
-	VCVTPH2PS     (BX), Z5
+	VPMOVSXBD     64(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     32(BX), Z3
+	VPMOVSXBD     80(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   64(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	VPBROADCASTD  100(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    1472(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    1536(R9)
+	VMOVUPS       256(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 16(CX), Z5, Z3
-	VMOVDQU32     320(BX), Z5
+	VMOVUPS       256(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 16(CX), Z5, Z4
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1600(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1664(R9)
+	VMOVUPS       320(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 20(CX), Z5, Z3
-	VMOVDQU32     448(BX), Z5
+	VMOVUPS       320(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 20(CX), Z5, Z4
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1728(R9)
+	VMOVUPS       384(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 24(CX), Z5, Z3
-	VMOVDQU32     576(BX), Z5
+	VMOVUPS       384(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 24(CX), Z5, Z4
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1792(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1856(R9)
+	VMOVUPS       448(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(BX), Z6
+	VMOVUPS       1152(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VMOVDQU32     704(BX), Z5
+	VMOVUPS       448(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(BX), Z6
+	VMOVUPS       1216(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z4
-	VCVTPH2PS     64(BX), Z5
+	VPMOVSXBD     96(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     96(BX), Z3
+	VPMOVSXBD     112(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   64(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	VPBROADCASTD  104(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z5
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1920(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1984(R9)
+	VMOVUPS       512(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 32(CX), Z5, Z3
-	VMOVDQU32     832(BX), Z5
+	VMOVUPS       512(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 32(CX), Z5, Z4
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z5
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    2048(R9)
+	VMOVUPS       576(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 36(CX), Z5, Z3
-	VMOVDQU32     960(BX), Z5
+	VMOVUPS       576(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 36(CX), Z5, Z4
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z5
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    2176(R9)
+	VMOVUPS       640(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 40(CX), Z5, Z3
-	VMOVDQU32     1088(BX), Z5
+	VMOVUPS       640(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 40(CX), Z5, Z4
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z5
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    2240(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    2304(R9)
+	VMOVUPS       704(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1536(BX), Z6
+	VMOVUPS       1280(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 44(CX), Z5, Z3
-	VMOVDQU32     1216(BX), Z5
+	VMOVUPS       704(DI), Z5
+	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1600(BX), Z6
+	VMOVUPS       1344(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 44(CX), Z5, Z4
-	VCVTPH2PS     128(BX), Z5
+	VPMOVSXBD     128(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     160(BX), Z3
+	VPMOVSXBD     144(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   68(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	VPBROADCASTD  108(CX), Z3
 	VMOVDQA32     Z3, Z4
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    2368(R9)
+	VMOVUPS       768(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 48(CX), Z5, Z3
-	VMOVDQU32     832(BX), Z5
+	VMOVUPS       768(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPSLLW        $0x04, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 48(CX), Z5, Z4
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    2432(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    2496(R9)
+	VMOVUPS       832(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 52(CX), Z5, Z3
-	VMOVDQU32     960(BX), Z5
+	VMOVUPS       832(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPSLLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 52(CX), Z5, Z4
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    2560(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2624(R9)
+	VMOVUPS       896(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 56(CX), Z5, Z3
-	VMOVDQU32     1088(BX), Z5
+	VMOVUPS       896(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 56(CX), Z5, Z4
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z5
-	VPSRLW        $0x04, Z5, Z5
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2688(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2752(R9)
+	VMOVUPS       960(DI), Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1664(BX), Z6
+	VMOVUPS       1408(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VMOVDQU32     1216(BX), Z5
+	VMOVUPS       960(DI), Z5
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1728(BX), Z6
+	VMOVUPS       1472(DI), Z6
 	VPSRLW        $0x02, Z6, Z6
 	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
 	VPORD         Z6, Z5, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z4
-	VCVTPH2PS     192(BX), Z5
+	VPMOVSXBD     160(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS        Z6, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z5
 	VCVTDQ2PS     Z3, Z3
 	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     224(BX), Z3
+	VPMOVSXBD     176(BX)(R8*4), Z3
+	VCVTDQ2PS     Z3, Z3
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z3, Z3
 	VMULPS.BCST   68(CX), Z3, Z3
 	VCVTDQ2PS     Z4, Z4
 	VFMADD231PS   Z3, Z4, Z1
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -1184,324 +1307,375 @@ TEXT ·matMulCode5mRows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z5
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     (CX), Z5, Z3
-	VMOVDQU32         320(BX), Z5
+	VMOVUPS           (DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     (CX), Z5, Z4
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z5
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     4(CX), Z5, Z3
-	VMOVDQU32         448(BX), Z5
+	VMOVUPS           64(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     4(CX), Z5, Z4
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z5
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           128(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     8(CX), Z5, Z3
-	VMOVDQU32         576(BX), Z5
+	VMOVUPS           128(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     8(CX), Z5, Z4
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z5
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           192(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     12(CX), Z5, Z3
-	VMOVDQU32         704(BX), Z5
+	VMOVUPS           192(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     12(CX), Z5, Z4
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           256(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVDQU32         320(BX), Z5
+	VMOVUPS           256(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           320(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVDQU32         448(BX), Z5
+	VMOVUPS           320(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           384(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVDQU32         576(BX), Z5
+	VMOVUPS           384(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1280(BX), Z6
+	VMOVUPS           1024(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVDQU32         704(BX), Z5
+	VMOVUPS           448(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1344(BX), Z6
+	VMOVUPS           1088(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z4
-	VCVTPH2PS         (BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         128(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z0
-	VCVTPH2PS         32(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       64(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         160(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         96(BX), Z4
+	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z1
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z5
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           512(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     32(CX), Z5, Z3
-	VMOVDQU32         832(BX), Z5
+	VMOVUPS           512(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x04, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     32(CX), Z5, Z4
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z5
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           576(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     36(CX), Z5, Z3
-	VMOVDQU32         960(BX), Z5
+	VMOVUPS           576(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     36(CX), Z5, Z4
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z5
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           640(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     40(CX), Z5, Z3
-	VMOVDQU32         1088(BX), Z5
+	VMOVUPS           640(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     40(CX), Z5, Z4
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z5
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           704(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     44(CX), Z5, Z3
-	VMOVDQU32         1216(BX), Z5
+	VMOVUPS           704(DI), Z5
+	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSLLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     44(CX), Z5, Z4
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	VMOVUPS           768(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVDQU32         832(BX), Z5
+	VMOVUPS           768(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     48(CX), Z5, Z4
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        2176(R9)
+	VMOVUPS           832(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVDQU32         960(BX), Z5
+	VMOVUPS           832(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSRLW            $0x01, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     52(CX), Z5, Z4
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        2240(R9)
+	VMOVUPS           896(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVDQU32         1088(BX), Z5
+	VMOVUPS           896(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSRLW            $0x02, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     56(CX), Z5, Z4
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z5
-	VPSRLW            $0x04, Z5, Z5
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        2304(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        2368(R9)
+	VMOVUPS           960(DI), Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1408(BX), Z6
+	VMOVUPS           1152(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVDQU32         1216(BX), Z5
+	VMOVUPS           960(DI), Z5
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1472(BX), Z6
+	VMOVUPS           1216(DI), Z6
 	VPSRLW            $0x03, Z6, Z6
 	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
 	VPORD             Z6, Z5, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z4
-	VCVTPH2PS         64(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         192(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z0
-	VCVTPH2PS         96(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPSRLD            $0x02, Z5, Z5
+	VPANDD            partHigh_avx512<>+0(SB), Z5, Z5
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z3
+	VMULPS            Z3, Z5, Z5
+	VFNMADD231PS.BCST 92(CX), Z5, Z0
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPSRLD            $0x06, Z3, Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       68(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         224(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z1
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z4
+	VPSRLD            $0x02, Z4, Z4
+	VPANDD            partHigh_avx512<>+0(SB), Z4, Z4
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         96(BX), Z3
+	VMULPS            Z3, Z4, Z4
+	VFNMADD231PS.BCST 92(CX), Z4, Z1
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -1530,67 +1704,67 @@ loop1:
 	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z5
+	VMOVUPS       128(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST (CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z3
-	VMOVDQU32     192(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST (CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z4
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z5
+	VPDPBUSD.BCST (CX), Z5, Z4
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 4(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z3
-	VMOVDQU32     320(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 4(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z4
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z5
+	VPDPBUSD.BCST 4(CX), Z5, Z4
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 8(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z3
-	VMOVDQU32     448(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 8(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z4
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z5
+	VPDPBUSD.BCST 8(CX), Z5, Z4
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 12(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VMOVDQU32     576(BX), Z5
+	VPDPBUSD.BCST 12(CX), Z5, Z4
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z5
 	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 12(CX), Z6, Z4
+	VPDPBUSD.BCST 16(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 16(CX), Z5, Z4
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 20(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 20(CX), Z5, Z4
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 24(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 24(CX), Z5, Z4
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 28(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
 	VPDPBUSD.BCST 28(CX), Z5, Z4
@@ -1606,67 +1780,67 @@ loop1:
 	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z5
+	VMOVUPS       640(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 32(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z3
-	VMOVDQU32     704(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 32(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z4
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z5
+	VPDPBUSD.BCST 32(CX), Z5, Z4
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 36(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z3
-	VMOVDQU32     832(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 36(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z4
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z5
+	VPDPBUSD.BCST 36(CX), Z5, Z4
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 40(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z3
-	VMOVDQU32     960(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 40(CX), Z6, Z4
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z4
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z5
+	VPDPBUSD.BCST 40(CX), Z5, Z4
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z5
 	VPANDD        Z5, Z2, Z6
 	VPDPBUSD.BCST 44(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VMOVDQU32     1088(BX), Z5
+	VPDPBUSD.BCST 44(CX), Z5, Z4
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z5
 	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 44(CX), Z6, Z4
+	VPDPBUSD.BCST 48(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 48(CX), Z5, Z4
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 52(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 52(CX), Z5, Z4
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 56(CX), Z6, Z3
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z5, Z2, Z5
+	VPDPBUSD.BCST 56(CX), Z5, Z4
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z5
+	VPANDD        Z5, Z2, Z6
+	VPDPBUSD.BCST 60(CX), Z6, Z3
 	VPSRLW        $0x04, Z5, Z5
 	VPANDD        Z5, Z2, Z5
 	VPDPBUSD.BCST 60(CX), Z5, Z4
@@ -1700,176 +1874,227 @@ TEXT ·matMulCode4mRows1AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z2
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z5
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     (CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVDQU32         320(BX), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     (CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z5
+	VPDPBUSD.BCST     (CX), Z5, Z4
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     4(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVDQU32         448(BX), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     4(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z5
+	VPDPBUSD.BCST     4(CX), Z5, Z4
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           128(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     8(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVDQU32         576(BX), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     8(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z5
+	VPDPBUSD.BCST     8(CX), Z5, Z4
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           192(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     12(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVDQU32         704(BX), Z5
+	VPDPBUSD.BCST     12(CX), Z5, Z4
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           256(DI), Z5
 	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     12(CX), Z6, Z4
+	VPDPBUSD.BCST     16(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     16(CX), Z5, Z4
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           320(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     20(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     20(CX), Z5, Z4
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           384(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     24(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     24(CX), Z5, Z4
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     28(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     28(CX), Z5, Z4
-	VCVTPH2PS         (BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         128(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z0
-	VCVTPH2PS         32(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       64(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         160(BX), Z3
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         96(BX), Z4
+	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z1
 	VPXORD            Z3, Z3, Z3
 	VPXORD            Z4, Z4, Z4
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z5
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           512(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     32(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVDQU32         832(BX), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     32(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z4
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z5
+	VPDPBUSD.BCST     32(CX), Z5, Z4
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           576(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     36(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVDQU32         960(BX), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     36(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z4
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z5
+	VPDPBUSD.BCST     36(CX), Z5, Z4
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           640(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     40(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVDQU32         1088(BX), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     40(CX), Z6, Z4
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z4
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z5
+	VPDPBUSD.BCST     40(CX), Z5, Z4
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           704(DI), Z5
 	VPANDD            Z5, Z2, Z6
 	VPDPBUSD.BCST     44(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVDQU32         1216(BX), Z5
+	VPDPBUSD.BCST     44(CX), Z5, Z4
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z5
 	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     44(CX), Z6, Z4
+	VPDPBUSD.BCST     48(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     48(CX), Z5, Z4
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           832(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     52(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     52(CX), Z5, Z4
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           896(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     56(CX), Z6, Z3
+	VPSRLW            $0x04, Z5, Z5
+	VPANDD            Z5, Z2, Z5
+	VPDPBUSD.BCST     56(CX), Z5, Z4
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	VMOVUPS           960(DI), Z5
+	VPANDD            Z5, Z2, Z6
+	VPDPBUSD.BCST     60(CX), Z6, Z3
 	VPSRLW            $0x04, Z5, Z5
 	VPANDD            Z5, Z2, Z5
 	VPDPBUSD.BCST     60(CX), Z5, Z4
-	VCVTPH2PS         64(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         (BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z5
 	VCVTDQ2PS         Z3, Z3
 	VFMADD231PS       Z5, Z3, Z0
-	VCVTPH2PS         192(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z0
-	VCVTPH2PS         96(BX), Z3
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPSRLD            $0x02, Z5, Z5
+	VPANDD            partHigh_avx512<>+0(SB), Z5, Z5
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z3
+	VMULPS            Z3, Z5, Z5
+	VFNMADD231PS.BCST 92(CX), Z5, Z0
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPSRLD            $0x06, Z3, Z3
+	VPANDD            part_avx512<>+0(SB), Z3, Z3
+	VCVTDQ2PS         Z3, Z3
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z3, Z3
 	VMULPS.BCST       68(CX), Z3, Z3
 	VCVTDQ2PS         Z4, Z4
 	VFMADD231PS       Z3, Z4, Z1
-	VCVTPH2PS         224(BX), Z3
-	VFNMADD231PS.BCST 92(CX), Z3, Z1
+	VPMOVZXWD         160(BX)(R8*2), Z3
+	VPMOVZXBD         400(BX)(R8*1), Z4
+	VPSRLD            $0x02, Z4, Z4
+	VPANDD            partHigh_avx512<>+0(SB), Z4, Z4
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         96(BX), Z3
+	VMULPS            Z3, Z4, Z4
+	VFNMADD231PS.BCST 92(CX), Z4, Z1
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -2217,98 +2442,112 @@ TEXT ·matMulCode6Rows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z5
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  224(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z9
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    1088(R9)
+	VMOVUPS       (DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST (CX), Z9, Z5
 	VPDPBUSD.BCST 128(CX), Z9, Z7
-	VMOVDQU32     320(BX), Z9
+	VMOVUPS       (DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST (CX), Z9, Z6
 	VPDPBUSD.BCST 128(CX), Z9, Z8
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z9
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    1152(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    1216(R9)
+	VMOVUPS       64(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 4(CX), Z9, Z5
 	VPDPBUSD.BCST 132(CX), Z9, Z7
-	VMOVDQU32     448(BX), Z9
+	VMOVUPS       64(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 4(CX), Z9, Z6
 	VPDPBUSD.BCST 132(CX), Z9, Z8
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z9
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    1280(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    1344(R9)
+	VMOVUPS       128(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 8(CX), Z9, Z5
 	VPDPBUSD.BCST 136(CX), Z9, Z7
-	VMOVDQU32     576(BX), Z9
+	VMOVUPS       128(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 8(CX), Z9, Z6
 	VPDPBUSD.BCST 136(CX), Z9, Z8
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z9
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    1408(R9)
+	VMOVUPS       192(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(BX), Z10
+	VMOVUPS       1024(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 12(CX), Z9, Z5
 	VPDPBUSD.BCST 140(CX), Z9, Z7
-	VMOVDQU32     704(BX), Z9
+	VMOVUPS       192(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(BX), Z10
+	VMOVUPS       1088(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 12(CX), Z9, Z6
 	VPDPBUSD.BCST 140(CX), Z9, Z8
-	VCVTPH2PS     (BX), Z9
+	VPMOVSXBD     64(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   192(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     32(BX), Z5
+	VPMOVSXBD     80(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2319,98 +2558,100 @@ loop1:
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  228(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    1472(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    1536(R9)
+	VMOVUPS       256(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 16(CX), Z9, Z5
 	VPDPBUSD.BCST 144(CX), Z9, Z7
-	VMOVDQU32     320(BX), Z9
+	VMOVUPS       256(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 16(CX), Z9, Z6
 	VPDPBUSD.BCST 144(CX), Z9, Z8
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1600(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1664(R9)
+	VMOVUPS       320(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 20(CX), Z9, Z5
 	VPDPBUSD.BCST 148(CX), Z9, Z7
-	VMOVDQU32     448(BX), Z9
+	VMOVUPS       320(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 20(CX), Z9, Z6
 	VPDPBUSD.BCST 148(CX), Z9, Z8
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1728(R9)
+	VMOVUPS       384(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 24(CX), Z9, Z5
 	VPDPBUSD.BCST 152(CX), Z9, Z7
-	VMOVDQU32     576(BX), Z9
+	VMOVUPS       384(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 24(CX), Z9, Z6
 	VPDPBUSD.BCST 152(CX), Z9, Z8
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1792(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1856(R9)
+	VMOVUPS       448(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(BX), Z10
+	VMOVUPS       1152(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z5
 	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VMOVDQU32     704(BX), Z9
+	VMOVUPS       448(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(BX), Z10
+	VMOVUPS       1216(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z6
 	VPDPBUSD.BCST 156(CX), Z9, Z8
-	VCVTPH2PS     64(BX), Z9
+	VPMOVSXBD     96(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   192(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     96(BX), Z5
+	VPMOVSXBD     112(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   64(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2421,90 +2662,100 @@ loop1:
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  232(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z9
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1920(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1984(R9)
+	VMOVUPS       512(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 32(CX), Z9, Z5
 	VPDPBUSD.BCST 160(CX), Z9, Z7
-	VMOVDQU32     832(BX), Z9
+	VMOVUPS       512(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 32(CX), Z9, Z6
 	VPDPBUSD.BCST 160(CX), Z9, Z8
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z9
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    2048(R9)
+	VMOVUPS       576(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 36(CX), Z9, Z5
 	VPDPBUSD.BCST 164(CX), Z9, Z7
-	VMOVDQU32     960(BX), Z9
+	VMOVUPS       576(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 36(CX), Z9, Z6
 	VPDPBUSD.BCST 164(CX), Z9, Z8
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z9
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    2176(R9)
+	VMOVUPS       640(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 40(CX), Z9, Z5
 	VPDPBUSD.BCST 168(CX), Z9, Z7
-	VMOVDQU32     1088(BX), Z9
+	VMOVUPS       640(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 40(CX), Z9, Z6
 	VPDPBUSD.BCST 168(CX), Z9, Z8
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z9
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    2240(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    2304(R9)
+	VMOVUPS       704(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1536(BX), Z10
+	VMOVUPS       1280(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 44(CX), Z9, Z5
 	VPDPBUSD.BCST 172(CX), Z9, Z7
-	VMOVDQU32     1216(BX), Z9
+	VMOVUPS       704(DI), Z9
+	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1600(BX), Z10
+	VMOVUPS       1344(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 44(CX), Z9, Z6
 	VPDPBUSD.BCST 172(CX), Z9, Z8
-	VCVTPH2PS     128(BX), Z9
+	VPMOVSXBD     128(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   196(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     160(BX), Z5
+	VPMOVSXBD     144(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2515,98 +2766,100 @@ loop1:
 	VMOVDQA32     Z5, Z6
 	VPBROADCASTD  236(CX), Z7
 	VMOVDQA32     Z7, Z8
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    2368(R9)
+	VMOVUPS       768(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 48(CX), Z9, Z5
 	VPDPBUSD.BCST 176(CX), Z9, Z7
-	VMOVDQU32     832(BX), Z9
+	VMOVUPS       768(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPSLLW        $0x04, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 48(CX), Z9, Z6
 	VPDPBUSD.BCST 176(CX), Z9, Z8
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    2432(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    2496(R9)
+	VMOVUPS       832(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 52(CX), Z9, Z5
 	VPDPBUSD.BCST 180(CX), Z9, Z7
-	VMOVDQU32     960(BX), Z9
+	VMOVUPS       832(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPSLLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 52(CX), Z9, Z6
 	VPDPBUSD.BCST 180(CX), Z9, Z8
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    2560(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2624(R9)
+	VMOVUPS       896(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 56(CX), Z9, Z5
 	VPDPBUSD.BCST 184(CX), Z9, Z7
-	VMOVDQU32     1088(BX), Z9
+	VMOVUPS       896(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 56(CX), Z9, Z6
 	VPDPBUSD.BCST 184(CX), Z9, Z8
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z9
-	VPSRLW        $0x04, Z9, Z9
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2688(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2752(R9)
+	VMOVUPS       960(DI), Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1664(BX), Z10
+	VMOVUPS       1408(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z5
 	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VMOVDQU32     1216(BX), Z9
+	VMOVUPS       960(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1728(BX), Z10
+	VMOVUPS       1472(DI), Z10
 	VPSRLW        $0x02, Z10, Z10
 	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
 	VPORD         Z10, Z9, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z6
 	VPDPBUSD.BCST 188(CX), Z9, Z8
-	VCVTPH2PS     192(BX), Z9
+	VPMOVSXBD     160(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     (BX), Z10
+	VMULPS        Z10, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z10
 	VCVTDQ2PS     Z5, Z5
 	VFMADD231PS   Z10, Z5, Z0
 	VMULPS.BCST   196(CX), Z9, Z5
 	VCVTDQ2PS     Z7, Z7
 	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     224(BX), Z5
+	VPMOVSXBD     176(BX)(R8*4), Z5
+	VCVTDQ2PS     Z5, Z5
+	VCVTPH2PS     32(BX), Z7
+	VMULPS        Z7, Z5, Z5
 	VMULPS.BCST   68(CX), Z5, Z7
 	VCVTDQ2PS     Z6, Z6
 	VFMADD231PS   Z7, Z6, Z1
@@ -2614,7 +2867,12 @@ loop1:
 	VCVTDQ2PS     Z8, Z8
 	VFMADD231PS   Z5, Z8, Z3
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -2639,376 +2897,427 @@ TEXT ·matMulCode5mRows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z9
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     (CX), Z9, Z5
 	VPDPBUSD.BCST     128(CX), Z9, Z7
-	VMOVDQU32         320(BX), Z9
+	VMOVUPS           (DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     (CX), Z9, Z6
 	VPDPBUSD.BCST     128(CX), Z9, Z8
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z9
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     4(CX), Z9, Z5
 	VPDPBUSD.BCST     132(CX), Z9, Z7
-	VMOVDQU32         448(BX), Z9
+	VMOVUPS           64(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     4(CX), Z9, Z6
 	VPDPBUSD.BCST     132(CX), Z9, Z8
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z9
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           128(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     8(CX), Z9, Z5
 	VPDPBUSD.BCST     136(CX), Z9, Z7
-	VMOVDQU32         576(BX), Z9
+	VMOVUPS           128(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     8(CX), Z9, Z6
 	VPDPBUSD.BCST     136(CX), Z9, Z8
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z9
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           192(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     12(CX), Z9, Z5
 	VPDPBUSD.BCST     140(CX), Z9, Z7
-	VMOVDQU32         704(BX), Z9
+	VMOVUPS           192(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     12(CX), Z9, Z6
 	VPDPBUSD.BCST     140(CX), Z9, Z8
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           256(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z5
 	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVDQU32         320(BX), Z9
+	VMOVUPS           256(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     16(CX), Z9, Z6
 	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           320(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z5
 	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVDQU32         448(BX), Z9
+	VMOVUPS           320(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     20(CX), Z9, Z6
 	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           384(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z5
 	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVDQU32         576(BX), Z9
+	VMOVUPS           384(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     24(CX), Z9, Z6
 	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1280(BX), Z10
+	VMOVUPS           1024(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z5
 	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVDQU32         704(BX), Z9
+	VMOVUPS           448(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1344(BX), Z10
+	VMOVUPS           1088(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z6
 	VPDPBUSD.BCST     156(CX), Z9, Z8
-	VCVTPH2PS         (BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       192(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         128(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z0
 	VFNMADD231PS.BCST 216(CX), Z5, Z2
-	VCVTPH2PS         32(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       192(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         160(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         96(BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z1
 	VFNMADD231PS.BCST 216(CX), Z5, Z3
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z9
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           512(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     32(CX), Z9, Z5
 	VPDPBUSD.BCST     160(CX), Z9, Z7
-	VMOVDQU32         832(BX), Z9
+	VMOVUPS           512(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x04, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     32(CX), Z9, Z6
 	VPDPBUSD.BCST     160(CX), Z9, Z8
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z9
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           576(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     36(CX), Z9, Z5
 	VPDPBUSD.BCST     164(CX), Z9, Z7
-	VMOVDQU32         960(BX), Z9
+	VMOVUPS           576(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     36(CX), Z9, Z6
 	VPDPBUSD.BCST     164(CX), Z9, Z8
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z9
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           640(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     40(CX), Z9, Z5
 	VPDPBUSD.BCST     168(CX), Z9, Z7
-	VMOVDQU32         1088(BX), Z9
+	VMOVUPS           640(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     40(CX), Z9, Z6
 	VPDPBUSD.BCST     168(CX), Z9, Z8
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z9
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           704(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     44(CX), Z9, Z5
 	VPDPBUSD.BCST     172(CX), Z9, Z7
-	VMOVDQU32         1216(BX), Z9
+	VMOVUPS           704(DI), Z9
+	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSLLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     44(CX), Z9, Z6
 	VPDPBUSD.BCST     172(CX), Z9, Z8
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	VMOVUPS           768(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z5
 	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVDQU32         832(BX), Z9
+	VMOVUPS           768(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     48(CX), Z9, Z6
 	VPDPBUSD.BCST     176(CX), Z9, Z8
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        2176(R9)
+	VMOVUPS           832(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z5
 	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVDQU32         960(BX), Z9
+	VMOVUPS           832(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSRLW            $0x01, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     52(CX), Z9, Z6
 	VPDPBUSD.BCST     180(CX), Z9, Z8
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        2240(R9)
+	VMOVUPS           896(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z5
 	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVDQU32         1088(BX), Z9
+	VMOVUPS           896(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSRLW            $0x02, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     56(CX), Z9, Z6
 	VPDPBUSD.BCST     184(CX), Z9, Z8
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z9
-	VPSRLW            $0x04, Z9, Z9
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        2304(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        2368(R9)
+	VMOVUPS           960(DI), Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1408(BX), Z10
+	VMOVUPS           1152(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z5
 	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVDQU32         1216(BX), Z9
+	VMOVUPS           960(DI), Z9
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1472(BX), Z10
+	VMOVUPS           1216(DI), Z10
 	VPSRLW            $0x03, Z10, Z10
 	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
 	VPORD             Z10, Z9, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z6
 	VPDPBUSD.BCST     188(CX), Z9, Z8
-	VCVTPH2PS         64(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       196(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         192(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z0
-	VFNMADD231PS.BCST 220(CX), Z5, Z2
-	VCVTPH2PS         96(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z7
+	VPSRLD            $0x02, Z7, Z7
+	VPANDD            partHigh_avx512<>+0(SB), Z7, Z7
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z7, Z7
+	VFNMADD231PS.BCST 92(CX), Z7, Z0
+	VFNMADD231PS.BCST 220(CX), Z7, Z2
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       196(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         224(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z1
-	VFNMADD231PS.BCST 220(CX), Z5, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z6
+	VPSRLD            $0x02, Z6, Z6
+	VPANDD            partHigh_avx512<>+0(SB), Z6, Z6
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z6, Z6
+	VCVTDQ2PS         Z6, Z6
+	VCVTPH2PS         96(BX), Z5
+	VMULPS            Z5, Z6, Z6
+	VFNMADD231PS.BCST 92(CX), Z6, Z1
+	VFNMADD231PS.BCST 220(CX), Z6, Z3
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -3043,82 +3352,82 @@ loop1:
 	VMOVDQA32     Z7, Z8
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z9
+	VMOVUPS       128(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST (CX), Z10, Z5
 	VPDPBUSD.BCST 128(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z5
-	VPDPBUSD.BCST 144(CX), Z9, Z7
-	VMOVDQU32     192(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST (CX), Z10, Z6
-	VPDPBUSD.BCST 128(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z6
-	VPDPBUSD.BCST 144(CX), Z9, Z8
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z9
+	VPDPBUSD.BCST (CX), Z9, Z6
+	VPDPBUSD.BCST 128(CX), Z9, Z8
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 4(CX), Z10, Z5
 	VPDPBUSD.BCST 132(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z5
-	VPDPBUSD.BCST 148(CX), Z9, Z7
-	VMOVDQU32     320(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 4(CX), Z10, Z6
-	VPDPBUSD.BCST 132(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z6
-	VPDPBUSD.BCST 148(CX), Z9, Z8
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z9
+	VPDPBUSD.BCST 4(CX), Z9, Z6
+	VPDPBUSD.BCST 132(CX), Z9, Z8
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 8(CX), Z10, Z5
 	VPDPBUSD.BCST 136(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z5
-	VPDPBUSD.BCST 152(CX), Z9, Z7
-	VMOVDQU32     448(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 8(CX), Z10, Z6
-	VPDPBUSD.BCST 136(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z6
-	VPDPBUSD.BCST 152(CX), Z9, Z8
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z9
+	VPDPBUSD.BCST 8(CX), Z9, Z6
+	VPDPBUSD.BCST 136(CX), Z9, Z8
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 12(CX), Z10, Z5
 	VPDPBUSD.BCST 140(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 28(CX), Z9, Z5
-	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VMOVDQU32     576(BX), Z9
+	VPDPBUSD.BCST 12(CX), Z9, Z6
+	VPDPBUSD.BCST 140(CX), Z9, Z8
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z9
 	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 12(CX), Z10, Z6
-	VPDPBUSD.BCST 140(CX), Z10, Z8
+	VPDPBUSD.BCST 16(CX), Z10, Z5
+	VPDPBUSD.BCST 144(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 16(CX), Z9, Z6
+	VPDPBUSD.BCST 144(CX), Z9, Z8
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 20(CX), Z10, Z5
+	VPDPBUSD.BCST 148(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 20(CX), Z9, Z6
+	VPDPBUSD.BCST 148(CX), Z9, Z8
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 24(CX), Z10, Z5
+	VPDPBUSD.BCST 152(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 24(CX), Z9, Z6
+	VPDPBUSD.BCST 152(CX), Z9, Z8
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 28(CX), Z10, Z5
+	VPDPBUSD.BCST 156(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
 	VPDPBUSD.BCST 28(CX), Z9, Z6
@@ -3143,82 +3452,82 @@ loop1:
 	VMOVDQA32     Z7, Z8
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z9
+	VMOVUPS       640(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 32(CX), Z10, Z5
 	VPDPBUSD.BCST 160(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z5
-	VPDPBUSD.BCST 176(CX), Z9, Z7
-	VMOVDQU32     704(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 32(CX), Z10, Z6
-	VPDPBUSD.BCST 160(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z6
-	VPDPBUSD.BCST 176(CX), Z9, Z8
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z9
+	VPDPBUSD.BCST 32(CX), Z9, Z6
+	VPDPBUSD.BCST 160(CX), Z9, Z8
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 36(CX), Z10, Z5
 	VPDPBUSD.BCST 164(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z5
-	VPDPBUSD.BCST 180(CX), Z9, Z7
-	VMOVDQU32     832(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 36(CX), Z10, Z6
-	VPDPBUSD.BCST 164(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z6
-	VPDPBUSD.BCST 180(CX), Z9, Z8
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z9
+	VPDPBUSD.BCST 36(CX), Z9, Z6
+	VPDPBUSD.BCST 164(CX), Z9, Z8
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 40(CX), Z10, Z5
 	VPDPBUSD.BCST 168(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z5
-	VPDPBUSD.BCST 184(CX), Z9, Z7
-	VMOVDQU32     960(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 40(CX), Z10, Z6
-	VPDPBUSD.BCST 168(CX), Z10, Z8
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z6
-	VPDPBUSD.BCST 184(CX), Z9, Z8
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z9
+	VPDPBUSD.BCST 40(CX), Z9, Z6
+	VPDPBUSD.BCST 168(CX), Z9, Z8
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z9
 	VPANDD        Z9, Z4, Z10
 	VPDPBUSD.BCST 44(CX), Z10, Z5
 	VPDPBUSD.BCST 172(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 60(CX), Z9, Z5
-	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VMOVDQU32     1088(BX), Z9
+	VPDPBUSD.BCST 44(CX), Z9, Z6
+	VPDPBUSD.BCST 172(CX), Z9, Z8
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z9
 	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 44(CX), Z10, Z6
-	VPDPBUSD.BCST 172(CX), Z10, Z8
+	VPDPBUSD.BCST 48(CX), Z10, Z5
+	VPDPBUSD.BCST 176(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 48(CX), Z9, Z6
+	VPDPBUSD.BCST 176(CX), Z9, Z8
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 52(CX), Z10, Z5
+	VPDPBUSD.BCST 180(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 52(CX), Z9, Z6
+	VPDPBUSD.BCST 180(CX), Z9, Z8
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 56(CX), Z10, Z5
+	VPDPBUSD.BCST 184(CX), Z10, Z7
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z9, Z4, Z9
+	VPDPBUSD.BCST 56(CX), Z9, Z6
+	VPDPBUSD.BCST 184(CX), Z9, Z8
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z9
+	VPANDD        Z9, Z4, Z10
+	VPDPBUSD.BCST 60(CX), Z10, Z5
+	VPDPBUSD.BCST 188(CX), Z10, Z7
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z9, Z4, Z9
 	VPDPBUSD.BCST 60(CX), Z9, Z6
@@ -3263,228 +3572,279 @@ TEXT ·matMulCode4mRows2AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z4
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z9
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     (CX), Z10, Z5
 	VPDPBUSD.BCST     128(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z5
-	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVDQU32         320(BX), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     (CX), Z10, Z6
-	VPDPBUSD.BCST     128(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z6
-	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z9
+	VPDPBUSD.BCST     (CX), Z9, Z6
+	VPDPBUSD.BCST     128(CX), Z9, Z8
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     4(CX), Z10, Z5
 	VPDPBUSD.BCST     132(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z5
-	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVDQU32         448(BX), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     4(CX), Z10, Z6
-	VPDPBUSD.BCST     132(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z6
-	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z9
+	VPDPBUSD.BCST     4(CX), Z9, Z6
+	VPDPBUSD.BCST     132(CX), Z9, Z8
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           128(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     8(CX), Z10, Z5
 	VPDPBUSD.BCST     136(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z5
-	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVDQU32         576(BX), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     8(CX), Z10, Z6
-	VPDPBUSD.BCST     136(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z6
-	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z9
+	VPDPBUSD.BCST     8(CX), Z9, Z6
+	VPDPBUSD.BCST     136(CX), Z9, Z8
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           192(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     12(CX), Z10, Z5
 	VPDPBUSD.BCST     140(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     28(CX), Z9, Z5
-	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVDQU32         704(BX), Z9
+	VPDPBUSD.BCST     12(CX), Z9, Z6
+	VPDPBUSD.BCST     140(CX), Z9, Z8
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           256(DI), Z9
 	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     12(CX), Z10, Z6
-	VPDPBUSD.BCST     140(CX), Z10, Z8
+	VPDPBUSD.BCST     16(CX), Z10, Z5
+	VPDPBUSD.BCST     144(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     16(CX), Z9, Z6
+	VPDPBUSD.BCST     144(CX), Z9, Z8
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           320(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     20(CX), Z10, Z5
+	VPDPBUSD.BCST     148(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     20(CX), Z9, Z6
+	VPDPBUSD.BCST     148(CX), Z9, Z8
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           384(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     24(CX), Z10, Z5
+	VPDPBUSD.BCST     152(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     24(CX), Z9, Z6
+	VPDPBUSD.BCST     152(CX), Z9, Z8
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     28(CX), Z10, Z5
+	VPDPBUSD.BCST     156(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     28(CX), Z9, Z6
 	VPDPBUSD.BCST     156(CX), Z9, Z8
-	VCVTPH2PS         (BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       192(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         128(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         64(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z0
 	VFNMADD231PS.BCST 216(CX), Z5, Z2
-	VCVTPH2PS         32(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       64(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       192(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         160(BX), Z5
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         96(BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z1
 	VFNMADD231PS.BCST 216(CX), Z5, Z3
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
 	VPXORD            Z7, Z7, Z7
 	VPXORD            Z8, Z8, Z8
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z9
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           512(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     32(CX), Z10, Z5
 	VPDPBUSD.BCST     160(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z5
-	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVDQU32         832(BX), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     32(CX), Z10, Z6
-	VPDPBUSD.BCST     160(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z6
-	VPDPBUSD.BCST     176(CX), Z9, Z8
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z9
+	VPDPBUSD.BCST     32(CX), Z9, Z6
+	VPDPBUSD.BCST     160(CX), Z9, Z8
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           576(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     36(CX), Z10, Z5
 	VPDPBUSD.BCST     164(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z5
-	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVDQU32         960(BX), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     36(CX), Z10, Z6
-	VPDPBUSD.BCST     164(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z6
-	VPDPBUSD.BCST     180(CX), Z9, Z8
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z9
+	VPDPBUSD.BCST     36(CX), Z9, Z6
+	VPDPBUSD.BCST     164(CX), Z9, Z8
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           640(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     40(CX), Z10, Z5
 	VPDPBUSD.BCST     168(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z5
-	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVDQU32         1088(BX), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     40(CX), Z10, Z6
-	VPDPBUSD.BCST     168(CX), Z10, Z8
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z6
-	VPDPBUSD.BCST     184(CX), Z9, Z8
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z9
+	VPDPBUSD.BCST     40(CX), Z9, Z6
+	VPDPBUSD.BCST     168(CX), Z9, Z8
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           704(DI), Z9
 	VPANDD            Z9, Z4, Z10
 	VPDPBUSD.BCST     44(CX), Z10, Z5
 	VPDPBUSD.BCST     172(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     60(CX), Z9, Z5
-	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVDQU32         1216(BX), Z9
+	VPDPBUSD.BCST     44(CX), Z9, Z6
+	VPDPBUSD.BCST     172(CX), Z9, Z8
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z9
 	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     44(CX), Z10, Z6
-	VPDPBUSD.BCST     172(CX), Z10, Z8
+	VPDPBUSD.BCST     48(CX), Z10, Z5
+	VPDPBUSD.BCST     176(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     48(CX), Z9, Z6
+	VPDPBUSD.BCST     176(CX), Z9, Z8
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           832(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     52(CX), Z10, Z5
+	VPDPBUSD.BCST     180(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     52(CX), Z9, Z6
+	VPDPBUSD.BCST     180(CX), Z9, Z8
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           896(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     56(CX), Z10, Z5
+	VPDPBUSD.BCST     184(CX), Z10, Z7
+	VPSRLW            $0x04, Z9, Z9
+	VPANDD            Z9, Z4, Z9
+	VPDPBUSD.BCST     56(CX), Z9, Z6
+	VPDPBUSD.BCST     184(CX), Z9, Z8
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	VMOVUPS           960(DI), Z9
+	VPANDD            Z9, Z4, Z10
+	VPDPBUSD.BCST     60(CX), Z10, Z5
+	VPDPBUSD.BCST     188(CX), Z10, Z7
 	VPSRLW            $0x04, Z9, Z9
 	VPANDD            Z9, Z4, Z9
 	VPDPBUSD.BCST     60(CX), Z9, Z6
 	VPDPBUSD.BCST     188(CX), Z9, Z8
-	VCVTPH2PS         64(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         (BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z10
 	VCVTDQ2PS         Z5, Z5
 	VFMADD231PS       Z10, Z5, Z0
 	VMULPS.BCST       196(CX), Z9, Z5
 	VCVTDQ2PS         Z7, Z7
 	VFMADD231PS       Z5, Z7, Z2
-	VCVTPH2PS         192(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z0
-	VFNMADD231PS.BCST 220(CX), Z5, Z2
-	VCVTPH2PS         96(BX), Z5
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z7
+	VPSRLD            $0x02, Z7, Z7
+	VPANDD            partHigh_avx512<>+0(SB), Z7, Z7
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z7, Z7
+	VFNMADD231PS.BCST 92(CX), Z7, Z0
+	VFNMADD231PS.BCST 220(CX), Z7, Z2
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPSRLD            $0x06, Z5, Z5
+	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTDQ2PS         Z5, Z5
+	VCVTPH2PS         32(BX), Z7
+	VMULPS            Z7, Z5, Z5
 	VMULPS.BCST       68(CX), Z5, Z7
 	VCVTDQ2PS         Z6, Z6
 	VFMADD231PS       Z7, Z6, Z1
 	VMULPS.BCST       196(CX), Z5, Z5
 	VCVTDQ2PS         Z8, Z8
 	VFMADD231PS       Z5, Z8, Z3
-	VCVTPH2PS         224(BX), Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z1
-	VFNMADD231PS.BCST 220(CX), Z5, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z5
+	VPMOVZXBD         400(BX)(R8*1), Z6
+	VPSRLD            $0x02, Z6, Z6
+	VPANDD            partHigh_avx512<>+0(SB), Z6, Z6
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z6, Z6
+	VCVTDQ2PS         Z6, Z6
+	VCVTPH2PS         96(BX), Z5
+	VMULPS            Z5, Z6, Z6
+	VFNMADD231PS.BCST 92(CX), Z6, Z1
+	VFNMADD231PS.BCST 220(CX), Z6, Z3
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -3960,10 +4320,16 @@ TEXT ·matMulCode6Rows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z9
 	VMOVDQA32     Z9, Z10
 	VPBROADCASTD  224(CX), Z11
@@ -3972,11 +4338,11 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  480(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z17
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    1088(R9)
+	VMOVUPS       (DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -3984,9 +4350,10 @@ loop1:
 	VPDPBUSD.BCST 128(CX), Z17, Z11
 	VPDPBUSD.BCST 256(CX), Z17, Z13
 	VPDPBUSD.BCST 384(CX), Z17, Z15
-	VMOVDQU32     320(BX), Z17
+	VMOVUPS       (DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -3994,13 +4361,13 @@ loop1:
 	VPDPBUSD.BCST 128(CX), Z17, Z12
 	VPDPBUSD.BCST 256(CX), Z17, Z14
 	VPDPBUSD.BCST 384(CX), Z17, Z16
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z17
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    1152(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    1216(R9)
+	VMOVUPS       64(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4008,9 +4375,10 @@ loop1:
 	VPDPBUSD.BCST 132(CX), Z17, Z11
 	VPDPBUSD.BCST 260(CX), Z17, Z13
 	VPDPBUSD.BCST 388(CX), Z17, Z15
-	VMOVDQU32     448(BX), Z17
+	VMOVUPS       64(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4018,35 +4386,34 @@ loop1:
 	VPDPBUSD.BCST 132(CX), Z17, Z12
 	VPDPBUSD.BCST 260(CX), Z17, Z14
 	VPDPBUSD.BCST 388(CX), Z17, Z16
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z17
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    1280(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    1344(R9)
+	VMOVUPS       128(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 8(CX), Z17, Z9
 	VPDPBUSD.BCST 136(CX), Z17, Z11
 	VPDPBUSD.BCST 264(CX), Z17, Z13
 	VPDPBUSD.BCST 392(CX), Z17, Z15
-	VMOVDQU32     576(BX), Z17
+	VMOVUPS       128(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 8(CX), Z17, Z10
 	VPDPBUSD.BCST 136(CX), Z17, Z12
 	VPDPBUSD.BCST 264(CX), Z17, Z14
 	VPDPBUSD.BCST 392(CX), Z17, Z16
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z17
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    1408(R9)
+	VMOVUPS       192(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(BX), Z18
+	VMOVUPS       1024(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4054,9 +4421,10 @@ loop1:
 	VPDPBUSD.BCST 140(CX), Z17, Z11
 	VPDPBUSD.BCST 268(CX), Z17, Z13
 	VPDPBUSD.BCST 396(CX), Z17, Z15
-	VMOVDQU32     704(BX), Z17
+	VMOVUPS       192(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(BX), Z18
+	VMOVUPS       1088(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4064,7 +4432,10 @@ loop1:
 	VPDPBUSD.BCST 140(CX), Z17, Z12
 	VPDPBUSD.BCST 268(CX), Z17, Z14
 	VPDPBUSD.BCST 396(CX), Z17, Z16
-	VCVTPH2PS     (BX), Z17
+	VPMOVSXBD     64(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   64(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4077,7 +4448,10 @@ loop1:
 	VMULPS.BCST   448(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     32(BX), Z9
+	VPMOVSXBD     80(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4098,12 +4472,13 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  484(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    1472(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    1536(R9)
+	VMOVUPS       256(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4111,10 +4486,10 @@ loop1:
 	VPDPBUSD.BCST 144(CX), Z17, Z11
 	VPDPBUSD.BCST 272(CX), Z17, Z13
 	VPDPBUSD.BCST 400(CX), Z17, Z15
-	VMOVDQU32     320(BX), Z17
+	VMOVUPS       256(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4122,14 +4497,13 @@ loop1:
 	VPDPBUSD.BCST 144(CX), Z17, Z12
 	VPDPBUSD.BCST 272(CX), Z17, Z14
 	VPDPBUSD.BCST 400(CX), Z17, Z16
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1600(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1664(R9)
+	VMOVUPS       320(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4137,10 +4511,10 @@ loop1:
 	VPDPBUSD.BCST 148(CX), Z17, Z11
 	VPDPBUSD.BCST 276(CX), Z17, Z13
 	VPDPBUSD.BCST 404(CX), Z17, Z15
-	VMOVDQU32     448(BX), Z17
+	VMOVUPS       320(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4148,38 +4522,34 @@ loop1:
 	VPDPBUSD.BCST 148(CX), Z17, Z12
 	VPDPBUSD.BCST 276(CX), Z17, Z14
 	VPDPBUSD.BCST 404(CX), Z17, Z16
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1728(R9)
+	VMOVUPS       384(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 24(CX), Z17, Z9
 	VPDPBUSD.BCST 152(CX), Z17, Z11
 	VPDPBUSD.BCST 280(CX), Z17, Z13
 	VPDPBUSD.BCST 408(CX), Z17, Z15
-	VMOVDQU32     576(BX), Z17
+	VMOVUPS       384(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 24(CX), Z17, Z10
 	VPDPBUSD.BCST 152(CX), Z17, Z12
 	VPDPBUSD.BCST 280(CX), Z17, Z14
 	VPDPBUSD.BCST 408(CX), Z17, Z16
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1792(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1856(R9)
+	VMOVUPS       448(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(BX), Z18
+	VMOVUPS       1152(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4187,10 +4557,10 @@ loop1:
 	VPDPBUSD.BCST 156(CX), Z17, Z11
 	VPDPBUSD.BCST 284(CX), Z17, Z13
 	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VMOVDQU32     704(BX), Z17
+	VMOVUPS       448(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(BX), Z18
+	VMOVUPS       1216(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4198,7 +4568,10 @@ loop1:
 	VPDPBUSD.BCST 156(CX), Z17, Z12
 	VPDPBUSD.BCST 284(CX), Z17, Z14
 	VPDPBUSD.BCST 412(CX), Z17, Z16
-	VCVTPH2PS     64(BX), Z17
+	VPMOVSXBD     96(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   64(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4211,7 +4584,10 @@ loop1:
 	VMULPS.BCST   448(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     96(BX), Z9
+	VPMOVSXBD     112(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   64(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4232,11 +4608,13 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  488(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z17
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1920(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1984(R9)
+	VMOVUPS       512(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4244,9 +4622,10 @@ loop1:
 	VPDPBUSD.BCST 160(CX), Z17, Z11
 	VPDPBUSD.BCST 288(CX), Z17, Z13
 	VPDPBUSD.BCST 416(CX), Z17, Z15
-	VMOVDQU32     832(BX), Z17
+	VMOVUPS       512(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4254,13 +4633,11 @@ loop1:
 	VPDPBUSD.BCST 160(CX), Z17, Z12
 	VPDPBUSD.BCST 288(CX), Z17, Z14
 	VPDPBUSD.BCST 416(CX), Z17, Z16
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z17
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    2048(R9)
+	VMOVUPS       576(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4268,9 +4645,10 @@ loop1:
 	VPDPBUSD.BCST 164(CX), Z17, Z11
 	VPDPBUSD.BCST 292(CX), Z17, Z13
 	VPDPBUSD.BCST 420(CX), Z17, Z15
-	VMOVDQU32     960(BX), Z17
+	VMOVUPS       576(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4278,35 +4656,36 @@ loop1:
 	VPDPBUSD.BCST 164(CX), Z17, Z12
 	VPDPBUSD.BCST 292(CX), Z17, Z14
 	VPDPBUSD.BCST 420(CX), Z17, Z16
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z17
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    2176(R9)
+	VMOVUPS       640(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 40(CX), Z17, Z9
 	VPDPBUSD.BCST 168(CX), Z17, Z11
 	VPDPBUSD.BCST 296(CX), Z17, Z13
 	VPDPBUSD.BCST 424(CX), Z17, Z15
-	VMOVDQU32     1088(BX), Z17
+	VMOVUPS       640(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 40(CX), Z17, Z10
 	VPDPBUSD.BCST 168(CX), Z17, Z12
 	VPDPBUSD.BCST 296(CX), Z17, Z14
 	VPDPBUSD.BCST 424(CX), Z17, Z16
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z17
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    2240(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    2304(R9)
+	VMOVUPS       704(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1536(BX), Z18
+	VMOVUPS       1280(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4314,9 +4693,10 @@ loop1:
 	VPDPBUSD.BCST 172(CX), Z17, Z11
 	VPDPBUSD.BCST 300(CX), Z17, Z13
 	VPDPBUSD.BCST 428(CX), Z17, Z15
-	VMOVDQU32     1216(BX), Z17
+	VMOVUPS       704(DI), Z17
+	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1600(BX), Z18
+	VMOVUPS       1344(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4324,7 +4704,10 @@ loop1:
 	VPDPBUSD.BCST 172(CX), Z17, Z12
 	VPDPBUSD.BCST 300(CX), Z17, Z14
 	VPDPBUSD.BCST 428(CX), Z17, Z16
-	VCVTPH2PS     128(BX), Z17
+	VPMOVSXBD     128(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   68(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4337,7 +4720,10 @@ loop1:
 	VMULPS.BCST   452(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     160(BX), Z9
+	VPMOVSXBD     144(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4358,12 +4744,11 @@ loop1:
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  492(CX), Z15
 	VMOVDQA32     Z15, Z16
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    2368(R9)
+	VMOVUPS       768(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4371,10 +4756,10 @@ loop1:
 	VPDPBUSD.BCST 176(CX), Z17, Z11
 	VPDPBUSD.BCST 304(CX), Z17, Z13
 	VPDPBUSD.BCST 432(CX), Z17, Z15
-	VMOVDQU32     832(BX), Z17
+	VMOVUPS       768(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPSLLW        $0x04, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4382,14 +4767,13 @@ loop1:
 	VPDPBUSD.BCST 176(CX), Z17, Z12
 	VPDPBUSD.BCST 304(CX), Z17, Z14
 	VPDPBUSD.BCST 432(CX), Z17, Z16
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    2432(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    2496(R9)
+	VMOVUPS       832(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4397,10 +4781,10 @@ loop1:
 	VPDPBUSD.BCST 180(CX), Z17, Z11
 	VPDPBUSD.BCST 308(CX), Z17, Z13
 	VPDPBUSD.BCST 436(CX), Z17, Z15
-	VMOVDQU32     960(BX), Z17
+	VMOVUPS       832(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPSLLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4408,38 +4792,36 @@ loop1:
 	VPDPBUSD.BCST 180(CX), Z17, Z12
 	VPDPBUSD.BCST 308(CX), Z17, Z14
 	VPDPBUSD.BCST 436(CX), Z17, Z16
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    2560(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2624(R9)
+	VMOVUPS       896(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 56(CX), Z17, Z9
 	VPDPBUSD.BCST 184(CX), Z17, Z11
 	VPDPBUSD.BCST 312(CX), Z17, Z13
 	VPDPBUSD.BCST 440(CX), Z17, Z15
-	VMOVDQU32     1088(BX), Z17
+	VMOVUPS       896(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
 	VPDPBUSD.BCST 56(CX), Z17, Z10
 	VPDPBUSD.BCST 184(CX), Z17, Z12
 	VPDPBUSD.BCST 312(CX), Z17, Z14
 	VPDPBUSD.BCST 440(CX), Z17, Z16
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z17
-	VPSRLW        $0x04, Z17, Z17
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2688(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2752(R9)
+	VMOVUPS       960(DI), Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1664(BX), Z18
+	VMOVUPS       1408(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4447,10 +4829,10 @@ loop1:
 	VPDPBUSD.BCST 188(CX), Z17, Z11
 	VPDPBUSD.BCST 316(CX), Z17, Z13
 	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VMOVDQU32     1216(BX), Z17
+	VMOVUPS       960(DI), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1728(BX), Z18
+	VMOVUPS       1472(DI), Z18
 	VPSRLW        $0x02, Z18, Z18
 	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
 	VPORD         Z18, Z17, Z17
@@ -4458,7 +4840,10 @@ loop1:
 	VPDPBUSD.BCST 188(CX), Z17, Z12
 	VPDPBUSD.BCST 316(CX), Z17, Z14
 	VPDPBUSD.BCST 444(CX), Z17, Z16
-	VCVTPH2PS     192(BX), Z17
+	VPMOVSXBD     160(BX)(R8*4), Z17
+	VCVTDQ2PS     Z17, Z17
+	VCVTPH2PS     (BX), Z18
+	VMULPS        Z18, Z17, Z17
 	VMULPS.BCST   68(CX), Z17, Z18
 	VCVTDQ2PS     Z9, Z9
 	VFMADD231PS   Z18, Z9, Z0
@@ -4471,7 +4856,10 @@ loop1:
 	VMULPS.BCST   452(CX), Z17, Z9
 	VCVTDQ2PS     Z15, Z15
 	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     224(BX), Z9
+	VPMOVSXBD     176(BX)(R8*4), Z9
+	VCVTDQ2PS     Z9, Z9
+	VCVTPH2PS     32(BX), Z11
+	VMULPS        Z11, Z9, Z9
 	VMULPS.BCST   68(CX), Z9, Z11
 	VCVTDQ2PS     Z10, Z10
 	VFMADD231PS   Z11, Z10, Z1
@@ -4485,7 +4873,12 @@ loop1:
 	VCVTDQ2PS     Z16, Z16
 	VFMADD231PS   Z9, Z16, Z7
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -4518,10 +4911,16 @@ TEXT ·matMulCode5mRows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z9, Z9, Z9
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
@@ -4530,11 +4929,11 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z17
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4542,9 +4941,10 @@ loop1:
 	VPDPBUSD.BCST     128(CX), Z17, Z11
 	VPDPBUSD.BCST     256(CX), Z17, Z13
 	VPDPBUSD.BCST     384(CX), Z17, Z15
-	VMOVDQU32         320(BX), Z17
+	VMOVUPS           (DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4552,13 +4952,11 @@ loop1:
 	VPDPBUSD.BCST     128(CX), Z17, Z12
 	VPDPBUSD.BCST     256(CX), Z17, Z14
 	VPDPBUSD.BCST     384(CX), Z17, Z16
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z17
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4566,9 +4964,10 @@ loop1:
 	VPDPBUSD.BCST     132(CX), Z17, Z11
 	VPDPBUSD.BCST     260(CX), Z17, Z13
 	VPDPBUSD.BCST     388(CX), Z17, Z15
-	VMOVDQU32         448(BX), Z17
+	VMOVUPS           64(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4576,11 +4975,13 @@ loop1:
 	VPDPBUSD.BCST     132(CX), Z17, Z12
 	VPDPBUSD.BCST     260(CX), Z17, Z14
 	VPDPBUSD.BCST     388(CX), Z17, Z16
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z17
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           128(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4588,9 +4989,10 @@ loop1:
 	VPDPBUSD.BCST     136(CX), Z17, Z11
 	VPDPBUSD.BCST     264(CX), Z17, Z13
 	VPDPBUSD.BCST     392(CX), Z17, Z15
-	VMOVDQU32         576(BX), Z17
+	VMOVUPS           128(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4598,13 +5000,11 @@ loop1:
 	VPDPBUSD.BCST     136(CX), Z17, Z12
 	VPDPBUSD.BCST     264(CX), Z17, Z14
 	VPDPBUSD.BCST     392(CX), Z17, Z16
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z17
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           192(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4612,9 +5012,10 @@ loop1:
 	VPDPBUSD.BCST     140(CX), Z17, Z11
 	VPDPBUSD.BCST     268(CX), Z17, Z13
 	VPDPBUSD.BCST     396(CX), Z17, Z15
-	VMOVDQU32         704(BX), Z17
+	VMOVUPS           192(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4622,36 +5023,34 @@ loop1:
 	VPDPBUSD.BCST     140(CX), Z17, Z12
 	VPDPBUSD.BCST     268(CX), Z17, Z14
 	VPDPBUSD.BCST     396(CX), Z17, Z16
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           256(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     16(CX), Z17, Z9
 	VPDPBUSD.BCST     144(CX), Z17, Z11
 	VPDPBUSD.BCST     272(CX), Z17, Z13
 	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVDQU32         320(BX), Z17
+	VMOVUPS           256(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     16(CX), Z17, Z10
 	VPDPBUSD.BCST     144(CX), Z17, Z12
 	VPDPBUSD.BCST     272(CX), Z17, Z14
 	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           320(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4659,10 +5058,10 @@ loop1:
 	VPDPBUSD.BCST     148(CX), Z17, Z11
 	VPDPBUSD.BCST     276(CX), Z17, Z13
 	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVDQU32         448(BX), Z17
+	VMOVUPS           320(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4670,12 +5069,11 @@ loop1:
 	VPDPBUSD.BCST     148(CX), Z17, Z12
 	VPDPBUSD.BCST     276(CX), Z17, Z14
 	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           384(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4683,10 +5081,10 @@ loop1:
 	VPDPBUSD.BCST     152(CX), Z17, Z11
 	VPDPBUSD.BCST     280(CX), Z17, Z13
 	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVDQU32         576(BX), Z17
+	VMOVUPS           384(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4694,14 +5092,13 @@ loop1:
 	VPDPBUSD.BCST     152(CX), Z17, Z12
 	VPDPBUSD.BCST     280(CX), Z17, Z14
 	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1280(BX), Z18
+	VMOVUPS           1024(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4709,10 +5106,10 @@ loop1:
 	VPDPBUSD.BCST     156(CX), Z17, Z11
 	VPDPBUSD.BCST     284(CX), Z17, Z13
 	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVDQU32         704(BX), Z17
+	VMOVUPS           448(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1344(BX), Z18
+	VMOVUPS           1088(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4720,7 +5117,11 @@ loop1:
 	VPDPBUSD.BCST     156(CX), Z17, Z12
 	VPDPBUSD.BCST     284(CX), Z17, Z14
 	VPDPBUSD.BCST     412(CX), Z17, Z16
-	VCVTPH2PS         (BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       64(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -4733,12 +5134,21 @@ loop1:
 	VMULPS.BCST       448(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         128(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         64(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z0
 	VFNMADD231PS.BCST 216(CX), Z9, Z2
 	VFNMADD231PS.BCST 344(CX), Z9, Z4
 	VFNMADD231PS.BCST 472(CX), Z9, Z6
-	VCVTPH2PS         32(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -4751,7 +5161,12 @@ loop1:
 	VMULPS.BCST       448(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         160(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         96(BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z1
 	VFNMADD231PS.BCST 216(CX), Z9, Z3
 	VFNMADD231PS.BCST 344(CX), Z9, Z5
@@ -4764,11 +5179,11 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z17
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           512(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4776,9 +5191,10 @@ loop1:
 	VPDPBUSD.BCST     160(CX), Z17, Z11
 	VPDPBUSD.BCST     288(CX), Z17, Z13
 	VPDPBUSD.BCST     416(CX), Z17, Z15
-	VMOVDQU32         832(BX), Z17
+	VMOVUPS           512(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x04, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4786,13 +5202,11 @@ loop1:
 	VPDPBUSD.BCST     160(CX), Z17, Z12
 	VPDPBUSD.BCST     288(CX), Z17, Z14
 	VPDPBUSD.BCST     416(CX), Z17, Z16
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z17
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           576(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4800,9 +5214,10 @@ loop1:
 	VPDPBUSD.BCST     164(CX), Z17, Z11
 	VPDPBUSD.BCST     292(CX), Z17, Z13
 	VPDPBUSD.BCST     420(CX), Z17, Z15
-	VMOVDQU32         960(BX), Z17
+	VMOVUPS           576(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4810,11 +5225,13 @@ loop1:
 	VPDPBUSD.BCST     164(CX), Z17, Z12
 	VPDPBUSD.BCST     292(CX), Z17, Z14
 	VPDPBUSD.BCST     420(CX), Z17, Z16
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z17
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           640(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4822,9 +5239,10 @@ loop1:
 	VPDPBUSD.BCST     168(CX), Z17, Z11
 	VPDPBUSD.BCST     296(CX), Z17, Z13
 	VPDPBUSD.BCST     424(CX), Z17, Z15
-	VMOVDQU32         1088(BX), Z17
+	VMOVUPS           640(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4832,13 +5250,11 @@ loop1:
 	VPDPBUSD.BCST     168(CX), Z17, Z12
 	VPDPBUSD.BCST     296(CX), Z17, Z14
 	VPDPBUSD.BCST     424(CX), Z17, Z16
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z17
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           704(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4846,9 +5262,10 @@ loop1:
 	VPDPBUSD.BCST     172(CX), Z17, Z11
 	VPDPBUSD.BCST     300(CX), Z17, Z13
 	VPDPBUSD.BCST     428(CX), Z17, Z15
-	VMOVDQU32         1216(BX), Z17
+	VMOVUPS           704(DI), Z17
+	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSLLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4856,36 +5273,34 @@ loop1:
 	VPDPBUSD.BCST     172(CX), Z17, Z12
 	VPDPBUSD.BCST     300(CX), Z17, Z14
 	VPDPBUSD.BCST     428(CX), Z17, Z16
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	VMOVUPS           768(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     48(CX), Z17, Z9
 	VPDPBUSD.BCST     176(CX), Z17, Z11
 	VPDPBUSD.BCST     304(CX), Z17, Z13
 	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVDQU32         832(BX), Z17
+	VMOVUPS           768(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
 	VPDPBUSD.BCST     48(CX), Z17, Z10
 	VPDPBUSD.BCST     176(CX), Z17, Z12
 	VPDPBUSD.BCST     304(CX), Z17, Z14
 	VPDPBUSD.BCST     432(CX), Z17, Z16
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        2176(R9)
+	VMOVUPS           832(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4893,10 +5308,10 @@ loop1:
 	VPDPBUSD.BCST     180(CX), Z17, Z11
 	VPDPBUSD.BCST     308(CX), Z17, Z13
 	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVDQU32         960(BX), Z17
+	VMOVUPS           832(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSRLW            $0x01, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4904,12 +5319,11 @@ loop1:
 	VPDPBUSD.BCST     180(CX), Z17, Z12
 	VPDPBUSD.BCST     308(CX), Z17, Z14
 	VPDPBUSD.BCST     436(CX), Z17, Z16
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        2240(R9)
+	VMOVUPS           896(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4917,10 +5331,10 @@ loop1:
 	VPDPBUSD.BCST     184(CX), Z17, Z11
 	VPDPBUSD.BCST     312(CX), Z17, Z13
 	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVDQU32         1088(BX), Z17
+	VMOVUPS           896(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSRLW            $0x02, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4928,14 +5342,13 @@ loop1:
 	VPDPBUSD.BCST     184(CX), Z17, Z12
 	VPDPBUSD.BCST     312(CX), Z17, Z14
 	VPDPBUSD.BCST     440(CX), Z17, Z16
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z17
-	VPSRLW            $0x04, Z17, Z17
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        2304(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        2368(R9)
+	VMOVUPS           960(DI), Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1408(BX), Z18
+	VMOVUPS           1152(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4943,10 +5356,10 @@ loop1:
 	VPDPBUSD.BCST     188(CX), Z17, Z11
 	VPDPBUSD.BCST     316(CX), Z17, Z13
 	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVDQU32         1216(BX), Z17
+	VMOVUPS           960(DI), Z17
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1472(BX), Z18
+	VMOVUPS           1216(DI), Z18
 	VPSRLW            $0x03, Z18, Z18
 	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
 	VPORD             Z18, Z17, Z17
@@ -4954,7 +5367,12 @@ loop1:
 	VPDPBUSD.BCST     188(CX), Z17, Z12
 	VPDPBUSD.BCST     316(CX), Z17, Z14
 	VPDPBUSD.BCST     444(CX), Z17, Z16
-	VCVTPH2PS         64(BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPSRLD            $0x06, Z17, Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       68(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -4967,12 +5385,25 @@ loop1:
 	VMULPS.BCST       452(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         192(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z0
-	VFNMADD231PS.BCST 220(CX), Z9, Z2
-	VFNMADD231PS.BCST 348(CX), Z9, Z4
-	VFNMADD231PS.BCST 476(CX), Z9, Z6
-	VCVTPH2PS         96(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z11
+	VPSRLD            $0x02, Z11, Z11
+	VPANDD            partHigh_avx512<>+0(SB), Z11, Z11
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z11, Z11
+	VCVTDQ2PS         Z11, Z11
+	VCVTPH2PS         64(BX), Z9
+	VMULPS            Z9, Z11, Z11
+	VFNMADD231PS.BCST 92(CX), Z11, Z0
+	VFNMADD231PS.BCST 220(CX), Z11, Z2
+	VFNMADD231PS.BCST 348(CX), Z11, Z4
+	VFNMADD231PS.BCST 476(CX), Z11, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -4985,13 +5416,26 @@ loop1:
 	VMULPS.BCST       452(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         224(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z1
-	VFNMADD231PS.BCST 220(CX), Z9, Z3
-	VFNMADD231PS.BCST 348(CX), Z9, Z5
-	VFNMADD231PS.BCST 476(CX), Z9, Z7
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z10
+	VPSRLD            $0x02, Z10, Z10
+	VPANDD            partHigh_avx512<>+0(SB), Z10, Z10
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z10, Z10
+	VCVTDQ2PS         Z10, Z10
+	VCVTPH2PS         96(BX), Z9
+	VMULPS            Z9, Z10, Z10
+	VFNMADD231PS.BCST 92(CX), Z10, Z1
+	VFNMADD231PS.BCST 220(CX), Z10, Z3
+	VFNMADD231PS.BCST 348(CX), Z10, Z5
+	VFNMADD231PS.BCST 476(CX), Z10, Z7
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -5038,9 +5482,7 @@ loop1:
 	VMOVDQA32     Z15, Z16
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z17
+	VMOVUPS       128(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST (CX), Z18, Z9
 	VPDPBUSD.BCST 128(CX), Z18, Z11
@@ -5048,27 +5490,13 @@ loop1:
 	VPDPBUSD.BCST 384(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z9
-	VPDPBUSD.BCST 144(CX), Z17, Z11
-	VPDPBUSD.BCST 272(CX), Z17, Z13
-	VPDPBUSD.BCST 400(CX), Z17, Z15
-	VMOVDQU32     192(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST (CX), Z18, Z10
-	VPDPBUSD.BCST 128(CX), Z18, Z12
-	VPDPBUSD.BCST 256(CX), Z18, Z14
-	VPDPBUSD.BCST 384(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z10
-	VPDPBUSD.BCST 144(CX), Z17, Z12
-	VPDPBUSD.BCST 272(CX), Z17, Z14
-	VPDPBUSD.BCST 400(CX), Z17, Z16
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z17
+	VPDPBUSD.BCST (CX), Z17, Z10
+	VPDPBUSD.BCST 128(CX), Z17, Z12
+	VPDPBUSD.BCST 256(CX), Z17, Z14
+	VPDPBUSD.BCST 384(CX), Z17, Z16
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 4(CX), Z18, Z9
 	VPDPBUSD.BCST 132(CX), Z18, Z11
@@ -5076,27 +5504,13 @@ loop1:
 	VPDPBUSD.BCST 388(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z9
-	VPDPBUSD.BCST 148(CX), Z17, Z11
-	VPDPBUSD.BCST 276(CX), Z17, Z13
-	VPDPBUSD.BCST 404(CX), Z17, Z15
-	VMOVDQU32     320(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 4(CX), Z18, Z10
-	VPDPBUSD.BCST 132(CX), Z18, Z12
-	VPDPBUSD.BCST 260(CX), Z18, Z14
-	VPDPBUSD.BCST 388(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z10
-	VPDPBUSD.BCST 148(CX), Z17, Z12
-	VPDPBUSD.BCST 276(CX), Z17, Z14
-	VPDPBUSD.BCST 404(CX), Z17, Z16
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z17
+	VPDPBUSD.BCST 4(CX), Z17, Z10
+	VPDPBUSD.BCST 132(CX), Z17, Z12
+	VPDPBUSD.BCST 260(CX), Z17, Z14
+	VPDPBUSD.BCST 388(CX), Z17, Z16
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 8(CX), Z18, Z9
 	VPDPBUSD.BCST 136(CX), Z18, Z11
@@ -5104,29 +5518,13 @@ loop1:
 	VPDPBUSD.BCST 392(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z9
-	VPDPBUSD.BCST 152(CX), Z17, Z11
-	VPDPBUSD.BCST 280(CX), Z17, Z13
-	VPDPBUSD.BCST 408(CX), Z17, Z15
-	VMOVDQU32     448(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 8(CX), Z18, Z10
-	VPDPBUSD.BCST 136(CX), Z18, Z12
-	VPDPBUSD.BCST 264(CX), Z18, Z14
-	VPDPBUSD.BCST 392(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z10
-	VPDPBUSD.BCST 152(CX), Z17, Z12
-	VPDPBUSD.BCST 280(CX), Z17, Z14
-	VPDPBUSD.BCST 408(CX), Z17, Z16
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z17
+	VPDPBUSD.BCST 8(CX), Z17, Z10
+	VPDPBUSD.BCST 136(CX), Z17, Z12
+	VPDPBUSD.BCST 264(CX), Z17, Z14
+	VPDPBUSD.BCST 392(CX), Z17, Z16
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 12(CX), Z18, Z9
 	VPDPBUSD.BCST 140(CX), Z18, Z11
@@ -5134,16 +5532,62 @@ loop1:
 	VPDPBUSD.BCST 396(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 28(CX), Z17, Z9
-	VPDPBUSD.BCST 156(CX), Z17, Z11
-	VPDPBUSD.BCST 284(CX), Z17, Z13
-	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VMOVDQU32     576(BX), Z17
+	VPDPBUSD.BCST 12(CX), Z17, Z10
+	VPDPBUSD.BCST 140(CX), Z17, Z12
+	VPDPBUSD.BCST 268(CX), Z17, Z14
+	VPDPBUSD.BCST 396(CX), Z17, Z16
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z17
 	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 12(CX), Z18, Z10
-	VPDPBUSD.BCST 140(CX), Z18, Z12
-	VPDPBUSD.BCST 268(CX), Z18, Z14
-	VPDPBUSD.BCST 396(CX), Z18, Z16
+	VPDPBUSD.BCST 16(CX), Z18, Z9
+	VPDPBUSD.BCST 144(CX), Z18, Z11
+	VPDPBUSD.BCST 272(CX), Z18, Z13
+	VPDPBUSD.BCST 400(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 16(CX), Z17, Z10
+	VPDPBUSD.BCST 144(CX), Z17, Z12
+	VPDPBUSD.BCST 272(CX), Z17, Z14
+	VPDPBUSD.BCST 400(CX), Z17, Z16
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 20(CX), Z18, Z9
+	VPDPBUSD.BCST 148(CX), Z18, Z11
+	VPDPBUSD.BCST 276(CX), Z18, Z13
+	VPDPBUSD.BCST 404(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 20(CX), Z17, Z10
+	VPDPBUSD.BCST 148(CX), Z17, Z12
+	VPDPBUSD.BCST 276(CX), Z17, Z14
+	VPDPBUSD.BCST 404(CX), Z17, Z16
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 24(CX), Z18, Z9
+	VPDPBUSD.BCST 152(CX), Z18, Z11
+	VPDPBUSD.BCST 280(CX), Z18, Z13
+	VPDPBUSD.BCST 408(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 24(CX), Z17, Z10
+	VPDPBUSD.BCST 152(CX), Z17, Z12
+	VPDPBUSD.BCST 280(CX), Z17, Z14
+	VPDPBUSD.BCST 408(CX), Z17, Z16
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 28(CX), Z18, Z9
+	VPDPBUSD.BCST 156(CX), Z18, Z11
+	VPDPBUSD.BCST 284(CX), Z18, Z13
+	VPDPBUSD.BCST 412(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
 	VPDPBUSD.BCST 28(CX), Z17, Z10
@@ -5186,9 +5630,7 @@ loop1:
 	VMOVDQA32     Z15, Z16
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z17
+	VMOVUPS       640(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 32(CX), Z18, Z9
 	VPDPBUSD.BCST 160(CX), Z18, Z11
@@ -5196,27 +5638,13 @@ loop1:
 	VPDPBUSD.BCST 416(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z9
-	VPDPBUSD.BCST 176(CX), Z17, Z11
-	VPDPBUSD.BCST 304(CX), Z17, Z13
-	VPDPBUSD.BCST 432(CX), Z17, Z15
-	VMOVDQU32     704(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 32(CX), Z18, Z10
-	VPDPBUSD.BCST 160(CX), Z18, Z12
-	VPDPBUSD.BCST 288(CX), Z18, Z14
-	VPDPBUSD.BCST 416(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z10
-	VPDPBUSD.BCST 176(CX), Z17, Z12
-	VPDPBUSD.BCST 304(CX), Z17, Z14
-	VPDPBUSD.BCST 432(CX), Z17, Z16
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z17
+	VPDPBUSD.BCST 32(CX), Z17, Z10
+	VPDPBUSD.BCST 160(CX), Z17, Z12
+	VPDPBUSD.BCST 288(CX), Z17, Z14
+	VPDPBUSD.BCST 416(CX), Z17, Z16
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 36(CX), Z18, Z9
 	VPDPBUSD.BCST 164(CX), Z18, Z11
@@ -5224,27 +5652,13 @@ loop1:
 	VPDPBUSD.BCST 420(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z9
-	VPDPBUSD.BCST 180(CX), Z17, Z11
-	VPDPBUSD.BCST 308(CX), Z17, Z13
-	VPDPBUSD.BCST 436(CX), Z17, Z15
-	VMOVDQU32     832(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 36(CX), Z18, Z10
-	VPDPBUSD.BCST 164(CX), Z18, Z12
-	VPDPBUSD.BCST 292(CX), Z18, Z14
-	VPDPBUSD.BCST 420(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z10
-	VPDPBUSD.BCST 180(CX), Z17, Z12
-	VPDPBUSD.BCST 308(CX), Z17, Z14
-	VPDPBUSD.BCST 436(CX), Z17, Z16
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z17
+	VPDPBUSD.BCST 36(CX), Z17, Z10
+	VPDPBUSD.BCST 164(CX), Z17, Z12
+	VPDPBUSD.BCST 292(CX), Z17, Z14
+	VPDPBUSD.BCST 420(CX), Z17, Z16
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 40(CX), Z18, Z9
 	VPDPBUSD.BCST 168(CX), Z18, Z11
@@ -5252,29 +5666,13 @@ loop1:
 	VPDPBUSD.BCST 424(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z9
-	VPDPBUSD.BCST 184(CX), Z17, Z11
-	VPDPBUSD.BCST 312(CX), Z17, Z13
-	VPDPBUSD.BCST 440(CX), Z17, Z15
-	VMOVDQU32     960(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 40(CX), Z18, Z10
-	VPDPBUSD.BCST 168(CX), Z18, Z12
-	VPDPBUSD.BCST 296(CX), Z18, Z14
-	VPDPBUSD.BCST 424(CX), Z18, Z16
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z10
-	VPDPBUSD.BCST 184(CX), Z17, Z12
-	VPDPBUSD.BCST 312(CX), Z17, Z14
-	VPDPBUSD.BCST 440(CX), Z17, Z16
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z17
+	VPDPBUSD.BCST 40(CX), Z17, Z10
+	VPDPBUSD.BCST 168(CX), Z17, Z12
+	VPDPBUSD.BCST 296(CX), Z17, Z14
+	VPDPBUSD.BCST 424(CX), Z17, Z16
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z17
 	VPANDD        Z17, Z8, Z18
 	VPDPBUSD.BCST 44(CX), Z18, Z9
 	VPDPBUSD.BCST 172(CX), Z18, Z11
@@ -5282,16 +5680,62 @@ loop1:
 	VPDPBUSD.BCST 428(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 60(CX), Z17, Z9
-	VPDPBUSD.BCST 188(CX), Z17, Z11
-	VPDPBUSD.BCST 316(CX), Z17, Z13
-	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VMOVDQU32     1088(BX), Z17
+	VPDPBUSD.BCST 44(CX), Z17, Z10
+	VPDPBUSD.BCST 172(CX), Z17, Z12
+	VPDPBUSD.BCST 300(CX), Z17, Z14
+	VPDPBUSD.BCST 428(CX), Z17, Z16
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z17
 	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 44(CX), Z18, Z10
-	VPDPBUSD.BCST 172(CX), Z18, Z12
-	VPDPBUSD.BCST 300(CX), Z18, Z14
-	VPDPBUSD.BCST 428(CX), Z18, Z16
+	VPDPBUSD.BCST 48(CX), Z18, Z9
+	VPDPBUSD.BCST 176(CX), Z18, Z11
+	VPDPBUSD.BCST 304(CX), Z18, Z13
+	VPDPBUSD.BCST 432(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 48(CX), Z17, Z10
+	VPDPBUSD.BCST 176(CX), Z17, Z12
+	VPDPBUSD.BCST 304(CX), Z17, Z14
+	VPDPBUSD.BCST 432(CX), Z17, Z16
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 52(CX), Z18, Z9
+	VPDPBUSD.BCST 180(CX), Z18, Z11
+	VPDPBUSD.BCST 308(CX), Z18, Z13
+	VPDPBUSD.BCST 436(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 52(CX), Z17, Z10
+	VPDPBUSD.BCST 180(CX), Z17, Z12
+	VPDPBUSD.BCST 308(CX), Z17, Z14
+	VPDPBUSD.BCST 436(CX), Z17, Z16
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 56(CX), Z18, Z9
+	VPDPBUSD.BCST 184(CX), Z18, Z11
+	VPDPBUSD.BCST 312(CX), Z18, Z13
+	VPDPBUSD.BCST 440(CX), Z18, Z15
+	VPSRLW        $0x04, Z17, Z17
+	VPANDD        Z17, Z8, Z17
+	VPDPBUSD.BCST 56(CX), Z17, Z10
+	VPDPBUSD.BCST 184(CX), Z17, Z12
+	VPDPBUSD.BCST 312(CX), Z17, Z14
+	VPDPBUSD.BCST 440(CX), Z17, Z16
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z17
+	VPANDD        Z17, Z8, Z18
+	VPDPBUSD.BCST 60(CX), Z18, Z9
+	VPDPBUSD.BCST 188(CX), Z18, Z11
+	VPDPBUSD.BCST 316(CX), Z18, Z13
+	VPDPBUSD.BCST 444(CX), Z18, Z15
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z17, Z8, Z17
 	VPDPBUSD.BCST 60(CX), Z17, Z10
@@ -5358,10 +5802,16 @@ TEXT ·matMulCode4mRows4AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z8
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z9, Z9, Z9
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
@@ -5370,11 +5820,9 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z17
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     (CX), Z18, Z9
 	VPDPBUSD.BCST     128(CX), Z18, Z11
@@ -5382,29 +5830,13 @@ loop1:
 	VPDPBUSD.BCST     384(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z9
-	VPDPBUSD.BCST     144(CX), Z17, Z11
-	VPDPBUSD.BCST     272(CX), Z17, Z13
-	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVDQU32         320(BX), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     (CX), Z18, Z10
-	VPDPBUSD.BCST     128(CX), Z18, Z12
-	VPDPBUSD.BCST     256(CX), Z18, Z14
-	VPDPBUSD.BCST     384(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z10
-	VPDPBUSD.BCST     144(CX), Z17, Z12
-	VPDPBUSD.BCST     272(CX), Z17, Z14
-	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z17
+	VPDPBUSD.BCST     (CX), Z17, Z10
+	VPDPBUSD.BCST     128(CX), Z17, Z12
+	VPDPBUSD.BCST     256(CX), Z17, Z14
+	VPDPBUSD.BCST     384(CX), Z17, Z16
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     4(CX), Z18, Z9
 	VPDPBUSD.BCST     132(CX), Z18, Z11
@@ -5412,27 +5844,13 @@ loop1:
 	VPDPBUSD.BCST     388(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z9
-	VPDPBUSD.BCST     148(CX), Z17, Z11
-	VPDPBUSD.BCST     276(CX), Z17, Z13
-	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVDQU32         448(BX), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     4(CX), Z18, Z10
-	VPDPBUSD.BCST     132(CX), Z18, Z12
-	VPDPBUSD.BCST     260(CX), Z18, Z14
-	VPDPBUSD.BCST     388(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z10
-	VPDPBUSD.BCST     148(CX), Z17, Z12
-	VPDPBUSD.BCST     276(CX), Z17, Z14
-	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z17
+	VPDPBUSD.BCST     4(CX), Z17, Z10
+	VPDPBUSD.BCST     132(CX), Z17, Z12
+	VPDPBUSD.BCST     260(CX), Z17, Z14
+	VPDPBUSD.BCST     388(CX), Z17, Z16
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           128(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     8(CX), Z18, Z9
 	VPDPBUSD.BCST     136(CX), Z18, Z11
@@ -5440,29 +5858,13 @@ loop1:
 	VPDPBUSD.BCST     392(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z9
-	VPDPBUSD.BCST     152(CX), Z17, Z11
-	VPDPBUSD.BCST     280(CX), Z17, Z13
-	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVDQU32         576(BX), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     8(CX), Z18, Z10
-	VPDPBUSD.BCST     136(CX), Z18, Z12
-	VPDPBUSD.BCST     264(CX), Z18, Z14
-	VPDPBUSD.BCST     392(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z10
-	VPDPBUSD.BCST     152(CX), Z17, Z12
-	VPDPBUSD.BCST     280(CX), Z17, Z14
-	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z17
+	VPDPBUSD.BCST     8(CX), Z17, Z10
+	VPDPBUSD.BCST     136(CX), Z17, Z12
+	VPDPBUSD.BCST     264(CX), Z17, Z14
+	VPDPBUSD.BCST     392(CX), Z17, Z16
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           192(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     12(CX), Z18, Z9
 	VPDPBUSD.BCST     140(CX), Z18, Z11
@@ -5470,23 +5872,73 @@ loop1:
 	VPDPBUSD.BCST     396(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     28(CX), Z17, Z9
-	VPDPBUSD.BCST     156(CX), Z17, Z11
-	VPDPBUSD.BCST     284(CX), Z17, Z13
-	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVDQU32         704(BX), Z17
+	VPDPBUSD.BCST     12(CX), Z17, Z10
+	VPDPBUSD.BCST     140(CX), Z17, Z12
+	VPDPBUSD.BCST     268(CX), Z17, Z14
+	VPDPBUSD.BCST     396(CX), Z17, Z16
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           256(DI), Z17
 	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     12(CX), Z18, Z10
-	VPDPBUSD.BCST     140(CX), Z18, Z12
-	VPDPBUSD.BCST     268(CX), Z18, Z14
-	VPDPBUSD.BCST     396(CX), Z18, Z16
+	VPDPBUSD.BCST     16(CX), Z18, Z9
+	VPDPBUSD.BCST     144(CX), Z18, Z11
+	VPDPBUSD.BCST     272(CX), Z18, Z13
+	VPDPBUSD.BCST     400(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     16(CX), Z17, Z10
+	VPDPBUSD.BCST     144(CX), Z17, Z12
+	VPDPBUSD.BCST     272(CX), Z17, Z14
+	VPDPBUSD.BCST     400(CX), Z17, Z16
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           320(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     20(CX), Z18, Z9
+	VPDPBUSD.BCST     148(CX), Z18, Z11
+	VPDPBUSD.BCST     276(CX), Z18, Z13
+	VPDPBUSD.BCST     404(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     20(CX), Z17, Z10
+	VPDPBUSD.BCST     148(CX), Z17, Z12
+	VPDPBUSD.BCST     276(CX), Z17, Z14
+	VPDPBUSD.BCST     404(CX), Z17, Z16
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           384(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     24(CX), Z18, Z9
+	VPDPBUSD.BCST     152(CX), Z18, Z11
+	VPDPBUSD.BCST     280(CX), Z18, Z13
+	VPDPBUSD.BCST     408(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     24(CX), Z17, Z10
+	VPDPBUSD.BCST     152(CX), Z17, Z12
+	VPDPBUSD.BCST     280(CX), Z17, Z14
+	VPDPBUSD.BCST     408(CX), Z17, Z16
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     28(CX), Z18, Z9
+	VPDPBUSD.BCST     156(CX), Z18, Z11
+	VPDPBUSD.BCST     284(CX), Z18, Z13
+	VPDPBUSD.BCST     412(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
 	VPDPBUSD.BCST     28(CX), Z17, Z10
 	VPDPBUSD.BCST     156(CX), Z17, Z12
 	VPDPBUSD.BCST     284(CX), Z17, Z14
 	VPDPBUSD.BCST     412(CX), Z17, Z16
-	VCVTPH2PS         (BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       64(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -5499,12 +5951,21 @@ loop1:
 	VMULPS.BCST       448(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         128(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         64(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z0
 	VFNMADD231PS.BCST 216(CX), Z9, Z2
 	VFNMADD231PS.BCST 344(CX), Z9, Z4
 	VFNMADD231PS.BCST 472(CX), Z9, Z6
-	VCVTPH2PS         32(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       64(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -5517,7 +5978,12 @@ loop1:
 	VMULPS.BCST       448(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         160(BX), Z9
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         96(BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z1
 	VFNMADD231PS.BCST 216(CX), Z9, Z3
 	VFNMADD231PS.BCST 344(CX), Z9, Z5
@@ -5530,11 +5996,9 @@ loop1:
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
 	VPXORD            Z16, Z16, Z16
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z17
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           512(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     32(CX), Z18, Z9
 	VPDPBUSD.BCST     160(CX), Z18, Z11
@@ -5542,29 +6006,13 @@ loop1:
 	VPDPBUSD.BCST     416(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z9
-	VPDPBUSD.BCST     176(CX), Z17, Z11
-	VPDPBUSD.BCST     304(CX), Z17, Z13
-	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVDQU32         832(BX), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     32(CX), Z18, Z10
-	VPDPBUSD.BCST     160(CX), Z18, Z12
-	VPDPBUSD.BCST     288(CX), Z18, Z14
-	VPDPBUSD.BCST     416(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z10
-	VPDPBUSD.BCST     176(CX), Z17, Z12
-	VPDPBUSD.BCST     304(CX), Z17, Z14
-	VPDPBUSD.BCST     432(CX), Z17, Z16
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z17
+	VPDPBUSD.BCST     32(CX), Z17, Z10
+	VPDPBUSD.BCST     160(CX), Z17, Z12
+	VPDPBUSD.BCST     288(CX), Z17, Z14
+	VPDPBUSD.BCST     416(CX), Z17, Z16
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           576(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     36(CX), Z18, Z9
 	VPDPBUSD.BCST     164(CX), Z18, Z11
@@ -5572,27 +6020,13 @@ loop1:
 	VPDPBUSD.BCST     420(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z9
-	VPDPBUSD.BCST     180(CX), Z17, Z11
-	VPDPBUSD.BCST     308(CX), Z17, Z13
-	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVDQU32         960(BX), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     36(CX), Z18, Z10
-	VPDPBUSD.BCST     164(CX), Z18, Z12
-	VPDPBUSD.BCST     292(CX), Z18, Z14
-	VPDPBUSD.BCST     420(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z10
-	VPDPBUSD.BCST     180(CX), Z17, Z12
-	VPDPBUSD.BCST     308(CX), Z17, Z14
-	VPDPBUSD.BCST     436(CX), Z17, Z16
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z17
+	VPDPBUSD.BCST     36(CX), Z17, Z10
+	VPDPBUSD.BCST     164(CX), Z17, Z12
+	VPDPBUSD.BCST     292(CX), Z17, Z14
+	VPDPBUSD.BCST     420(CX), Z17, Z16
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           640(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     40(CX), Z18, Z9
 	VPDPBUSD.BCST     168(CX), Z18, Z11
@@ -5600,29 +6034,13 @@ loop1:
 	VPDPBUSD.BCST     424(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z9
-	VPDPBUSD.BCST     184(CX), Z17, Z11
-	VPDPBUSD.BCST     312(CX), Z17, Z13
-	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVDQU32         1088(BX), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     40(CX), Z18, Z10
-	VPDPBUSD.BCST     168(CX), Z18, Z12
-	VPDPBUSD.BCST     296(CX), Z18, Z14
-	VPDPBUSD.BCST     424(CX), Z18, Z16
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z10
-	VPDPBUSD.BCST     184(CX), Z17, Z12
-	VPDPBUSD.BCST     312(CX), Z17, Z14
-	VPDPBUSD.BCST     440(CX), Z17, Z16
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z17
+	VPDPBUSD.BCST     40(CX), Z17, Z10
+	VPDPBUSD.BCST     168(CX), Z17, Z12
+	VPDPBUSD.BCST     296(CX), Z17, Z14
+	VPDPBUSD.BCST     424(CX), Z17, Z16
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           704(DI), Z17
 	VPANDD            Z17, Z8, Z18
 	VPDPBUSD.BCST     44(CX), Z18, Z9
 	VPDPBUSD.BCST     172(CX), Z18, Z11
@@ -5630,23 +6048,74 @@ loop1:
 	VPDPBUSD.BCST     428(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     60(CX), Z17, Z9
-	VPDPBUSD.BCST     188(CX), Z17, Z11
-	VPDPBUSD.BCST     316(CX), Z17, Z13
-	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVDQU32         1216(BX), Z17
+	VPDPBUSD.BCST     44(CX), Z17, Z10
+	VPDPBUSD.BCST     172(CX), Z17, Z12
+	VPDPBUSD.BCST     300(CX), Z17, Z14
+	VPDPBUSD.BCST     428(CX), Z17, Z16
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z17
 	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     44(CX), Z18, Z10
-	VPDPBUSD.BCST     172(CX), Z18, Z12
-	VPDPBUSD.BCST     300(CX), Z18, Z14
-	VPDPBUSD.BCST     428(CX), Z18, Z16
+	VPDPBUSD.BCST     48(CX), Z18, Z9
+	VPDPBUSD.BCST     176(CX), Z18, Z11
+	VPDPBUSD.BCST     304(CX), Z18, Z13
+	VPDPBUSD.BCST     432(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     48(CX), Z17, Z10
+	VPDPBUSD.BCST     176(CX), Z17, Z12
+	VPDPBUSD.BCST     304(CX), Z17, Z14
+	VPDPBUSD.BCST     432(CX), Z17, Z16
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           832(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     52(CX), Z18, Z9
+	VPDPBUSD.BCST     180(CX), Z18, Z11
+	VPDPBUSD.BCST     308(CX), Z18, Z13
+	VPDPBUSD.BCST     436(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     52(CX), Z17, Z10
+	VPDPBUSD.BCST     180(CX), Z17, Z12
+	VPDPBUSD.BCST     308(CX), Z17, Z14
+	VPDPBUSD.BCST     436(CX), Z17, Z16
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           896(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     56(CX), Z18, Z9
+	VPDPBUSD.BCST     184(CX), Z18, Z11
+	VPDPBUSD.BCST     312(CX), Z18, Z13
+	VPDPBUSD.BCST     440(CX), Z18, Z15
+	VPSRLW            $0x04, Z17, Z17
+	VPANDD            Z17, Z8, Z17
+	VPDPBUSD.BCST     56(CX), Z17, Z10
+	VPDPBUSD.BCST     184(CX), Z17, Z12
+	VPDPBUSD.BCST     312(CX), Z17, Z14
+	VPDPBUSD.BCST     440(CX), Z17, Z16
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	VMOVUPS           960(DI), Z17
+	VPANDD            Z17, Z8, Z18
+	VPDPBUSD.BCST     60(CX), Z18, Z9
+	VPDPBUSD.BCST     188(CX), Z18, Z11
+	VPDPBUSD.BCST     316(CX), Z18, Z13
+	VPDPBUSD.BCST     444(CX), Z18, Z15
 	VPSRLW            $0x04, Z17, Z17
 	VPANDD            Z17, Z8, Z17
 	VPDPBUSD.BCST     60(CX), Z17, Z10
 	VPDPBUSD.BCST     188(CX), Z17, Z12
 	VPDPBUSD.BCST     316(CX), Z17, Z14
 	VPDPBUSD.BCST     444(CX), Z17, Z16
-	VCVTPH2PS         64(BX), Z17
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPSRLD            $0x06, Z17, Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         (BX), Z18
+	VMULPS            Z18, Z17, Z17
 	VMULPS.BCST       68(CX), Z17, Z18
 	VCVTDQ2PS         Z9, Z9
 	VFMADD231PS       Z18, Z9, Z0
@@ -5659,12 +6128,25 @@ loop1:
 	VMULPS.BCST       452(CX), Z17, Z9
 	VCVTDQ2PS         Z15, Z15
 	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         192(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z0
-	VFNMADD231PS.BCST 220(CX), Z9, Z2
-	VFNMADD231PS.BCST 348(CX), Z9, Z4
-	VFNMADD231PS.BCST 476(CX), Z9, Z6
-	VCVTPH2PS         96(BX), Z9
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z11
+	VPSRLD            $0x02, Z11, Z11
+	VPANDD            partHigh_avx512<>+0(SB), Z11, Z11
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z11, Z11
+	VCVTDQ2PS         Z11, Z11
+	VCVTPH2PS         64(BX), Z9
+	VMULPS            Z9, Z11, Z11
+	VFNMADD231PS.BCST 92(CX), Z11, Z0
+	VFNMADD231PS.BCST 220(CX), Z11, Z2
+	VFNMADD231PS.BCST 348(CX), Z11, Z4
+	VFNMADD231PS.BCST 476(CX), Z11, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPSRLD            $0x06, Z9, Z9
+	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTDQ2PS         Z9, Z9
+	VCVTPH2PS         32(BX), Z11
+	VMULPS            Z11, Z9, Z9
 	VMULPS.BCST       68(CX), Z9, Z11
 	VCVTDQ2PS         Z10, Z10
 	VFMADD231PS       Z11, Z10, Z1
@@ -5677,13 +6159,26 @@ loop1:
 	VMULPS.BCST       452(CX), Z9, Z9
 	VCVTDQ2PS         Z16, Z16
 	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         224(BX), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z1
-	VFNMADD231PS.BCST 220(CX), Z9, Z3
-	VFNMADD231PS.BCST 348(CX), Z9, Z5
-	VFNMADD231PS.BCST 476(CX), Z9, Z7
+	VPMOVZXWD         160(BX)(R8*2), Z9
+	VPMOVZXBD         400(BX)(R8*1), Z10
+	VPSRLD            $0x02, Z10, Z10
+	VPANDD            partHigh_avx512<>+0(SB), Z10, Z10
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z10, Z10
+	VCVTDQ2PS         Z10, Z10
+	VCVTPH2PS         96(BX), Z9
+	VMULPS            Z9, Z10, Z10
+	VFNMADD231PS.BCST 92(CX), Z10, Z1
+	VFNMADD231PS.BCST 220(CX), Z10, Z3
+	VFNMADD231PS.BCST 348(CX), Z10, Z5
+	VFNMADD231PS.BCST 476(CX), Z10, Z7
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -6307,10 +6802,16 @@ TEXT ·matMulCode6Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 576(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPBROADCASTD  96(CX), Z13
 	VMOVDQA32     Z13, Z14
 	VPBROADCASTD  224(CX), Z15
@@ -6323,11 +6824,11 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  736(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    6144(BX)
-	PREFETCHT0    512(BX)
-	VMOVDQU32     256(BX), Z25
+	PREFETCHT1    6144(R9)
+	PREFETCHT0    1088(R9)
+	VMOVUPS       (DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6337,9 +6838,10 @@ loop1:
 	VPDPBUSD.BCST 384(CX), Z25, Z19
 	VPDPBUSD.BCST 512(CX), Z25, Z21
 	VPDPBUSD.BCST 640(CX), Z25, Z23
-	VMOVDQU32     320(BX), Z25
+	VMOVUPS       (DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6349,13 +6851,13 @@ loop1:
 	VPDPBUSD.BCST 384(CX), Z25, Z20
 	VPDPBUSD.BCST 512(CX), Z25, Z22
 	VPDPBUSD.BCST 640(CX), Z25, Z24
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	VMOVDQU32     384(BX), Z25
+	PREFETCHT1    6208(R9)
+	PREFETCHT0    1152(R9)
+	PREFETCHT1    6272(R9)
+	PREFETCHT0    1216(R9)
+	VMOVUPS       64(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6365,9 +6867,10 @@ loop1:
 	VPDPBUSD.BCST 388(CX), Z25, Z19
 	VPDPBUSD.BCST 516(CX), Z25, Z21
 	VPDPBUSD.BCST 644(CX), Z25, Z23
-	VMOVDQU32     448(BX), Z25
+	VMOVUPS       64(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6377,13 +6880,13 @@ loop1:
 	VPDPBUSD.BCST 388(CX), Z25, Z20
 	VPDPBUSD.BCST 516(CX), Z25, Z22
 	VPDPBUSD.BCST 644(CX), Z25, Z24
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	VMOVDQU32     512(BX), Z25
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    1280(R9)
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    1344(R9)
+	VMOVUPS       128(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 8(CX), Z25, Z13
@@ -6392,9 +6895,10 @@ loop1:
 	VPDPBUSD.BCST 392(CX), Z25, Z19
 	VPDPBUSD.BCST 520(CX), Z25, Z21
 	VPDPBUSD.BCST 648(CX), Z25, Z23
-	VMOVDQU32     576(BX), Z25
+	VMOVUPS       128(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 8(CX), Z25, Z14
@@ -6403,13 +6907,11 @@ loop1:
 	VPDPBUSD.BCST 392(CX), Z25, Z20
 	VPDPBUSD.BCST 520(CX), Z25, Z22
 	VPDPBUSD.BCST 648(CX), Z25, Z24
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	VMOVDQU32     640(BX), Z25
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    1408(R9)
+	VMOVUPS       192(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(BX), Z26
+	VMOVUPS       1024(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6419,9 +6921,10 @@ loop1:
 	VPDPBUSD.BCST 396(CX), Z25, Z19
 	VPDPBUSD.BCST 524(CX), Z25, Z21
 	VPDPBUSD.BCST 652(CX), Z25, Z23
-	VMOVDQU32     704(BX), Z25
+	VMOVUPS       192(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(BX), Z26
+	VMOVUPS       1088(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6431,7 +6934,10 @@ loop1:
 	VPDPBUSD.BCST 396(CX), Z25, Z20
 	VPDPBUSD.BCST 524(CX), Z25, Z22
 	VPDPBUSD.BCST 652(CX), Z25, Z24
-	VCVTPH2PS     (BX), Z25
+	VPMOVSXBD     64(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   64(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6450,7 +6956,10 @@ loop1:
 	VMULPS.BCST   704(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     32(BX), Z13
+	VPMOVSXBD     80(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   64(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6481,12 +6990,13 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  740(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	VMOVDQU32     256(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    6528(R9)
+	PREFETCHT0    1472(R9)
+	PREFETCHT1    6592(R9)
+	PREFETCHT0    1536(R9)
+	VMOVUPS       256(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6496,10 +7006,10 @@ loop1:
 	VPDPBUSD.BCST 400(CX), Z25, Z19
 	VPDPBUSD.BCST 528(CX), Z25, Z21
 	VPDPBUSD.BCST 656(CX), Z25, Z23
-	VMOVDQU32     320(BX), Z25
+	VMOVUPS       256(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6509,14 +7019,13 @@ loop1:
 	VPDPBUSD.BCST 400(CX), Z25, Z20
 	VPDPBUSD.BCST 528(CX), Z25, Z22
 	VPDPBUSD.BCST 656(CX), Z25, Z24
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	PREFETCHT1    6720(BX)
-	PREFETCHT0    1088(BX)
-	VMOVDQU32     384(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    6656(R9)
+	PREFETCHT0    1600(R9)
+	PREFETCHT1    6720(R9)
+	PREFETCHT0    1664(R9)
+	VMOVUPS       320(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6526,10 +7035,10 @@ loop1:
 	VPDPBUSD.BCST 404(CX), Z25, Z19
 	VPDPBUSD.BCST 532(CX), Z25, Z21
 	VPDPBUSD.BCST 660(CX), Z25, Z23
-	VMOVDQU32     448(BX), Z25
+	VMOVUPS       320(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6539,14 +7048,11 @@ loop1:
 	VPDPBUSD.BCST 404(CX), Z25, Z20
 	VPDPBUSD.BCST 532(CX), Z25, Z22
 	VPDPBUSD.BCST 660(CX), Z25, Z24
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	VMOVDQU32     512(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1728(R9)
+	VMOVUPS       384(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 24(CX), Z25, Z13
@@ -6555,10 +7061,10 @@ loop1:
 	VPDPBUSD.BCST 408(CX), Z25, Z19
 	VPDPBUSD.BCST 536(CX), Z25, Z21
 	VPDPBUSD.BCST 664(CX), Z25, Z23
-	VMOVDQU32     576(BX), Z25
+	VMOVUPS       384(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 24(CX), Z25, Z14
@@ -6567,14 +7073,13 @@ loop1:
 	VPDPBUSD.BCST 408(CX), Z25, Z20
 	VPDPBUSD.BCST 536(CX), Z25, Z22
 	VPDPBUSD.BCST 664(CX), Z25, Z24
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	VMOVDQU32     640(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1792(R9)
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1856(R9)
+	VMOVUPS       448(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(BX), Z26
+	VMOVUPS       1152(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6584,10 +7089,10 @@ loop1:
 	VPDPBUSD.BCST 412(CX), Z25, Z19
 	VPDPBUSD.BCST 540(CX), Z25, Z21
 	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VMOVDQU32     704(BX), Z25
+	VMOVUPS       448(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(BX), Z26
+	VMOVUPS       1216(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6597,7 +7102,10 @@ loop1:
 	VPDPBUSD.BCST 412(CX), Z25, Z20
 	VPDPBUSD.BCST 540(CX), Z25, Z22
 	VPDPBUSD.BCST 668(CX), Z25, Z24
-	VCVTPH2PS     64(BX), Z25
+	VPMOVSXBD     96(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   64(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6616,7 +7124,10 @@ loop1:
 	VMULPS.BCST   704(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     96(BX), Z13
+	VPMOVSXBD     112(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   64(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6647,11 +7158,13 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  744(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     768(BX), Z25
+	PREFETCHT1    6976(R9)
+	PREFETCHT0    1920(R9)
+	PREFETCHT1    7040(R9)
+	PREFETCHT0    1984(R9)
+	VMOVUPS       512(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6661,9 +7174,10 @@ loop1:
 	VPDPBUSD.BCST 416(CX), Z25, Z19
 	VPDPBUSD.BCST 544(CX), Z25, Z21
 	VPDPBUSD.BCST 672(CX), Z25, Z23
-	VMOVDQU32     832(BX), Z25
+	VMOVUPS       512(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6673,13 +7187,11 @@ loop1:
 	VPDPBUSD.BCST 416(CX), Z25, Z20
 	VPDPBUSD.BCST 544(CX), Z25, Z22
 	VPDPBUSD.BCST 672(CX), Z25, Z24
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	VMOVDQU32     896(BX), Z25
+	PREFETCHT1    7104(R9)
+	PREFETCHT0    2048(R9)
+	VMOVUPS       576(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6689,9 +7201,10 @@ loop1:
 	VPDPBUSD.BCST 420(CX), Z25, Z19
 	VPDPBUSD.BCST 548(CX), Z25, Z21
 	VPDPBUSD.BCST 676(CX), Z25, Z23
-	VMOVDQU32     960(BX), Z25
+	VMOVUPS       576(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6701,13 +7214,13 @@ loop1:
 	VPDPBUSD.BCST 420(CX), Z25, Z20
 	VPDPBUSD.BCST 548(CX), Z25, Z22
 	VPDPBUSD.BCST 676(CX), Z25, Z24
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	PREFETCHT1    7296(BX)
-	PREFETCHT0    1664(BX)
-	VMOVDQU32     1024(BX), Z25
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    2112(R9)
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    2176(R9)
+	VMOVUPS       640(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 40(CX), Z25, Z13
@@ -6716,9 +7229,10 @@ loop1:
 	VPDPBUSD.BCST 424(CX), Z25, Z19
 	VPDPBUSD.BCST 552(CX), Z25, Z21
 	VPDPBUSD.BCST 680(CX), Z25, Z23
-	VMOVDQU32     1088(BX), Z25
+	VMOVUPS       640(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 40(CX), Z25, Z14
@@ -6727,13 +7241,13 @@ loop1:
 	VPDPBUSD.BCST 424(CX), Z25, Z20
 	VPDPBUSD.BCST 552(CX), Z25, Z22
 	VPDPBUSD.BCST 680(CX), Z25, Z24
-	PREFETCHT1    7360(BX)
-	PREFETCHT0    1728(BX)
-	PREFETCHT1    7424(BX)
-	PREFETCHT0    1792(BX)
-	VMOVDQU32     1152(BX), Z25
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    2240(R9)
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    2304(R9)
+	VMOVUPS       704(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1536(BX), Z26
+	VMOVUPS       1280(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6743,9 +7257,10 @@ loop1:
 	VPDPBUSD.BCST 428(CX), Z25, Z19
 	VPDPBUSD.BCST 556(CX), Z25, Z21
 	VPDPBUSD.BCST 684(CX), Z25, Z23
-	VMOVDQU32     1216(BX), Z25
+	VMOVUPS       704(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1600(BX), Z26
+	VMOVUPS       1344(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6755,7 +7270,10 @@ loop1:
 	VPDPBUSD.BCST 428(CX), Z25, Z20
 	VPDPBUSD.BCST 556(CX), Z25, Z22
 	VPDPBUSD.BCST 684(CX), Z25, Z24
-	VCVTPH2PS     128(BX), Z25
+	VPMOVSXBD     128(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   68(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6774,7 +7292,10 @@ loop1:
 	VMULPS.BCST   708(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     160(BX), Z13
+	VPMOVSXBD     144(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   68(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6805,12 +7326,11 @@ loop1:
 	VMOVDQA32     Z21, Z22
 	VPBROADCASTD  748(CX), Z23
 	VMOVDQA32     Z23, Z24
-	PREFETCHT1    7488(BX)
-	PREFETCHT0    1856(BX)
-	VMOVDQU32     768(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    7424(R9)
+	PREFETCHT0    2368(R9)
+	VMOVUPS       768(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6820,10 +7340,10 @@ loop1:
 	VPDPBUSD.BCST 432(CX), Z25, Z19
 	VPDPBUSD.BCST 560(CX), Z25, Z21
 	VPDPBUSD.BCST 688(CX), Z25, Z23
-	VMOVDQU32     832(BX), Z25
+	VMOVUPS       768(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6833,14 +7353,13 @@ loop1:
 	VPDPBUSD.BCST 432(CX), Z25, Z20
 	VPDPBUSD.BCST 560(CX), Z25, Z22
 	VPDPBUSD.BCST 688(CX), Z25, Z24
-	PREFETCHT1    7552(BX)
-	PREFETCHT0    1920(BX)
-	PREFETCHT1    7616(BX)
-	PREFETCHT0    1984(BX)
-	VMOVDQU32     896(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    7488(R9)
+	PREFETCHT0    2432(R9)
+	PREFETCHT1    7552(R9)
+	PREFETCHT0    2496(R9)
+	VMOVUPS       832(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6850,10 +7369,10 @@ loop1:
 	VPDPBUSD.BCST 436(CX), Z25, Z19
 	VPDPBUSD.BCST 564(CX), Z25, Z21
 	VPDPBUSD.BCST 692(CX), Z25, Z23
-	VMOVDQU32     960(BX), Z25
+	VMOVUPS       832(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6863,14 +7382,13 @@ loop1:
 	VPDPBUSD.BCST 436(CX), Z25, Z20
 	VPDPBUSD.BCST 564(CX), Z25, Z22
 	VPDPBUSD.BCST 692(CX), Z25, Z24
-	PREFETCHT1    7680(BX)
-	PREFETCHT0    2048(BX)
-	PREFETCHT1    7744(BX)
-	PREFETCHT0    2112(BX)
-	VMOVDQU32     1024(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    2560(R9)
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2624(R9)
+	VMOVUPS       896(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 56(CX), Z25, Z13
@@ -6879,10 +7397,10 @@ loop1:
 	VPDPBUSD.BCST 440(CX), Z25, Z19
 	VPDPBUSD.BCST 568(CX), Z25, Z21
 	VPDPBUSD.BCST 696(CX), Z25, Z23
-	VMOVDQU32     1088(BX), Z25
+	VMOVUPS       896(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
 	VPDPBUSD.BCST 56(CX), Z25, Z14
@@ -6891,14 +7409,13 @@ loop1:
 	VPDPBUSD.BCST 440(CX), Z25, Z20
 	VPDPBUSD.BCST 568(CX), Z25, Z22
 	VPDPBUSD.BCST 696(CX), Z25, Z24
-	PREFETCHT1    7808(BX)
-	PREFETCHT0    2176(BX)
-	PREFETCHT1    7872(BX)
-	PREFETCHT0    2240(BX)
-	VMOVDQU32     1152(BX), Z25
-	VPSRLW        $0x04, Z25, Z25
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2688(R9)
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2752(R9)
+	VMOVUPS       960(DI), Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1664(BX), Z26
+	VMOVUPS       1408(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6908,10 +7425,10 @@ loop1:
 	VPDPBUSD.BCST 444(CX), Z25, Z19
 	VPDPBUSD.BCST 572(CX), Z25, Z21
 	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VMOVDQU32     1216(BX), Z25
+	VMOVUPS       960(DI), Z25
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1728(BX), Z26
+	VMOVUPS       1472(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
@@ -6921,7 +7438,10 @@ loop1:
 	VPDPBUSD.BCST 444(CX), Z25, Z20
 	VPDPBUSD.BCST 572(CX), Z25, Z22
 	VPDPBUSD.BCST 700(CX), Z25, Z24
-	VCVTPH2PS     192(BX), Z25
+	VPMOVSXBD     160(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     (BX), Z26
+	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   68(CX), Z25, Z26
 	VCVTDQ2PS     Z13, Z13
 	VFMADD231PS   Z26, Z13, Z0
@@ -6940,7 +7460,10 @@ loop1:
 	VMULPS.BCST   708(CX), Z25, Z13
 	VCVTDQ2PS     Z23, Z23
 	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     224(BX), Z13
+	VPMOVSXBD     176(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     32(BX), Z15
+	VMULPS        Z15, Z13, Z13
 	VMULPS.BCST   68(CX), Z13, Z15
 	VCVTDQ2PS     Z14, Z14
 	VFMADD231PS   Z15, Z14, Z1
@@ -6960,7 +7483,12 @@ loop1:
 	VCVTDQ2PS     Z24, Z24
 	VFMADD231PS   Z13, Z24, Z11
 	ADDQ          DX, CX
-	ADDQ          $+1792, BX
+	ADDQ          $+1536, DI
+	ADDQ          $+1680, R9
+	ADDQ          $0x20, R8
+	CMPQ          R8, $0x80
+	JNE           step2
+	MOVQ          DI, BX
 	DECQ          SI
 	JNZ           loop1
 
@@ -7001,10 +7529,16 @@ TEXT ·matMulCode5mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z13, Z13, Z13
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
@@ -7017,11 +7551,11 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	VMOVDQU32         256(BX), Z25
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7031,9 +7565,10 @@ loop1:
 	VPDPBUSD.BCST     384(CX), Z25, Z19
 	VPDPBUSD.BCST     512(CX), Z25, Z21
 	VPDPBUSD.BCST     640(CX), Z25, Z23
-	VMOVDQU32         320(BX), Z25
+	VMOVUPS           (DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7043,13 +7578,11 @@ loop1:
 	VPDPBUSD.BCST     384(CX), Z25, Z20
 	VPDPBUSD.BCST     512(CX), Z25, Z22
 	VPDPBUSD.BCST     640(CX), Z25, Z24
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	VMOVDQU32         384(BX), Z25
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7059,9 +7592,10 @@ loop1:
 	VPDPBUSD.BCST     388(CX), Z25, Z19
 	VPDPBUSD.BCST     516(CX), Z25, Z21
 	VPDPBUSD.BCST     644(CX), Z25, Z23
-	VMOVDQU32         448(BX), Z25
+	VMOVUPS           64(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7071,11 +7605,13 @@ loop1:
 	VPDPBUSD.BCST     388(CX), Z25, Z20
 	VPDPBUSD.BCST     516(CX), Z25, Z22
 	VPDPBUSD.BCST     644(CX), Z25, Z24
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	VMOVDQU32         512(BX), Z25
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           128(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7085,9 +7621,10 @@ loop1:
 	VPDPBUSD.BCST     392(CX), Z25, Z19
 	VPDPBUSD.BCST     520(CX), Z25, Z21
 	VPDPBUSD.BCST     648(CX), Z25, Z23
-	VMOVDQU32         576(BX), Z25
+	VMOVUPS           128(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7097,13 +7634,11 @@ loop1:
 	VPDPBUSD.BCST     392(CX), Z25, Z20
 	VPDPBUSD.BCST     520(CX), Z25, Z22
 	VPDPBUSD.BCST     648(CX), Z25, Z24
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	VMOVDQU32         640(BX), Z25
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           192(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7113,9 +7648,10 @@ loop1:
 	VPDPBUSD.BCST     396(CX), Z25, Z19
 	VPDPBUSD.BCST     524(CX), Z25, Z21
 	VPDPBUSD.BCST     652(CX), Z25, Z23
-	VMOVDQU32         704(BX), Z25
+	VMOVUPS           192(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7125,12 +7661,11 @@ loop1:
 	VPDPBUSD.BCST     396(CX), Z25, Z20
 	VPDPBUSD.BCST     524(CX), Z25, Z22
 	VPDPBUSD.BCST     652(CX), Z25, Z24
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         256(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           256(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     16(CX), Z25, Z13
@@ -7139,10 +7674,10 @@ loop1:
 	VPDPBUSD.BCST     400(CX), Z25, Z19
 	VPDPBUSD.BCST     528(CX), Z25, Z21
 	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVDQU32         320(BX), Z25
+	VMOVUPS           256(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     16(CX), Z25, Z14
@@ -7151,14 +7686,13 @@ loop1:
 	VPDPBUSD.BCST     400(CX), Z25, Z20
 	VPDPBUSD.BCST     528(CX), Z25, Z22
 	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	VMOVDQU32         384(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           320(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7168,10 +7702,10 @@ loop1:
 	VPDPBUSD.BCST     404(CX), Z25, Z19
 	VPDPBUSD.BCST     532(CX), Z25, Z21
 	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVDQU32         448(BX), Z25
+	VMOVUPS           320(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7181,12 +7715,11 @@ loop1:
 	VPDPBUSD.BCST     404(CX), Z25, Z20
 	VPDPBUSD.BCST     532(CX), Z25, Z22
 	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         512(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           384(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7196,10 +7729,10 @@ loop1:
 	VPDPBUSD.BCST     408(CX), Z25, Z19
 	VPDPBUSD.BCST     536(CX), Z25, Z21
 	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVDQU32         576(BX), Z25
+	VMOVUPS           384(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7209,14 +7742,13 @@ loop1:
 	VPDPBUSD.BCST     408(CX), Z25, Z20
 	VPDPBUSD.BCST     536(CX), Z25, Z22
 	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         640(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1280(BX), Z26
+	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7226,10 +7758,10 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z19
 	VPDPBUSD.BCST     540(CX), Z25, Z21
 	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVDQU32         704(BX), Z25
+	VMOVUPS           448(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1344(BX), Z26
+	VMOVUPS           1088(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7239,7 +7771,11 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z20
 	VPDPBUSD.BCST     540(CX), Z25, Z22
 	VPDPBUSD.BCST     668(CX), Z25, Z24
-	VCVTPH2PS         (BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       64(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -7258,14 +7794,23 @@ loop1:
 	VMULPS.BCST       704(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         128(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         64(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z0
 	VFNMADD231PS.BCST 216(CX), Z13, Z2
 	VFNMADD231PS.BCST 344(CX), Z13, Z4
 	VFNMADD231PS.BCST 472(CX), Z13, Z6
 	VFNMADD231PS.BCST 600(CX), Z13, Z8
 	VFNMADD231PS.BCST 728(CX), Z13, Z10
-	VCVTPH2PS         32(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       64(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -7284,7 +7829,12 @@ loop1:
 	VMULPS.BCST       704(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         160(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         96(BX), Z14
+	VMULPS            Z14, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z1
 	VFNMADD231PS.BCST 216(CX), Z13, Z3
 	VFNMADD231PS.BCST 344(CX), Z13, Z5
@@ -7303,11 +7853,11 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	VMOVDQU32         768(BX), Z25
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           512(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7317,9 +7867,10 @@ loop1:
 	VPDPBUSD.BCST     416(CX), Z25, Z19
 	VPDPBUSD.BCST     544(CX), Z25, Z21
 	VPDPBUSD.BCST     672(CX), Z25, Z23
-	VMOVDQU32         832(BX), Z25
+	VMOVUPS           512(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x04, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7329,13 +7880,11 @@ loop1:
 	VPDPBUSD.BCST     416(CX), Z25, Z20
 	VPDPBUSD.BCST     544(CX), Z25, Z22
 	VPDPBUSD.BCST     672(CX), Z25, Z24
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z25
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           576(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7345,9 +7894,10 @@ loop1:
 	VPDPBUSD.BCST     420(CX), Z25, Z19
 	VPDPBUSD.BCST     548(CX), Z25, Z21
 	VPDPBUSD.BCST     676(CX), Z25, Z23
-	VMOVDQU32         960(BX), Z25
+	VMOVUPS           576(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7357,11 +7907,13 @@ loop1:
 	VPDPBUSD.BCST     420(CX), Z25, Z20
 	VPDPBUSD.BCST     548(CX), Z25, Z22
 	VPDPBUSD.BCST     676(CX), Z25, Z24
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	VMOVDQU32         1024(BX), Z25
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           640(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7371,9 +7923,10 @@ loop1:
 	VPDPBUSD.BCST     424(CX), Z25, Z19
 	VPDPBUSD.BCST     552(CX), Z25, Z21
 	VPDPBUSD.BCST     680(CX), Z25, Z23
-	VMOVDQU32         1088(BX), Z25
+	VMOVUPS           640(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7383,13 +7936,11 @@ loop1:
 	VPDPBUSD.BCST     424(CX), Z25, Z20
 	VPDPBUSD.BCST     552(CX), Z25, Z22
 	VPDPBUSD.BCST     680(CX), Z25, Z24
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	VMOVDQU32         1152(BX), Z25
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           704(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7399,9 +7950,10 @@ loop1:
 	VPDPBUSD.BCST     428(CX), Z25, Z19
 	VPDPBUSD.BCST     556(CX), Z25, Z21
 	VPDPBUSD.BCST     684(CX), Z25, Z23
-	VMOVDQU32         1216(BX), Z25
+	VMOVUPS           704(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7411,12 +7963,11 @@ loop1:
 	VPDPBUSD.BCST     428(CX), Z25, Z20
 	VPDPBUSD.BCST     556(CX), Z25, Z22
 	VPDPBUSD.BCST     684(CX), Z25, Z24
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	VMOVDQU32         768(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	VMOVUPS           768(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     48(CX), Z25, Z13
@@ -7425,10 +7976,10 @@ loop1:
 	VPDPBUSD.BCST     432(CX), Z25, Z19
 	VPDPBUSD.BCST     560(CX), Z25, Z21
 	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVDQU32         832(BX), Z25
+	VMOVUPS           768(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
 	VPDPBUSD.BCST     48(CX), Z25, Z14
@@ -7437,14 +7988,13 @@ loop1:
 	VPDPBUSD.BCST     432(CX), Z25, Z20
 	VPDPBUSD.BCST     560(CX), Z25, Z22
 	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	PREFETCHT1        7424(BX)
-	PREFETCHT0        1792(BX)
-	VMOVDQU32         896(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        2176(R9)
+	VMOVUPS           832(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7454,10 +8004,10 @@ loop1:
 	VPDPBUSD.BCST     436(CX), Z25, Z19
 	VPDPBUSD.BCST     564(CX), Z25, Z21
 	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVDQU32         960(BX), Z25
+	VMOVUPS           832(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7467,12 +8017,11 @@ loop1:
 	VPDPBUSD.BCST     436(CX), Z25, Z20
 	VPDPBUSD.BCST     564(CX), Z25, Z22
 	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        7488(BX)
-	PREFETCHT0        1856(BX)
-	VMOVDQU32         1024(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        2240(R9)
+	VMOVUPS           896(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7482,10 +8031,10 @@ loop1:
 	VPDPBUSD.BCST     440(CX), Z25, Z19
 	VPDPBUSD.BCST     568(CX), Z25, Z21
 	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVDQU32         1088(BX), Z25
+	VMOVUPS           896(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7495,14 +8044,13 @@ loop1:
 	VPDPBUSD.BCST     440(CX), Z25, Z20
 	VPDPBUSD.BCST     568(CX), Z25, Z22
 	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7552(BX)
-	PREFETCHT0        1920(BX)
-	PREFETCHT1        7616(BX)
-	PREFETCHT0        1984(BX)
-	VMOVDQU32         1152(BX), Z25
-	VPSRLW            $0x04, Z25, Z25
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        2304(R9)
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        2368(R9)
+	VMOVUPS           960(DI), Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1408(BX), Z26
+	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7512,10 +8060,10 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z19
 	VPDPBUSD.BCST     572(CX), Z25, Z21
 	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVDQU32         1216(BX), Z25
+	VMOVUPS           960(DI), Z25
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1472(BX), Z26
+	VMOVUPS           1216(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
@@ -7525,7 +8073,12 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z20
 	VPDPBUSD.BCST     572(CX), Z25, Z22
 	VPDPBUSD.BCST     700(CX), Z25, Z24
-	VCVTPH2PS         64(BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPSRLD            $0x06, Z25, Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       68(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -7544,14 +8097,27 @@ loop1:
 	VMULPS.BCST       708(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         192(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z0
-	VFNMADD231PS.BCST 220(CX), Z13, Z2
-	VFNMADD231PS.BCST 348(CX), Z13, Z4
-	VFNMADD231PS.BCST 476(CX), Z13, Z6
-	VFNMADD231PS.BCST 604(CX), Z13, Z8
-	VFNMADD231PS.BCST 732(CX), Z13, Z10
-	VCVTPH2PS         96(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z15
+	VPSRLD            $0x02, Z15, Z15
+	VPANDD            partHigh_avx512<>+0(SB), Z15, Z15
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VCVTPH2PS         64(BX), Z13
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 92(CX), Z15, Z0
+	VFNMADD231PS.BCST 220(CX), Z15, Z2
+	VFNMADD231PS.BCST 348(CX), Z15, Z4
+	VFNMADD231PS.BCST 476(CX), Z15, Z6
+	VFNMADD231PS.BCST 604(CX), Z15, Z8
+	VFNMADD231PS.BCST 732(CX), Z15, Z10
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       68(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -7570,15 +8136,28 @@ loop1:
 	VMULPS.BCST       708(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         224(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z1
-	VFNMADD231PS.BCST 220(CX), Z13, Z3
-	VFNMADD231PS.BCST 348(CX), Z13, Z5
-	VFNMADD231PS.BCST 476(CX), Z13, Z7
-	VFNMADD231PS.BCST 604(CX), Z13, Z9
-	VFNMADD231PS.BCST 732(CX), Z13, Z11
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z14
+	VPSRLD            $0x02, Z14, Z14
+	VPANDD            partHigh_avx512<>+0(SB), Z14, Z14
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VCVTPH2PS         96(BX), Z13
+	VMULPS            Z13, Z14, Z14
+	VFNMADD231PS.BCST 92(CX), Z14, Z1
+	VFNMADD231PS.BCST 220(CX), Z14, Z3
+	VFNMADD231PS.BCST 348(CX), Z14, Z5
+	VFNMADD231PS.BCST 476(CX), Z14, Z7
+	VFNMADD231PS.BCST 604(CX), Z14, Z9
+	VFNMADD231PS.BCST 732(CX), Z14, Z11
 	ADDQ              DX, CX
-	ADDQ              $+1536, BX
+	ADDQ              $+1280, DI
+	ADDQ              $+1408, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -7637,9 +8216,7 @@ loop1:
 	VMOVDQA32     Z23, Z24
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	PREFETCHT1    6208(BX)
-	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z25
+	VMOVUPS       128(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST (CX), Z26, Z13
 	VPDPBUSD.BCST 128(CX), Z26, Z15
@@ -7649,33 +8226,15 @@ loop1:
 	VPDPBUSD.BCST 640(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z13
-	VPDPBUSD.BCST 144(CX), Z25, Z15
-	VPDPBUSD.BCST 272(CX), Z25, Z17
-	VPDPBUSD.BCST 400(CX), Z25, Z19
-	VPDPBUSD.BCST 528(CX), Z25, Z21
-	VPDPBUSD.BCST 656(CX), Z25, Z23
-	VMOVDQU32     192(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST (CX), Z26, Z14
-	VPDPBUSD.BCST 128(CX), Z26, Z16
-	VPDPBUSD.BCST 256(CX), Z26, Z18
-	VPDPBUSD.BCST 384(CX), Z26, Z20
-	VPDPBUSD.BCST 512(CX), Z26, Z22
-	VPDPBUSD.BCST 640(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z14
-	VPDPBUSD.BCST 144(CX), Z25, Z16
-	VPDPBUSD.BCST 272(CX), Z25, Z18
-	VPDPBUSD.BCST 400(CX), Z25, Z20
-	VPDPBUSD.BCST 528(CX), Z25, Z22
-	VPDPBUSD.BCST 656(CX), Z25, Z24
-	PREFETCHT1    6272(BX)
-	PREFETCHT0    640(BX)
-	PREFETCHT1    6336(BX)
-	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z25
+	VPDPBUSD.BCST (CX), Z25, Z14
+	VPDPBUSD.BCST 128(CX), Z25, Z16
+	VPDPBUSD.BCST 256(CX), Z25, Z18
+	VPDPBUSD.BCST 384(CX), Z25, Z20
+	VPDPBUSD.BCST 512(CX), Z25, Z22
+	VPDPBUSD.BCST 640(CX), Z25, Z24
+	PREFETCHT1    6208(BX)
+	PREFETCHT0    576(BX)
+	VMOVUPS       192(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 4(CX), Z26, Z13
 	VPDPBUSD.BCST 132(CX), Z26, Z15
@@ -7685,33 +8244,15 @@ loop1:
 	VPDPBUSD.BCST 644(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z13
-	VPDPBUSD.BCST 148(CX), Z25, Z15
-	VPDPBUSD.BCST 276(CX), Z25, Z17
-	VPDPBUSD.BCST 404(CX), Z25, Z19
-	VPDPBUSD.BCST 532(CX), Z25, Z21
-	VPDPBUSD.BCST 660(CX), Z25, Z23
-	VMOVDQU32     320(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 4(CX), Z26, Z14
-	VPDPBUSD.BCST 132(CX), Z26, Z16
-	VPDPBUSD.BCST 260(CX), Z26, Z18
-	VPDPBUSD.BCST 388(CX), Z26, Z20
-	VPDPBUSD.BCST 516(CX), Z26, Z22
-	VPDPBUSD.BCST 644(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z14
-	VPDPBUSD.BCST 148(CX), Z25, Z16
-	VPDPBUSD.BCST 276(CX), Z25, Z18
-	VPDPBUSD.BCST 404(CX), Z25, Z20
-	VPDPBUSD.BCST 532(CX), Z25, Z22
-	VPDPBUSD.BCST 660(CX), Z25, Z24
-	PREFETCHT1    6400(BX)
-	PREFETCHT0    768(BX)
-	PREFETCHT1    6464(BX)
-	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z25
+	VPDPBUSD.BCST 4(CX), Z25, Z14
+	VPDPBUSD.BCST 132(CX), Z25, Z16
+	VPDPBUSD.BCST 260(CX), Z25, Z18
+	VPDPBUSD.BCST 388(CX), Z25, Z20
+	VPDPBUSD.BCST 516(CX), Z25, Z22
+	VPDPBUSD.BCST 644(CX), Z25, Z24
+	PREFETCHT1    6272(BX)
+	PREFETCHT0    640(BX)
+	VMOVUPS       256(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 8(CX), Z26, Z13
 	VPDPBUSD.BCST 136(CX), Z26, Z15
@@ -7721,35 +8262,15 @@ loop1:
 	VPDPBUSD.BCST 648(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z13
-	VPDPBUSD.BCST 152(CX), Z25, Z15
-	VPDPBUSD.BCST 280(CX), Z25, Z17
-	VPDPBUSD.BCST 408(CX), Z25, Z19
-	VPDPBUSD.BCST 536(CX), Z25, Z21
-	VPDPBUSD.BCST 664(CX), Z25, Z23
-	VMOVDQU32     448(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 8(CX), Z26, Z14
-	VPDPBUSD.BCST 136(CX), Z26, Z16
-	VPDPBUSD.BCST 264(CX), Z26, Z18
-	VPDPBUSD.BCST 392(CX), Z26, Z20
-	VPDPBUSD.BCST 520(CX), Z26, Z22
-	VPDPBUSD.BCST 648(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z14
-	VPDPBUSD.BCST 152(CX), Z25, Z16
-	VPDPBUSD.BCST 280(CX), Z25, Z18
-	VPDPBUSD.BCST 408(CX), Z25, Z20
-	VPDPBUSD.BCST 536(CX), Z25, Z22
-	VPDPBUSD.BCST 664(CX), Z25, Z24
-	PREFETCHT1    6528(BX)
-	PREFETCHT0    896(BX)
-	PREFETCHT1    6592(BX)
-	PREFETCHT0    960(BX)
-	PREFETCHT1    6656(BX)
-	PREFETCHT0    1024(BX)
-	VMOVDQU32     512(BX), Z25
+	VPDPBUSD.BCST 8(CX), Z25, Z14
+	VPDPBUSD.BCST 136(CX), Z25, Z16
+	VPDPBUSD.BCST 264(CX), Z25, Z18
+	VPDPBUSD.BCST 392(CX), Z25, Z20
+	VPDPBUSD.BCST 520(CX), Z25, Z22
+	VPDPBUSD.BCST 648(CX), Z25, Z24
+	PREFETCHT1    6336(BX)
+	PREFETCHT0    704(BX)
+	VMOVUPS       320(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 12(CX), Z26, Z13
 	VPDPBUSD.BCST 140(CX), Z26, Z15
@@ -7759,20 +8280,78 @@ loop1:
 	VPDPBUSD.BCST 652(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 28(CX), Z25, Z13
-	VPDPBUSD.BCST 156(CX), Z25, Z15
-	VPDPBUSD.BCST 284(CX), Z25, Z17
-	VPDPBUSD.BCST 412(CX), Z25, Z19
-	VPDPBUSD.BCST 540(CX), Z25, Z21
-	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VMOVDQU32     576(BX), Z25
+	VPDPBUSD.BCST 12(CX), Z25, Z14
+	VPDPBUSD.BCST 140(CX), Z25, Z16
+	VPDPBUSD.BCST 268(CX), Z25, Z18
+	VPDPBUSD.BCST 396(CX), Z25, Z20
+	VPDPBUSD.BCST 524(CX), Z25, Z22
+	VPDPBUSD.BCST 652(CX), Z25, Z24
+	PREFETCHT1    6400(BX)
+	PREFETCHT0    768(BX)
+	VMOVUPS       384(BX), Z25
 	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 12(CX), Z26, Z14
-	VPDPBUSD.BCST 140(CX), Z26, Z16
-	VPDPBUSD.BCST 268(CX), Z26, Z18
-	VPDPBUSD.BCST 396(CX), Z26, Z20
-	VPDPBUSD.BCST 524(CX), Z26, Z22
-	VPDPBUSD.BCST 652(CX), Z26, Z24
+	VPDPBUSD.BCST 16(CX), Z26, Z13
+	VPDPBUSD.BCST 144(CX), Z26, Z15
+	VPDPBUSD.BCST 272(CX), Z26, Z17
+	VPDPBUSD.BCST 400(CX), Z26, Z19
+	VPDPBUSD.BCST 528(CX), Z26, Z21
+	VPDPBUSD.BCST 656(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 16(CX), Z25, Z14
+	VPDPBUSD.BCST 144(CX), Z25, Z16
+	VPDPBUSD.BCST 272(CX), Z25, Z18
+	VPDPBUSD.BCST 400(CX), Z25, Z20
+	VPDPBUSD.BCST 528(CX), Z25, Z22
+	VPDPBUSD.BCST 656(CX), Z25, Z24
+	PREFETCHT1    6464(BX)
+	PREFETCHT0    832(BX)
+	VMOVUPS       448(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 20(CX), Z26, Z13
+	VPDPBUSD.BCST 148(CX), Z26, Z15
+	VPDPBUSD.BCST 276(CX), Z26, Z17
+	VPDPBUSD.BCST 404(CX), Z26, Z19
+	VPDPBUSD.BCST 532(CX), Z26, Z21
+	VPDPBUSD.BCST 660(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 20(CX), Z25, Z14
+	VPDPBUSD.BCST 148(CX), Z25, Z16
+	VPDPBUSD.BCST 276(CX), Z25, Z18
+	VPDPBUSD.BCST 404(CX), Z25, Z20
+	VPDPBUSD.BCST 532(CX), Z25, Z22
+	VPDPBUSD.BCST 660(CX), Z25, Z24
+	PREFETCHT1    6528(BX)
+	PREFETCHT0    896(BX)
+	VMOVUPS       512(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 24(CX), Z26, Z13
+	VPDPBUSD.BCST 152(CX), Z26, Z15
+	VPDPBUSD.BCST 280(CX), Z26, Z17
+	VPDPBUSD.BCST 408(CX), Z26, Z19
+	VPDPBUSD.BCST 536(CX), Z26, Z21
+	VPDPBUSD.BCST 664(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 24(CX), Z25, Z14
+	VPDPBUSD.BCST 152(CX), Z25, Z16
+	VPDPBUSD.BCST 280(CX), Z25, Z18
+	VPDPBUSD.BCST 408(CX), Z25, Z20
+	VPDPBUSD.BCST 536(CX), Z25, Z22
+	VPDPBUSD.BCST 664(CX), Z25, Z24
+	PREFETCHT1    6592(BX)
+	PREFETCHT0    960(BX)
+	PREFETCHT1    6656(BX)
+	PREFETCHT0    1024(BX)
+	VMOVUPS       576(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 28(CX), Z26, Z13
+	VPDPBUSD.BCST 156(CX), Z26, Z15
+	VPDPBUSD.BCST 284(CX), Z26, Z17
+	VPDPBUSD.BCST 412(CX), Z26, Z19
+	VPDPBUSD.BCST 540(CX), Z26, Z21
+	VPDPBUSD.BCST 668(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
 	VPDPBUSD.BCST 28(CX), Z25, Z14
@@ -7833,9 +8412,7 @@ loop1:
 	VMOVDQA32     Z23, Z24
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	PREFETCHT1    6784(BX)
-	PREFETCHT0    1152(BX)
-	VMOVDQU32     640(BX), Z25
+	VMOVUPS       640(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 32(CX), Z26, Z13
 	VPDPBUSD.BCST 160(CX), Z26, Z15
@@ -7845,33 +8422,15 @@ loop1:
 	VPDPBUSD.BCST 672(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z13
-	VPDPBUSD.BCST 176(CX), Z25, Z15
-	VPDPBUSD.BCST 304(CX), Z25, Z17
-	VPDPBUSD.BCST 432(CX), Z25, Z19
-	VPDPBUSD.BCST 560(CX), Z25, Z21
-	VPDPBUSD.BCST 688(CX), Z25, Z23
-	VMOVDQU32     704(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 32(CX), Z26, Z14
-	VPDPBUSD.BCST 160(CX), Z26, Z16
-	VPDPBUSD.BCST 288(CX), Z26, Z18
-	VPDPBUSD.BCST 416(CX), Z26, Z20
-	VPDPBUSD.BCST 544(CX), Z26, Z22
-	VPDPBUSD.BCST 672(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z14
-	VPDPBUSD.BCST 176(CX), Z25, Z16
-	VPDPBUSD.BCST 304(CX), Z25, Z18
-	VPDPBUSD.BCST 432(CX), Z25, Z20
-	VPDPBUSD.BCST 560(CX), Z25, Z22
-	VPDPBUSD.BCST 688(CX), Z25, Z24
-	PREFETCHT1    6848(BX)
-	PREFETCHT0    1216(BX)
-	PREFETCHT1    6912(BX)
-	PREFETCHT0    1280(BX)
-	VMOVDQU32     768(BX), Z25
+	VPDPBUSD.BCST 32(CX), Z25, Z14
+	VPDPBUSD.BCST 160(CX), Z25, Z16
+	VPDPBUSD.BCST 288(CX), Z25, Z18
+	VPDPBUSD.BCST 416(CX), Z25, Z20
+	VPDPBUSD.BCST 544(CX), Z25, Z22
+	VPDPBUSD.BCST 672(CX), Z25, Z24
+	PREFETCHT1    6784(BX)
+	PREFETCHT0    1152(BX)
+	VMOVUPS       704(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 36(CX), Z26, Z13
 	VPDPBUSD.BCST 164(CX), Z26, Z15
@@ -7881,33 +8440,15 @@ loop1:
 	VPDPBUSD.BCST 676(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z13
-	VPDPBUSD.BCST 180(CX), Z25, Z15
-	VPDPBUSD.BCST 308(CX), Z25, Z17
-	VPDPBUSD.BCST 436(CX), Z25, Z19
-	VPDPBUSD.BCST 564(CX), Z25, Z21
-	VPDPBUSD.BCST 692(CX), Z25, Z23
-	VMOVDQU32     832(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 36(CX), Z26, Z14
-	VPDPBUSD.BCST 164(CX), Z26, Z16
-	VPDPBUSD.BCST 292(CX), Z26, Z18
-	VPDPBUSD.BCST 420(CX), Z26, Z20
-	VPDPBUSD.BCST 548(CX), Z26, Z22
-	VPDPBUSD.BCST 676(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z14
-	VPDPBUSD.BCST 180(CX), Z25, Z16
-	VPDPBUSD.BCST 308(CX), Z25, Z18
-	VPDPBUSD.BCST 436(CX), Z25, Z20
-	VPDPBUSD.BCST 564(CX), Z25, Z22
-	VPDPBUSD.BCST 692(CX), Z25, Z24
-	PREFETCHT1    6976(BX)
-	PREFETCHT0    1344(BX)
-	PREFETCHT1    7040(BX)
-	PREFETCHT0    1408(BX)
-	VMOVDQU32     896(BX), Z25
+	VPDPBUSD.BCST 36(CX), Z25, Z14
+	VPDPBUSD.BCST 164(CX), Z25, Z16
+	VPDPBUSD.BCST 292(CX), Z25, Z18
+	VPDPBUSD.BCST 420(CX), Z25, Z20
+	VPDPBUSD.BCST 548(CX), Z25, Z22
+	VPDPBUSD.BCST 676(CX), Z25, Z24
+	PREFETCHT1    6848(BX)
+	PREFETCHT0    1216(BX)
+	VMOVUPS       768(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 40(CX), Z26, Z13
 	VPDPBUSD.BCST 168(CX), Z26, Z15
@@ -7917,35 +8458,15 @@ loop1:
 	VPDPBUSD.BCST 680(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z13
-	VPDPBUSD.BCST 184(CX), Z25, Z15
-	VPDPBUSD.BCST 312(CX), Z25, Z17
-	VPDPBUSD.BCST 440(CX), Z25, Z19
-	VPDPBUSD.BCST 568(CX), Z25, Z21
-	VPDPBUSD.BCST 696(CX), Z25, Z23
-	VMOVDQU32     960(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 40(CX), Z26, Z14
-	VPDPBUSD.BCST 168(CX), Z26, Z16
-	VPDPBUSD.BCST 296(CX), Z26, Z18
-	VPDPBUSD.BCST 424(CX), Z26, Z20
-	VPDPBUSD.BCST 552(CX), Z26, Z22
-	VPDPBUSD.BCST 680(CX), Z26, Z24
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z14
-	VPDPBUSD.BCST 184(CX), Z25, Z16
-	VPDPBUSD.BCST 312(CX), Z25, Z18
-	VPDPBUSD.BCST 440(CX), Z25, Z20
-	VPDPBUSD.BCST 568(CX), Z25, Z22
-	VPDPBUSD.BCST 696(CX), Z25, Z24
-	PREFETCHT1    7104(BX)
-	PREFETCHT0    1472(BX)
-	PREFETCHT1    7168(BX)
-	PREFETCHT0    1536(BX)
-	PREFETCHT1    7232(BX)
-	PREFETCHT0    1600(BX)
-	VMOVDQU32     1024(BX), Z25
+	VPDPBUSD.BCST 40(CX), Z25, Z14
+	VPDPBUSD.BCST 168(CX), Z25, Z16
+	VPDPBUSD.BCST 296(CX), Z25, Z18
+	VPDPBUSD.BCST 424(CX), Z25, Z20
+	VPDPBUSD.BCST 552(CX), Z25, Z22
+	VPDPBUSD.BCST 680(CX), Z25, Z24
+	PREFETCHT1    6912(BX)
+	PREFETCHT0    1280(BX)
+	VMOVUPS       832(BX), Z25
 	VPANDD        Z25, Z12, Z26
 	VPDPBUSD.BCST 44(CX), Z26, Z13
 	VPDPBUSD.BCST 172(CX), Z26, Z15
@@ -7955,20 +8476,78 @@ loop1:
 	VPDPBUSD.BCST 684(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 60(CX), Z25, Z13
-	VPDPBUSD.BCST 188(CX), Z25, Z15
-	VPDPBUSD.BCST 316(CX), Z25, Z17
-	VPDPBUSD.BCST 444(CX), Z25, Z19
-	VPDPBUSD.BCST 572(CX), Z25, Z21
-	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VMOVDQU32     1088(BX), Z25
+	VPDPBUSD.BCST 44(CX), Z25, Z14
+	VPDPBUSD.BCST 172(CX), Z25, Z16
+	VPDPBUSD.BCST 300(CX), Z25, Z18
+	VPDPBUSD.BCST 428(CX), Z25, Z20
+	VPDPBUSD.BCST 556(CX), Z25, Z22
+	VPDPBUSD.BCST 684(CX), Z25, Z24
+	PREFETCHT1    6976(BX)
+	PREFETCHT0    1344(BX)
+	VMOVUPS       896(BX), Z25
 	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 44(CX), Z26, Z14
-	VPDPBUSD.BCST 172(CX), Z26, Z16
-	VPDPBUSD.BCST 300(CX), Z26, Z18
-	VPDPBUSD.BCST 428(CX), Z26, Z20
-	VPDPBUSD.BCST 556(CX), Z26, Z22
-	VPDPBUSD.BCST 684(CX), Z26, Z24
+	VPDPBUSD.BCST 48(CX), Z26, Z13
+	VPDPBUSD.BCST 176(CX), Z26, Z15
+	VPDPBUSD.BCST 304(CX), Z26, Z17
+	VPDPBUSD.BCST 432(CX), Z26, Z19
+	VPDPBUSD.BCST 560(CX), Z26, Z21
+	VPDPBUSD.BCST 688(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 48(CX), Z25, Z14
+	VPDPBUSD.BCST 176(CX), Z25, Z16
+	VPDPBUSD.BCST 304(CX), Z25, Z18
+	VPDPBUSD.BCST 432(CX), Z25, Z20
+	VPDPBUSD.BCST 560(CX), Z25, Z22
+	VPDPBUSD.BCST 688(CX), Z25, Z24
+	PREFETCHT1    7040(BX)
+	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 52(CX), Z26, Z13
+	VPDPBUSD.BCST 180(CX), Z26, Z15
+	VPDPBUSD.BCST 308(CX), Z26, Z17
+	VPDPBUSD.BCST 436(CX), Z26, Z19
+	VPDPBUSD.BCST 564(CX), Z26, Z21
+	VPDPBUSD.BCST 692(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 52(CX), Z25, Z14
+	VPDPBUSD.BCST 180(CX), Z25, Z16
+	VPDPBUSD.BCST 308(CX), Z25, Z18
+	VPDPBUSD.BCST 436(CX), Z25, Z20
+	VPDPBUSD.BCST 564(CX), Z25, Z22
+	VPDPBUSD.BCST 692(CX), Z25, Z24
+	PREFETCHT1    7104(BX)
+	PREFETCHT0    1472(BX)
+	VMOVUPS       1024(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 56(CX), Z26, Z13
+	VPDPBUSD.BCST 184(CX), Z26, Z15
+	VPDPBUSD.BCST 312(CX), Z26, Z17
+	VPDPBUSD.BCST 440(CX), Z26, Z19
+	VPDPBUSD.BCST 568(CX), Z26, Z21
+	VPDPBUSD.BCST 696(CX), Z26, Z23
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z25, Z12, Z25
+	VPDPBUSD.BCST 56(CX), Z25, Z14
+	VPDPBUSD.BCST 184(CX), Z25, Z16
+	VPDPBUSD.BCST 312(CX), Z25, Z18
+	VPDPBUSD.BCST 440(CX), Z25, Z20
+	VPDPBUSD.BCST 568(CX), Z25, Z22
+	VPDPBUSD.BCST 696(CX), Z25, Z24
+	PREFETCHT1    7168(BX)
+	PREFETCHT0    1536(BX)
+	PREFETCHT1    7232(BX)
+	PREFETCHT0    1600(BX)
+	VMOVUPS       1088(BX), Z25
+	VPANDD        Z25, Z12, Z26
+	VPDPBUSD.BCST 60(CX), Z26, Z13
+	VPDPBUSD.BCST 188(CX), Z26, Z15
+	VPDPBUSD.BCST 316(CX), Z26, Z17
+	VPDPBUSD.BCST 444(CX), Z26, Z19
+	VPDPBUSD.BCST 572(CX), Z26, Z21
+	VPDPBUSD.BCST 700(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
 	VPANDD        Z25, Z12, Z25
 	VPDPBUSD.BCST 60(CX), Z25, Z14
@@ -8057,10 +8636,16 @@ TEXT ·matMulCode4mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
+	LEAQ 512(BX), DI
+	MOVQ BX, R9
+	MOVQ $0x00000000, R8
+
+step2:
 	VPXORD            Z13, Z13, Z13
 	VPXORD            Z14, Z14, Z14
 	VPXORD            Z15, Z15, Z15
@@ -8073,11 +8658,9 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6144(BX)
-	PREFETCHT0        512(BX)
-	PREFETCHT1        6208(BX)
-	PREFETCHT0        576(BX)
-	VMOVDQU32         256(BX), Z25
+	PREFETCHT1        6144(R9)
+	PREFETCHT0        1024(R9)
+	VMOVUPS           (DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     (CX), Z26, Z13
 	VPDPBUSD.BCST     128(CX), Z26, Z15
@@ -8087,35 +8670,15 @@ loop1:
 	VPDPBUSD.BCST     640(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z13
-	VPDPBUSD.BCST     144(CX), Z25, Z15
-	VPDPBUSD.BCST     272(CX), Z25, Z17
-	VPDPBUSD.BCST     400(CX), Z25, Z19
-	VPDPBUSD.BCST     528(CX), Z25, Z21
-	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVDQU32         320(BX), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     (CX), Z26, Z14
-	VPDPBUSD.BCST     128(CX), Z26, Z16
-	VPDPBUSD.BCST     256(CX), Z26, Z18
-	VPDPBUSD.BCST     384(CX), Z26, Z20
-	VPDPBUSD.BCST     512(CX), Z26, Z22
-	VPDPBUSD.BCST     640(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z14
-	VPDPBUSD.BCST     144(CX), Z25, Z16
-	VPDPBUSD.BCST     272(CX), Z25, Z18
-	VPDPBUSD.BCST     400(CX), Z25, Z20
-	VPDPBUSD.BCST     528(CX), Z25, Z22
-	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6272(BX)
-	PREFETCHT0        640(BX)
-	PREFETCHT1        6336(BX)
-	PREFETCHT0        704(BX)
-	PREFETCHT1        6400(BX)
-	PREFETCHT0        768(BX)
-	VMOVDQU32         384(BX), Z25
+	VPDPBUSD.BCST     (CX), Z25, Z14
+	VPDPBUSD.BCST     128(CX), Z25, Z16
+	VPDPBUSD.BCST     256(CX), Z25, Z18
+	VPDPBUSD.BCST     384(CX), Z25, Z20
+	VPDPBUSD.BCST     512(CX), Z25, Z22
+	VPDPBUSD.BCST     640(CX), Z25, Z24
+	PREFETCHT1        6208(R9)
+	PREFETCHT0        1088(R9)
+	VMOVUPS           64(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     4(CX), Z26, Z13
 	VPDPBUSD.BCST     132(CX), Z26, Z15
@@ -8125,33 +8688,15 @@ loop1:
 	VPDPBUSD.BCST     644(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z13
-	VPDPBUSD.BCST     148(CX), Z25, Z15
-	VPDPBUSD.BCST     276(CX), Z25, Z17
-	VPDPBUSD.BCST     404(CX), Z25, Z19
-	VPDPBUSD.BCST     532(CX), Z25, Z21
-	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVDQU32         448(BX), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     4(CX), Z26, Z14
-	VPDPBUSD.BCST     132(CX), Z26, Z16
-	VPDPBUSD.BCST     260(CX), Z26, Z18
-	VPDPBUSD.BCST     388(CX), Z26, Z20
-	VPDPBUSD.BCST     516(CX), Z26, Z22
-	VPDPBUSD.BCST     644(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z14
-	VPDPBUSD.BCST     148(CX), Z25, Z16
-	VPDPBUSD.BCST     276(CX), Z25, Z18
-	VPDPBUSD.BCST     404(CX), Z25, Z20
-	VPDPBUSD.BCST     532(CX), Z25, Z22
-	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6464(BX)
-	PREFETCHT0        832(BX)
-	PREFETCHT1        6528(BX)
-	PREFETCHT0        896(BX)
-	VMOVDQU32         512(BX), Z25
+	VPDPBUSD.BCST     4(CX), Z25, Z14
+	VPDPBUSD.BCST     132(CX), Z25, Z16
+	VPDPBUSD.BCST     260(CX), Z25, Z18
+	VPDPBUSD.BCST     388(CX), Z25, Z20
+	VPDPBUSD.BCST     516(CX), Z25, Z22
+	VPDPBUSD.BCST     644(CX), Z25, Z24
+	PREFETCHT1        6272(R9)
+	PREFETCHT0        1152(R9)
+	VMOVUPS           128(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     8(CX), Z26, Z13
 	VPDPBUSD.BCST     136(CX), Z26, Z15
@@ -8161,35 +8706,15 @@ loop1:
 	VPDPBUSD.BCST     648(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z13
-	VPDPBUSD.BCST     152(CX), Z25, Z15
-	VPDPBUSD.BCST     280(CX), Z25, Z17
-	VPDPBUSD.BCST     408(CX), Z25, Z19
-	VPDPBUSD.BCST     536(CX), Z25, Z21
-	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVDQU32         576(BX), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     8(CX), Z26, Z14
-	VPDPBUSD.BCST     136(CX), Z26, Z16
-	VPDPBUSD.BCST     264(CX), Z26, Z18
-	VPDPBUSD.BCST     392(CX), Z26, Z20
-	VPDPBUSD.BCST     520(CX), Z26, Z22
-	VPDPBUSD.BCST     648(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z14
-	VPDPBUSD.BCST     152(CX), Z25, Z16
-	VPDPBUSD.BCST     280(CX), Z25, Z18
-	VPDPBUSD.BCST     408(CX), Z25, Z20
-	VPDPBUSD.BCST     536(CX), Z25, Z22
-	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6592(BX)
-	PREFETCHT0        960(BX)
-	PREFETCHT1        6656(BX)
-	PREFETCHT0        1024(BX)
-	PREFETCHT1        6720(BX)
-	PREFETCHT0        1088(BX)
-	VMOVDQU32         640(BX), Z25
+	VPDPBUSD.BCST     8(CX), Z25, Z14
+	VPDPBUSD.BCST     136(CX), Z25, Z16
+	VPDPBUSD.BCST     264(CX), Z25, Z18
+	VPDPBUSD.BCST     392(CX), Z25, Z20
+	VPDPBUSD.BCST     520(CX), Z25, Z22
+	VPDPBUSD.BCST     648(CX), Z25, Z24
+	PREFETCHT1        6336(R9)
+	PREFETCHT0        1216(R9)
+	VMOVUPS           192(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     12(CX), Z26, Z13
 	VPDPBUSD.BCST     140(CX), Z26, Z15
@@ -8199,20 +8724,78 @@ loop1:
 	VPDPBUSD.BCST     652(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     28(CX), Z25, Z13
-	VPDPBUSD.BCST     156(CX), Z25, Z15
-	VPDPBUSD.BCST     284(CX), Z25, Z17
-	VPDPBUSD.BCST     412(CX), Z25, Z19
-	VPDPBUSD.BCST     540(CX), Z25, Z21
-	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVDQU32         704(BX), Z25
+	VPDPBUSD.BCST     12(CX), Z25, Z14
+	VPDPBUSD.BCST     140(CX), Z25, Z16
+	VPDPBUSD.BCST     268(CX), Z25, Z18
+	VPDPBUSD.BCST     396(CX), Z25, Z20
+	VPDPBUSD.BCST     524(CX), Z25, Z22
+	VPDPBUSD.BCST     652(CX), Z25, Z24
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           256(DI), Z25
 	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     12(CX), Z26, Z14
-	VPDPBUSD.BCST     140(CX), Z26, Z16
-	VPDPBUSD.BCST     268(CX), Z26, Z18
-	VPDPBUSD.BCST     396(CX), Z26, Z20
-	VPDPBUSD.BCST     524(CX), Z26, Z22
-	VPDPBUSD.BCST     652(CX), Z26, Z24
+	VPDPBUSD.BCST     16(CX), Z26, Z13
+	VPDPBUSD.BCST     144(CX), Z26, Z15
+	VPDPBUSD.BCST     272(CX), Z26, Z17
+	VPDPBUSD.BCST     400(CX), Z26, Z19
+	VPDPBUSD.BCST     528(CX), Z26, Z21
+	VPDPBUSD.BCST     656(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     16(CX), Z25, Z14
+	VPDPBUSD.BCST     144(CX), Z25, Z16
+	VPDPBUSD.BCST     272(CX), Z25, Z18
+	VPDPBUSD.BCST     400(CX), Z25, Z20
+	VPDPBUSD.BCST     528(CX), Z25, Z22
+	VPDPBUSD.BCST     656(CX), Z25, Z24
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           320(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     20(CX), Z26, Z13
+	VPDPBUSD.BCST     148(CX), Z26, Z15
+	VPDPBUSD.BCST     276(CX), Z26, Z17
+	VPDPBUSD.BCST     404(CX), Z26, Z19
+	VPDPBUSD.BCST     532(CX), Z26, Z21
+	VPDPBUSD.BCST     660(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     20(CX), Z25, Z14
+	VPDPBUSD.BCST     148(CX), Z25, Z16
+	VPDPBUSD.BCST     276(CX), Z25, Z18
+	VPDPBUSD.BCST     404(CX), Z25, Z20
+	VPDPBUSD.BCST     532(CX), Z25, Z22
+	VPDPBUSD.BCST     660(CX), Z25, Z24
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           384(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     24(CX), Z26, Z13
+	VPDPBUSD.BCST     152(CX), Z26, Z15
+	VPDPBUSD.BCST     280(CX), Z26, Z17
+	VPDPBUSD.BCST     408(CX), Z26, Z19
+	VPDPBUSD.BCST     536(CX), Z26, Z21
+	VPDPBUSD.BCST     664(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     24(CX), Z25, Z14
+	VPDPBUSD.BCST     152(CX), Z25, Z16
+	VPDPBUSD.BCST     280(CX), Z25, Z18
+	VPDPBUSD.BCST     408(CX), Z25, Z20
+	VPDPBUSD.BCST     536(CX), Z25, Z22
+	VPDPBUSD.BCST     664(CX), Z25, Z24
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     28(CX), Z26, Z13
+	VPDPBUSD.BCST     156(CX), Z26, Z15
+	VPDPBUSD.BCST     284(CX), Z26, Z17
+	VPDPBUSD.BCST     412(CX), Z26, Z19
+	VPDPBUSD.BCST     540(CX), Z26, Z21
+	VPDPBUSD.BCST     668(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
 	VPDPBUSD.BCST     28(CX), Z25, Z14
@@ -8221,7 +8804,11 @@ loop1:
 	VPDPBUSD.BCST     412(CX), Z25, Z20
 	VPDPBUSD.BCST     540(CX), Z25, Z22
 	VPDPBUSD.BCST     668(CX), Z25, Z24
-	VCVTPH2PS         (BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       64(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -8240,14 +8827,23 @@ loop1:
 	VMULPS.BCST       704(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         128(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         64(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z0
 	VFNMADD231PS.BCST 216(CX), Z13, Z2
 	VFNMADD231PS.BCST 344(CX), Z13, Z4
 	VFNMADD231PS.BCST 472(CX), Z13, Z6
 	VFNMADD231PS.BCST 600(CX), Z13, Z8
 	VFNMADD231PS.BCST 728(CX), Z13, Z10
-	VCVTPH2PS         32(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       64(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -8266,7 +8862,12 @@ loop1:
 	VMULPS.BCST       704(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         160(BX), Z13
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         96(BX), Z14
+	VMULPS            Z14, Z13, Z13
 	VFNMADD231PS.BCST 88(CX), Z13, Z1
 	VFNMADD231PS.BCST 216(CX), Z13, Z3
 	VFNMADD231PS.BCST 344(CX), Z13, Z5
@@ -8285,11 +8886,9 @@ loop1:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
-	PREFETCHT1        6784(BX)
-	PREFETCHT0        1152(BX)
-	PREFETCHT1        6848(BX)
-	PREFETCHT0        1216(BX)
-	VMOVDQU32         768(BX), Z25
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           512(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     32(CX), Z26, Z13
 	VPDPBUSD.BCST     160(CX), Z26, Z15
@@ -8299,35 +8898,15 @@ loop1:
 	VPDPBUSD.BCST     672(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z13
-	VPDPBUSD.BCST     176(CX), Z25, Z15
-	VPDPBUSD.BCST     304(CX), Z25, Z17
-	VPDPBUSD.BCST     432(CX), Z25, Z19
-	VPDPBUSD.BCST     560(CX), Z25, Z21
-	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVDQU32         832(BX), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     32(CX), Z26, Z14
-	VPDPBUSD.BCST     160(CX), Z26, Z16
-	VPDPBUSD.BCST     288(CX), Z26, Z18
-	VPDPBUSD.BCST     416(CX), Z26, Z20
-	VPDPBUSD.BCST     544(CX), Z26, Z22
-	VPDPBUSD.BCST     672(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z14
-	VPDPBUSD.BCST     176(CX), Z25, Z16
-	VPDPBUSD.BCST     304(CX), Z25, Z18
-	VPDPBUSD.BCST     432(CX), Z25, Z20
-	VPDPBUSD.BCST     560(CX), Z25, Z22
-	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        6912(BX)
-	PREFETCHT0        1280(BX)
-	PREFETCHT1        6976(BX)
-	PREFETCHT0        1344(BX)
-	PREFETCHT1        7040(BX)
-	PREFETCHT0        1408(BX)
-	VMOVDQU32         896(BX), Z25
+	VPDPBUSD.BCST     32(CX), Z25, Z14
+	VPDPBUSD.BCST     160(CX), Z25, Z16
+	VPDPBUSD.BCST     288(CX), Z25, Z18
+	VPDPBUSD.BCST     416(CX), Z25, Z20
+	VPDPBUSD.BCST     544(CX), Z25, Z22
+	VPDPBUSD.BCST     672(CX), Z25, Z24
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           576(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     36(CX), Z26, Z13
 	VPDPBUSD.BCST     164(CX), Z26, Z15
@@ -8337,33 +8916,15 @@ loop1:
 	VPDPBUSD.BCST     676(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z13
-	VPDPBUSD.BCST     180(CX), Z25, Z15
-	VPDPBUSD.BCST     308(CX), Z25, Z17
-	VPDPBUSD.BCST     436(CX), Z25, Z19
-	VPDPBUSD.BCST     564(CX), Z25, Z21
-	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVDQU32         960(BX), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     36(CX), Z26, Z14
-	VPDPBUSD.BCST     164(CX), Z26, Z16
-	VPDPBUSD.BCST     292(CX), Z26, Z18
-	VPDPBUSD.BCST     420(CX), Z26, Z20
-	VPDPBUSD.BCST     548(CX), Z26, Z22
-	VPDPBUSD.BCST     676(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z14
-	VPDPBUSD.BCST     180(CX), Z25, Z16
-	VPDPBUSD.BCST     308(CX), Z25, Z18
-	VPDPBUSD.BCST     436(CX), Z25, Z20
-	VPDPBUSD.BCST     564(CX), Z25, Z22
-	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        7104(BX)
-	PREFETCHT0        1472(BX)
-	PREFETCHT1        7168(BX)
-	PREFETCHT0        1536(BX)
-	VMOVDQU32         1024(BX), Z25
+	VPDPBUSD.BCST     36(CX), Z25, Z14
+	VPDPBUSD.BCST     164(CX), Z25, Z16
+	VPDPBUSD.BCST     292(CX), Z25, Z18
+	VPDPBUSD.BCST     420(CX), Z25, Z20
+	VPDPBUSD.BCST     548(CX), Z25, Z22
+	VPDPBUSD.BCST     676(CX), Z25, Z24
+	PREFETCHT1        6848(R9)
+	PREFETCHT0        1728(R9)
+	VMOVUPS           640(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     40(CX), Z26, Z13
 	VPDPBUSD.BCST     168(CX), Z26, Z15
@@ -8373,35 +8934,15 @@ loop1:
 	VPDPBUSD.BCST     680(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z13
-	VPDPBUSD.BCST     184(CX), Z25, Z15
-	VPDPBUSD.BCST     312(CX), Z25, Z17
-	VPDPBUSD.BCST     440(CX), Z25, Z19
-	VPDPBUSD.BCST     568(CX), Z25, Z21
-	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVDQU32         1088(BX), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     40(CX), Z26, Z14
-	VPDPBUSD.BCST     168(CX), Z26, Z16
-	VPDPBUSD.BCST     296(CX), Z26, Z18
-	VPDPBUSD.BCST     424(CX), Z26, Z20
-	VPDPBUSD.BCST     552(CX), Z26, Z22
-	VPDPBUSD.BCST     680(CX), Z26, Z24
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z14
-	VPDPBUSD.BCST     184(CX), Z25, Z16
-	VPDPBUSD.BCST     312(CX), Z25, Z18
-	VPDPBUSD.BCST     440(CX), Z25, Z20
-	VPDPBUSD.BCST     568(CX), Z25, Z22
-	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7232(BX)
-	PREFETCHT0        1600(BX)
-	PREFETCHT1        7296(BX)
-	PREFETCHT0        1664(BX)
-	PREFETCHT1        7360(BX)
-	PREFETCHT0        1728(BX)
-	VMOVDQU32         1152(BX), Z25
+	VPDPBUSD.BCST     40(CX), Z25, Z14
+	VPDPBUSD.BCST     168(CX), Z25, Z16
+	VPDPBUSD.BCST     296(CX), Z25, Z18
+	VPDPBUSD.BCST     424(CX), Z25, Z20
+	VPDPBUSD.BCST     552(CX), Z25, Z22
+	VPDPBUSD.BCST     680(CX), Z25, Z24
+	PREFETCHT1        6912(R9)
+	PREFETCHT0        1792(R9)
+	VMOVUPS           704(DI), Z25
 	VPANDD            Z25, Z12, Z26
 	VPDPBUSD.BCST     44(CX), Z26, Z13
 	VPDPBUSD.BCST     172(CX), Z26, Z15
@@ -8411,20 +8952,78 @@ loop1:
 	VPDPBUSD.BCST     684(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     60(CX), Z25, Z13
-	VPDPBUSD.BCST     188(CX), Z25, Z15
-	VPDPBUSD.BCST     316(CX), Z25, Z17
-	VPDPBUSD.BCST     444(CX), Z25, Z19
-	VPDPBUSD.BCST     572(CX), Z25, Z21
-	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVDQU32         1216(BX), Z25
+	VPDPBUSD.BCST     44(CX), Z25, Z14
+	VPDPBUSD.BCST     172(CX), Z25, Z16
+	VPDPBUSD.BCST     300(CX), Z25, Z18
+	VPDPBUSD.BCST     428(CX), Z25, Z20
+	VPDPBUSD.BCST     556(CX), Z25, Z22
+	VPDPBUSD.BCST     684(CX), Z25, Z24
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z25
 	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     44(CX), Z26, Z14
-	VPDPBUSD.BCST     172(CX), Z26, Z16
-	VPDPBUSD.BCST     300(CX), Z26, Z18
-	VPDPBUSD.BCST     428(CX), Z26, Z20
-	VPDPBUSD.BCST     556(CX), Z26, Z22
-	VPDPBUSD.BCST     684(CX), Z26, Z24
+	VPDPBUSD.BCST     48(CX), Z26, Z13
+	VPDPBUSD.BCST     176(CX), Z26, Z15
+	VPDPBUSD.BCST     304(CX), Z26, Z17
+	VPDPBUSD.BCST     432(CX), Z26, Z19
+	VPDPBUSD.BCST     560(CX), Z26, Z21
+	VPDPBUSD.BCST     688(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     48(CX), Z25, Z14
+	VPDPBUSD.BCST     176(CX), Z25, Z16
+	VPDPBUSD.BCST     304(CX), Z25, Z18
+	VPDPBUSD.BCST     432(CX), Z25, Z20
+	VPDPBUSD.BCST     560(CX), Z25, Z22
+	VPDPBUSD.BCST     688(CX), Z25, Z24
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           832(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     52(CX), Z26, Z13
+	VPDPBUSD.BCST     180(CX), Z26, Z15
+	VPDPBUSD.BCST     308(CX), Z26, Z17
+	VPDPBUSD.BCST     436(CX), Z26, Z19
+	VPDPBUSD.BCST     564(CX), Z26, Z21
+	VPDPBUSD.BCST     692(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     52(CX), Z25, Z14
+	VPDPBUSD.BCST     180(CX), Z25, Z16
+	VPDPBUSD.BCST     308(CX), Z25, Z18
+	VPDPBUSD.BCST     436(CX), Z25, Z20
+	VPDPBUSD.BCST     564(CX), Z25, Z22
+	VPDPBUSD.BCST     692(CX), Z25, Z24
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           896(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     56(CX), Z26, Z13
+	VPDPBUSD.BCST     184(CX), Z26, Z15
+	VPDPBUSD.BCST     312(CX), Z26, Z17
+	VPDPBUSD.BCST     440(CX), Z26, Z19
+	VPDPBUSD.BCST     568(CX), Z26, Z21
+	VPDPBUSD.BCST     696(CX), Z26, Z23
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z25, Z12, Z25
+	VPDPBUSD.BCST     56(CX), Z25, Z14
+	VPDPBUSD.BCST     184(CX), Z25, Z16
+	VPDPBUSD.BCST     312(CX), Z25, Z18
+	VPDPBUSD.BCST     440(CX), Z25, Z20
+	VPDPBUSD.BCST     568(CX), Z25, Z22
+	VPDPBUSD.BCST     696(CX), Z25, Z24
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	VMOVUPS           960(DI), Z25
+	VPANDD            Z25, Z12, Z26
+	VPDPBUSD.BCST     60(CX), Z26, Z13
+	VPDPBUSD.BCST     188(CX), Z26, Z15
+	VPDPBUSD.BCST     316(CX), Z26, Z17
+	VPDPBUSD.BCST     444(CX), Z26, Z19
+	VPDPBUSD.BCST     572(CX), Z26, Z21
+	VPDPBUSD.BCST     700(CX), Z26, Z23
 	VPSRLW            $0x04, Z25, Z25
 	VPANDD            Z25, Z12, Z25
 	VPDPBUSD.BCST     60(CX), Z25, Z14
@@ -8433,7 +9032,12 @@ loop1:
 	VPDPBUSD.BCST     444(CX), Z25, Z20
 	VPDPBUSD.BCST     572(CX), Z25, Z22
 	VPDPBUSD.BCST     700(CX), Z25, Z24
-	VCVTPH2PS         64(BX), Z25
+	VPMOVZXWD         128(BX)(R8*2), Z25
+	VPSRLD            $0x06, Z25, Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         (BX), Z26
+	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       68(CX), Z25, Z26
 	VCVTDQ2PS         Z13, Z13
 	VFMADD231PS       Z26, Z13, Z0
@@ -8452,14 +9056,27 @@ loop1:
 	VMULPS.BCST       708(CX), Z25, Z13
 	VCVTDQ2PS         Z23, Z23
 	VFMADD231PS       Z13, Z23, Z10
-	VCVTPH2PS         192(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z0
-	VFNMADD231PS.BCST 220(CX), Z13, Z2
-	VFNMADD231PS.BCST 348(CX), Z13, Z4
-	VFNMADD231PS.BCST 476(CX), Z13, Z6
-	VFNMADD231PS.BCST 604(CX), Z13, Z8
-	VFNMADD231PS.BCST 732(CX), Z13, Z10
-	VCVTPH2PS         96(BX), Z13
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPMOVZXBD         384(BX)(R8*1), Z15
+	VPSRLD            $0x02, Z15, Z15
+	VPANDD            partHigh_avx512<>+0(SB), Z15, Z15
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z15, Z15
+	VCVTDQ2PS         Z15, Z15
+	VCVTPH2PS         64(BX), Z13
+	VMULPS            Z13, Z15, Z15
+	VFNMADD231PS.BCST 92(CX), Z15, Z0
+	VFNMADD231PS.BCST 220(CX), Z15, Z2
+	VFNMADD231PS.BCST 348(CX), Z15, Z4
+	VFNMADD231PS.BCST 476(CX), Z15, Z6
+	VFNMADD231PS.BCST 604(CX), Z15, Z8
+	VFNMADD231PS.BCST 732(CX), Z15, Z10
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z15
+	VMULPS            Z15, Z13, Z13
 	VMULPS.BCST       68(CX), Z13, Z15
 	VCVTDQ2PS         Z14, Z14
 	VFMADD231PS       Z15, Z14, Z1
@@ -8478,15 +9095,28 @@ loop1:
 	VMULPS.BCST       708(CX), Z13, Z13
 	VCVTDQ2PS         Z24, Z24
 	VFMADD231PS       Z13, Z24, Z11
-	VCVTPH2PS         224(BX), Z13
-	VFNMADD231PS.BCST 92(CX), Z13, Z1
-	VFNMADD231PS.BCST 220(CX), Z13, Z3
-	VFNMADD231PS.BCST 348(CX), Z13, Z5
-	VFNMADD231PS.BCST 476(CX), Z13, Z7
-	VFNMADD231PS.BCST 604(CX), Z13, Z9
-	VFNMADD231PS.BCST 732(CX), Z13, Z11
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPMOVZXBD         400(BX)(R8*1), Z14
+	VPSRLD            $0x02, Z14, Z14
+	VPANDD            partHigh_avx512<>+0(SB), Z14, Z14
+	VPSRLD            $0x0c, Z13, Z13
+	VPORD             Z13, Z14, Z14
+	VCVTDQ2PS         Z14, Z14
+	VCVTPH2PS         96(BX), Z13
+	VMULPS            Z13, Z14, Z14
+	VFNMADD231PS.BCST 92(CX), Z14, Z1
+	VFNMADD231PS.BCST 220(CX), Z14, Z3
+	VFNMADD231PS.BCST 348(CX), Z14, Z5
+	VFNMADD231PS.BCST 476(CX), Z14, Z7
+	VFNMADD231PS.BCST 604(CX), Z14, Z9
+	VFNMADD231PS.BCST 732(CX), Z14, Z11
 	ADDQ              DX, CX
-	ADDQ              $+1280, BX
+	ADDQ              $+1024, DI
+	ADDQ              $+1152, R9
+	ADDQ              $0x20, R8
+	CMPQ              R8, $0x80
+	JNE               step2
+	MOVQ              DI, BX
 	DECQ              SI
 	JNZ               loop1
 
@@ -8804,273 +9434,273 @@ loop1:
 	VPBROADCASTD 72(CX), Z14
 	VPBROADCASTD 72(CX), Z15
 	VPBROADCASTD (CX), Z16
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
-	PREFETCHT0   576(SI)
-	PREFETCHT1   6208(SI)
+	PREFETCHT0   1536(SI)
+	PREFETCHT1   4096(SI)
+	PREFETCHT0   1600(SI)
+	PREFETCHT1   4160(SI)
 	VMOVUPS      128(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      192(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
-	PREFETCHT0   576(DI)
-	PREFETCHT1   6208(DI)
+	PREFETCHT0   1536(DI)
+	PREFETCHT1   4096(DI)
+	PREFETCHT0   1600(DI)
+	PREFETCHT1   4160(DI)
 	VMOVUPS      128(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      192(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
-	PREFETCHT0   576(R8)
-	PREFETCHT1   6208(R8)
+	PREFETCHT0   1536(R8)
+	PREFETCHT1   4096(R8)
+	PREFETCHT0   1600(R8)
+	PREFETCHT1   4160(R8)
 	VMOVUPS      128(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      192(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
-	PREFETCHT0   576(R9)
-	PREFETCHT1   6208(R9)
+	PREFETCHT0   1536(R9)
+	PREFETCHT1   4096(R9)
+	PREFETCHT0   1600(R9)
+	PREFETCHT1   4160(R9)
 	VMOVUPS      128(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      192(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 4(CX), Z16
-	PREFETCHT0   640(SI)
-	PREFETCHT1   6272(SI)
-	PREFETCHT0   704(SI)
-	PREFETCHT1   6336(SI)
+	PREFETCHT0   1664(SI)
+	PREFETCHT1   4224(SI)
+	PREFETCHT0   1728(SI)
+	PREFETCHT1   4288(SI)
 	VMOVUPS      256(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      320(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   640(DI)
-	PREFETCHT1   6272(DI)
-	PREFETCHT0   704(DI)
-	PREFETCHT1   6336(DI)
+	PREFETCHT0   1664(DI)
+	PREFETCHT1   4224(DI)
+	PREFETCHT0   1728(DI)
+	PREFETCHT1   4288(DI)
 	VMOVUPS      256(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      320(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   640(R8)
-	PREFETCHT1   6272(R8)
-	PREFETCHT0   704(R8)
-	PREFETCHT1   6336(R8)
+	PREFETCHT0   1664(R8)
+	PREFETCHT1   4224(R8)
+	PREFETCHT0   1728(R8)
+	PREFETCHT1   4288(R8)
 	VMOVUPS      256(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      320(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   640(R9)
-	PREFETCHT1   6272(R9)
-	PREFETCHT0   704(R9)
-	PREFETCHT1   6336(R9)
+	PREFETCHT0   1664(R9)
+	PREFETCHT1   4224(R9)
+	PREFETCHT0   1728(R9)
+	PREFETCHT1   4288(R9)
 	VMOVUPS      256(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      320(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 8(CX), Z16
-	PREFETCHT0   768(SI)
-	PREFETCHT1   6400(SI)
-	PREFETCHT0   832(SI)
-	PREFETCHT1   6464(SI)
+	PREFETCHT0   1792(SI)
+	PREFETCHT1   4352(SI)
+	PREFETCHT0   1856(SI)
+	PREFETCHT1   4416(SI)
 	VMOVUPS      384(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      448(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   768(DI)
-	PREFETCHT1   6400(DI)
-	PREFETCHT0   832(DI)
-	PREFETCHT1   6464(DI)
+	PREFETCHT0   1792(DI)
+	PREFETCHT1   4352(DI)
+	PREFETCHT0   1856(DI)
+	PREFETCHT1   4416(DI)
 	VMOVUPS      384(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      448(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   768(R8)
-	PREFETCHT1   6400(R8)
-	PREFETCHT0   832(R8)
-	PREFETCHT1   6464(R8)
+	PREFETCHT0   1792(R8)
+	PREFETCHT1   4352(R8)
+	PREFETCHT0   1856(R8)
+	PREFETCHT1   4416(R8)
 	VMOVUPS      384(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      448(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   768(R9)
-	PREFETCHT1   6400(R9)
-	PREFETCHT0   832(R9)
-	PREFETCHT1   6464(R9)
+	PREFETCHT0   1792(R9)
+	PREFETCHT1   4352(R9)
+	PREFETCHT0   1856(R9)
+	PREFETCHT1   4416(R9)
 	VMOVUPS      384(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      448(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 12(CX), Z16
-	PREFETCHT0   896(SI)
-	PREFETCHT1   6528(SI)
-	PREFETCHT0   960(SI)
-	PREFETCHT1   6592(SI)
+	PREFETCHT0   1920(SI)
+	PREFETCHT1   4480(SI)
+	PREFETCHT0   1984(SI)
+	PREFETCHT1   4544(SI)
 	VMOVUPS      512(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      576(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   896(DI)
-	PREFETCHT1   6528(DI)
-	PREFETCHT0   960(DI)
-	PREFETCHT1   6592(DI)
+	PREFETCHT0   1920(DI)
+	PREFETCHT1   4480(DI)
+	PREFETCHT0   1984(DI)
+	PREFETCHT1   4544(DI)
 	VMOVUPS      512(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      576(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   896(R8)
-	PREFETCHT1   6528(R8)
-	PREFETCHT0   960(R8)
-	PREFETCHT1   6592(R8)
+	PREFETCHT0   1920(R8)
+	PREFETCHT1   4480(R8)
+	PREFETCHT0   1984(R8)
+	PREFETCHT1   4544(R8)
 	VMOVUPS      512(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      576(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   896(R9)
-	PREFETCHT1   6528(R9)
-	PREFETCHT0   960(R9)
-	PREFETCHT1   6592(R9)
+	PREFETCHT0   1920(R9)
+	PREFETCHT1   4480(R9)
+	PREFETCHT0   1984(R9)
+	PREFETCHT1   4544(R9)
 	VMOVUPS      512(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      576(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 16(CX), Z16
-	PREFETCHT0   1024(SI)
-	PREFETCHT1   6656(SI)
-	PREFETCHT0   1088(SI)
-	PREFETCHT1   6720(SI)
+	PREFETCHT0   2048(SI)
+	PREFETCHT1   4608(SI)
+	PREFETCHT0   2112(SI)
+	PREFETCHT1   4672(SI)
 	VMOVUPS      640(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      704(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1024(DI)
-	PREFETCHT1   6656(DI)
-	PREFETCHT0   1088(DI)
-	PREFETCHT1   6720(DI)
+	PREFETCHT0   2048(DI)
+	PREFETCHT1   4608(DI)
+	PREFETCHT0   2112(DI)
+	PREFETCHT1   4672(DI)
 	VMOVUPS      640(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      704(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1024(R8)
-	PREFETCHT1   6656(R8)
-	PREFETCHT0   1088(R8)
-	PREFETCHT1   6720(R8)
+	PREFETCHT0   2048(R8)
+	PREFETCHT1   4608(R8)
+	PREFETCHT0   2112(R8)
+	PREFETCHT1   4672(R8)
 	VMOVUPS      640(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      704(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1024(R9)
-	PREFETCHT1   6656(R9)
-	PREFETCHT0   1088(R9)
-	PREFETCHT1   6720(R9)
+	PREFETCHT0   2048(R9)
+	PREFETCHT1   4608(R9)
+	PREFETCHT0   2112(R9)
+	PREFETCHT1   4672(R9)
 	VMOVUPS      640(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      704(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 20(CX), Z16
-	PREFETCHT0   1152(SI)
-	PREFETCHT1   6784(SI)
-	PREFETCHT0   1216(SI)
-	PREFETCHT1   6848(SI)
+	PREFETCHT0   2176(SI)
+	PREFETCHT1   4736(SI)
+	PREFETCHT0   2240(SI)
+	PREFETCHT1   4800(SI)
 	VMOVUPS      768(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      832(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1152(DI)
-	PREFETCHT1   6784(DI)
-	PREFETCHT0   1216(DI)
-	PREFETCHT1   6848(DI)
+	PREFETCHT0   2176(DI)
+	PREFETCHT1   4736(DI)
+	PREFETCHT0   2240(DI)
+	PREFETCHT1   4800(DI)
 	VMOVUPS      768(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      832(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1152(R8)
-	PREFETCHT1   6784(R8)
-	PREFETCHT0   1216(R8)
-	PREFETCHT1   6848(R8)
+	PREFETCHT0   2176(R8)
+	PREFETCHT1   4736(R8)
+	PREFETCHT0   2240(R8)
+	PREFETCHT1   4800(R8)
 	VMOVUPS      768(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      832(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1152(R9)
-	PREFETCHT1   6784(R9)
-	PREFETCHT0   1216(R9)
-	PREFETCHT1   6848(R9)
+	PREFETCHT0   2176(R9)
+	PREFETCHT1   4736(R9)
+	PREFETCHT0   2240(R9)
+	PREFETCHT1   4800(R9)
 	VMOVUPS      768(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      832(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 24(CX), Z16
-	PREFETCHT0   1280(SI)
-	PREFETCHT1   6912(SI)
-	PREFETCHT0   1344(SI)
-	PREFETCHT1   6976(SI)
+	PREFETCHT0   2304(SI)
+	PREFETCHT1   4864(SI)
+	PREFETCHT0   2368(SI)
+	PREFETCHT1   4928(SI)
 	VMOVUPS      896(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      960(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1280(DI)
-	PREFETCHT1   6912(DI)
-	PREFETCHT0   1344(DI)
-	PREFETCHT1   6976(DI)
+	PREFETCHT0   2304(DI)
+	PREFETCHT1   4864(DI)
+	PREFETCHT0   2368(DI)
+	PREFETCHT1   4928(DI)
 	VMOVUPS      896(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      960(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1280(R8)
-	PREFETCHT1   6912(R8)
-	PREFETCHT0   1344(R8)
-	PREFETCHT1   6976(R8)
+	PREFETCHT0   2304(R8)
+	PREFETCHT1   4864(R8)
+	PREFETCHT0   2368(R8)
+	PREFETCHT1   4928(R8)
 	VMOVUPS      896(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      960(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1280(R9)
-	PREFETCHT1   6912(R9)
-	PREFETCHT0   1344(R9)
-	PREFETCHT1   6976(R9)
+	PREFETCHT0   2304(R9)
+	PREFETCHT1   4864(R9)
+	PREFETCHT0   2368(R9)
+	PREFETCHT1   4928(R9)
 	VMOVUPS      896(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      960(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 28(CX), Z16
-	PREFETCHT0   1408(SI)
-	PREFETCHT1   7040(SI)
-	PREFETCHT0   1472(SI)
-	PREFETCHT1   7104(SI)
-	PREFETCHT0   1536(SI)
-	PREFETCHT1   7168(SI)
+	PREFETCHT0   2432(SI)
+	PREFETCHT1   4992(SI)
+	PREFETCHT0   2496(SI)
+	PREFETCHT1   5056(SI)
+	PREFETCHT0   2560(SI)
+	PREFETCHT1   5120(SI)
 	VMOVUPS      1024(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1088(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1408(DI)
-	PREFETCHT1   7040(DI)
-	PREFETCHT0   1472(DI)
-	PREFETCHT1   7104(DI)
-	PREFETCHT0   1536(DI)
-	PREFETCHT1   7168(DI)
+	PREFETCHT0   2432(DI)
+	PREFETCHT1   4992(DI)
+	PREFETCHT0   2496(DI)
+	PREFETCHT1   5056(DI)
+	PREFETCHT0   2560(DI)
+	PREFETCHT1   5120(DI)
 	VMOVUPS      1024(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1088(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1408(R8)
-	PREFETCHT1   7040(R8)
-	PREFETCHT0   1472(R8)
-	PREFETCHT1   7104(R8)
-	PREFETCHT0   1536(R8)
-	PREFETCHT1   7168(R8)
+	PREFETCHT0   2432(R8)
+	PREFETCHT1   4992(R8)
+	PREFETCHT0   2496(R8)
+	PREFETCHT1   5056(R8)
+	PREFETCHT0   2560(R8)
+	PREFETCHT1   5120(R8)
 	VMOVUPS      1024(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1088(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1408(R9)
-	PREFETCHT1   7040(R9)
-	PREFETCHT0   1472(R9)
-	PREFETCHT1   7104(R9)
-	PREFETCHT0   1536(R9)
-	PREFETCHT1   7168(R9)
+	PREFETCHT0   2432(R9)
+	PREFETCHT1   4992(R9)
+	PREFETCHT0   2496(R9)
+	PREFETCHT1   5056(R9)
+	PREFETCHT0   2560(R9)
+	PREFETCHT1   5120(R9)
 	VMOVUPS      1024(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1088(R9), Z17
@@ -9116,273 +9746,273 @@ loop1:
 	VPBROADCASTD 76(CX), Z14
 	VPBROADCASTD 76(CX), Z15
 	VPBROADCASTD 32(CX), Z16
-	PREFETCHT0   1600(SI)
-	PREFETCHT1   7232(SI)
-	PREFETCHT0   1664(SI)
-	PREFETCHT1   7296(SI)
+	PREFETCHT0   2624(SI)
+	PREFETCHT1   5184(SI)
+	PREFETCHT0   2688(SI)
+	PREFETCHT1   5248(SI)
 	VMOVUPS      1152(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1216(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1600(DI)
-	PREFETCHT1   7232(DI)
-	PREFETCHT0   1664(DI)
-	PREFETCHT1   7296(DI)
+	PREFETCHT0   2624(DI)
+	PREFETCHT1   5184(DI)
+	PREFETCHT0   2688(DI)
+	PREFETCHT1   5248(DI)
 	VMOVUPS      1152(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1216(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1600(R8)
-	PREFETCHT1   7232(R8)
-	PREFETCHT0   1664(R8)
-	PREFETCHT1   7296(R8)
+	PREFETCHT0   2624(R8)
+	PREFETCHT1   5184(R8)
+	PREFETCHT0   2688(R8)
+	PREFETCHT1   5248(R8)
 	VMOVUPS      1152(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1216(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1600(R9)
-	PREFETCHT1   7232(R9)
-	PREFETCHT0   1664(R9)
-	PREFETCHT1   7296(R9)
+	PREFETCHT0   2624(R9)
+	PREFETCHT1   5184(R9)
+	PREFETCHT0   2688(R9)
+	PREFETCHT1   5248(R9)
 	VMOVUPS      1152(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1216(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 36(CX), Z16
-	PREFETCHT0   1728(SI)
-	PREFETCHT1   7360(SI)
-	PREFETCHT0   1792(SI)
-	PREFETCHT1   7424(SI)
+	PREFETCHT0   2752(SI)
+	PREFETCHT1   5312(SI)
+	PREFETCHT0   2816(SI)
+	PREFETCHT1   5376(SI)
 	VMOVUPS      1280(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1344(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1728(DI)
-	PREFETCHT1   7360(DI)
-	PREFETCHT0   1792(DI)
-	PREFETCHT1   7424(DI)
+	PREFETCHT0   2752(DI)
+	PREFETCHT1   5312(DI)
+	PREFETCHT0   2816(DI)
+	PREFETCHT1   5376(DI)
 	VMOVUPS      1280(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1344(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1728(R8)
-	PREFETCHT1   7360(R8)
-	PREFETCHT0   1792(R8)
-	PREFETCHT1   7424(R8)
+	PREFETCHT0   2752(R8)
+	PREFETCHT1   5312(R8)
+	PREFETCHT0   2816(R8)
+	PREFETCHT1   5376(R8)
 	VMOVUPS      1280(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1344(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1728(R9)
-	PREFETCHT1   7360(R9)
-	PREFETCHT0   1792(R9)
-	PREFETCHT1   7424(R9)
+	PREFETCHT0   2752(R9)
+	PREFETCHT1   5312(R9)
+	PREFETCHT0   2816(R9)
+	PREFETCHT1   5376(R9)
 	VMOVUPS      1280(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1344(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 40(CX), Z16
-	PREFETCHT0   1856(SI)
-	PREFETCHT1   7488(SI)
-	PREFETCHT0   1920(SI)
-	PREFETCHT1   7552(SI)
+	PREFETCHT0   2880(SI)
+	PREFETCHT1   5440(SI)
+	PREFETCHT0   2944(SI)
+	PREFETCHT1   5504(SI)
 	VMOVUPS      1408(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1472(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1856(DI)
-	PREFETCHT1   7488(DI)
-	PREFETCHT0   1920(DI)
-	PREFETCHT1   7552(DI)
+	PREFETCHT0   2880(DI)
+	PREFETCHT1   5440(DI)
+	PREFETCHT0   2944(DI)
+	PREFETCHT1   5504(DI)
 	VMOVUPS      1408(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1472(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1856(R8)
-	PREFETCHT1   7488(R8)
-	PREFETCHT0   1920(R8)
-	PREFETCHT1   7552(R8)
+	PREFETCHT0   2880(R8)
+	PREFETCHT1   5440(R8)
+	PREFETCHT0   2944(R8)
+	PREFETCHT1   5504(R8)
 	VMOVUPS      1408(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1472(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1856(R9)
-	PREFETCHT1   7488(R9)
-	PREFETCHT0   1920(R9)
-	PREFETCHT1   7552(R9)
+	PREFETCHT0   2880(R9)
+	PREFETCHT1   5440(R9)
+	PREFETCHT0   2944(R9)
+	PREFETCHT1   5504(R9)
 	VMOVUPS      1408(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1472(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 44(CX), Z16
-	PREFETCHT0   1984(SI)
-	PREFETCHT1   7616(SI)
-	PREFETCHT0   2048(SI)
-	PREFETCHT1   7680(SI)
+	PREFETCHT0   3008(SI)
+	PREFETCHT1   5568(SI)
+	PREFETCHT0   3072(SI)
+	PREFETCHT1   5632(SI)
 	VMOVUPS      1536(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1600(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   1984(DI)
-	PREFETCHT1   7616(DI)
-	PREFETCHT0   2048(DI)
-	PREFETCHT1   7680(DI)
+	PREFETCHT0   3008(DI)
+	PREFETCHT1   5568(DI)
+	PREFETCHT0   3072(DI)
+	PREFETCHT1   5632(DI)
 	VMOVUPS      1536(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1600(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   1984(R8)
-	PREFETCHT1   7616(R8)
-	PREFETCHT0   2048(R8)
-	PREFETCHT1   7680(R8)
+	PREFETCHT0   3008(R8)
+	PREFETCHT1   5568(R8)
+	PREFETCHT0   3072(R8)
+	PREFETCHT1   5632(R8)
 	VMOVUPS      1536(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1600(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   1984(R9)
-	PREFETCHT1   7616(R9)
-	PREFETCHT0   2048(R9)
-	PREFETCHT1   7680(R9)
+	PREFETCHT0   3008(R9)
+	PREFETCHT1   5568(R9)
+	PREFETCHT0   3072(R9)
+	PREFETCHT1   5632(R9)
 	VMOVUPS      1536(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1600(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 48(CX), Z16
-	PREFETCHT0   2112(SI)
-	PREFETCHT1   7744(SI)
-	PREFETCHT0   2176(SI)
-	PREFETCHT1   7808(SI)
+	PREFETCHT0   3136(SI)
+	PREFETCHT1   5696(SI)
+	PREFETCHT0   3200(SI)
+	PREFETCHT1   5760(SI)
 	VMOVUPS      1664(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1728(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   2112(DI)
-	PREFETCHT1   7744(DI)
-	PREFETCHT0   2176(DI)
-	PREFETCHT1   7808(DI)
+	PREFETCHT0   3136(DI)
+	PREFETCHT1   5696(DI)
+	PREFETCHT0   3200(DI)
+	PREFETCHT1   5760(DI)
 	VMOVUPS      1664(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1728(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   2112(R8)
-	PREFETCHT1   7744(R8)
-	PREFETCHT0   2176(R8)
-	PREFETCHT1   7808(R8)
+	PREFETCHT0   3136(R8)
+	PREFETCHT1   5696(R8)
+	PREFETCHT0   3200(R8)
+	PREFETCHT1   5760(R8)
 	VMOVUPS      1664(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1728(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   2112(R9)
-	PREFETCHT1   7744(R9)
-	PREFETCHT0   2176(R9)
-	PREFETCHT1   7808(R9)
+	PREFETCHT0   3136(R9)
+	PREFETCHT1   5696(R9)
+	PREFETCHT0   3200(R9)
+	PREFETCHT1   5760(R9)
 	VMOVUPS      1664(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1728(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 52(CX), Z16
-	PREFETCHT0   2240(SI)
-	PREFETCHT1   7872(SI)
-	PREFETCHT0   2304(SI)
-	PREFETCHT1   7936(SI)
+	PREFETCHT0   3264(SI)
+	PREFETCHT1   5824(SI)
+	PREFETCHT0   3328(SI)
+	PREFETCHT1   5888(SI)
 	VMOVUPS      1792(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1856(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   2240(DI)
-	PREFETCHT1   7872(DI)
-	PREFETCHT0   2304(DI)
-	PREFETCHT1   7936(DI)
+	PREFETCHT0   3264(DI)
+	PREFETCHT1   5824(DI)
+	PREFETCHT0   3328(DI)
+	PREFETCHT1   5888(DI)
 	VMOVUPS      1792(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1856(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   2240(R8)
-	PREFETCHT1   7872(R8)
-	PREFETCHT0   2304(R8)
-	PREFETCHT1   7936(R8)
+	PREFETCHT0   3264(R8)
+	PREFETCHT1   5824(R8)
+	PREFETCHT0   3328(R8)
+	PREFETCHT1   5888(R8)
 	VMOVUPS      1792(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1856(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   2240(R9)
-	PREFETCHT1   7872(R9)
-	PREFETCHT0   2304(R9)
-	PREFETCHT1   7936(R9)
+	PREFETCHT0   3264(R9)
+	PREFETCHT1   5824(R9)
+	PREFETCHT0   3328(R9)
+	PREFETCHT1   5888(R9)
 	VMOVUPS      1792(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1856(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 56(CX), Z16
-	PREFETCHT0   2368(SI)
-	PREFETCHT1   8000(SI)
-	PREFETCHT0   2432(SI)
-	PREFETCHT1   8064(SI)
+	PREFETCHT0   3392(SI)
+	PREFETCHT1   5952(SI)
+	PREFETCHT0   3456(SI)
+	PREFETCHT1   6016(SI)
 	VMOVUPS      1920(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      1984(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   2368(DI)
-	PREFETCHT1   8000(DI)
-	PREFETCHT0   2432(DI)
-	PREFETCHT1   8064(DI)
+	PREFETCHT0   3392(DI)
+	PREFETCHT1   5952(DI)
+	PREFETCHT0   3456(DI)
+	PREFETCHT1   6016(DI)
 	VMOVUPS      1920(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      1984(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   2368(R8)
-	PREFETCHT1   8000(R8)
-	PREFETCHT0   2432(R8)
-	PREFETCHT1   8064(R8)
+	PREFETCHT0   3392(R8)
+	PREFETCHT1   5952(R8)
+	PREFETCHT0   3456(R8)
+	PREFETCHT1   6016(R8)
 	VMOVUPS      1920(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      1984(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   2368(R9)
-	PREFETCHT1   8000(R9)
-	PREFETCHT0   2432(R9)
-	PREFETCHT1   8064(R9)
+	PREFETCHT0   3392(R9)
+	PREFETCHT1   5952(R9)
+	PREFETCHT0   3456(R9)
+	PREFETCHT1   6016(R9)
 	VMOVUPS      1920(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      1984(R9), Z17
 	VPDPBUSD     Z16, Z17, Z15
 	VPBROADCASTD 60(CX), Z16
-	PREFETCHT0   2496(SI)
-	PREFETCHT1   8128(SI)
-	PREFETCHT0   2560(SI)
-	PREFETCHT1   8192(SI)
-	PREFETCHT0   2624(SI)
-	PREFETCHT1   8256(SI)
+	PREFETCHT0   3520(SI)
+	PREFETCHT1   6080(SI)
+	PREFETCHT0   3584(SI)
+	PREFETCHT1   6144(SI)
+	PREFETCHT0   3648(SI)
+	PREFETCHT1   6208(SI)
 	VMOVUPS      2048(SI), Z17
 	VPDPBUSD     Z16, Z17, Z8
 	VMOVUPS      2112(SI), Z17
 	VPDPBUSD     Z16, Z17, Z9
-	PREFETCHT0   2496(DI)
-	PREFETCHT1   8128(DI)
-	PREFETCHT0   2560(DI)
-	PREFETCHT1   8192(DI)
-	PREFETCHT0   2624(DI)
-	PREFETCHT1   8256(DI)
+	PREFETCHT0   3520(DI)
+	PREFETCHT1   6080(DI)
+	PREFETCHT0   3584(DI)
+	PREFETCHT1   6144(DI)
+	PREFETCHT0   3648(DI)
+	PREFETCHT1   6208(DI)
 	VMOVUPS      2048(DI), Z17
 	VPDPBUSD     Z16, Z17, Z10
 	VMOVUPS      2112(DI), Z17
 	VPDPBUSD     Z16, Z17, Z11
-	PREFETCHT0   2496(R8)
-	PREFETCHT1   8128(R8)
-	PREFETCHT0   2560(R8)
-	PREFETCHT1   8192(R8)
-	PREFETCHT0   2624(R8)
-	PREFETCHT1   8256(R8)
+	PREFETCHT0   3520(R8)
+	PREFETCHT1   6080(R8)
+	PREFETCHT0   3584(R8)
+	PREFETCHT1   6144(R8)
+	PREFETCHT0   3648(R8)
+	PREFETCHT1   6208(R8)
 	VMOVUPS      2048(R8), Z17
 	VPDPBUSD     Z16, Z17, Z12
 	VMOVUPS      2112(R8), Z17
 	VPDPBUSD     Z16, Z17, Z13
-	PREFETCHT0   2496(R9)
-	PREFETCHT1   8128(R9)
-	PREFETCHT0   2560(R9)
-	PREFETCHT1   8192(R9)
-	PREFETCHT0   2624(R9)
-	PREFETCHT1   8256(R9)
+	PREFETCHT0   3520(R9)
+	PREFETCHT1   6080(R9)
+	PREFETCHT0   3584(R9)
+	PREFETCHT1   6144(R9)
+	PREFETCHT0   3648(R9)
+	PREFETCHT1   6208(R9)
 	VMOVUPS      2048(R9), Z17
 	VPDPBUSD     Z16, Z17, Z14
 	VMOVUPS      2112(R9), Z17
@@ -9462,1216 +10092,1218 @@ TEXT ·matVecCode6AVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
-	VMOVUPS bits6_avx512<>+0(SB), Z9
+	VMOVUPS fields_avx512<>+0(SB), Z9
+	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VPBROADCASTD 96(CX), Z10
-	VPBROADCASTD 96(CX), Z11
-	VPBROADCASTD 96(CX), Z12
-	VPBROADCASTD 96(CX), Z13
-	VPBROADCASTD 96(CX), Z14
-	VPBROADCASTD 96(CX), Z15
-	VPBROADCASTD 96(CX), Z16
-	VPBROADCASTD 96(CX), Z17
-	VPBROADCASTD (CX), Z18
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
-	VMOVUPS      256(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	MOVQ      $0x00000000, BX
+	VCVTPH2PS (SI), Z10
+	VCVTPH2PS 32(SI), Z11
+	LEAQ      576(SI), R10
+	MOVQ      SI, R12
+	MOVQ      $0x00000000, R11
+
+step2:
+	VMOVUPS      1024(R10), Z14
+	VPBROADCASTD 96(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(R10), Z17
+	VPBROADCASTD 96(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R11*4), Z18
+	PREFETCHT0   2048(R12)
+	PREFETCHT1   8192(SI)(BX*1)
+	VMOVUPS      (R10), Z19
+	VPSLLW       $0x04, Z13, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      320(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
-	VMOVUPS      256(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R11*4), Z18
+	PREFETCHT0   2112(R12)
+	PREFETCHT0   2176(R12)
+	PREFETCHT1   8192(DI)(BX*1)
+	PREFETCHT1   8192(R8)(BX*1)
+	VMOVUPS      64(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      320(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
-	VMOVUPS      256(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R11*4), Z18
+	PREFETCHT0   2240(R12)
+	PREFETCHT0   2304(R12)
+	PREFETCHT1   8192(R9)(BX*1)
+	PREFETCHT1   8256(SI)(BX*1)
+	VMOVUPS      128(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R11*4), Z13
+	PREFETCHT0   2368(R12)
+	PREFETCHT1   8256(DI)(BX*1)
+	PREFETCHT1   8256(R8)(BX*1)
+	VMOVUPS      192(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(SI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VPMOVSXBD    80(SI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	VMOVUPS      1152(R10), Z14
+	VPBROADCASTD 100(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(R10), Z17
+	VPBROADCASTD 100(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R11*4), Z18
+	PREFETCHT0   2432(R12)
+	PREFETCHT0   2496(R12)
+	PREFETCHT1   8256(R9)(BX*1)
+	VMOVUPS      256(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      320(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
-	VMOVUPS      256(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R11*4), Z18
+	PREFETCHT0   2560(R12)
+	PREFETCHT0   2624(R12)
+	PREFETCHT1   8320(SI)(BX*1)
+	PREFETCHT1   8320(DI)(BX*1)
+	VMOVUPS      320(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      320(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 4(CX), Z18
-	PREFETCHT0   576(SI)
-	PREFETCHT1   6208(SI)
-	PREFETCHT0   640(SI)
-	PREFETCHT1   6272(SI)
-	VMOVUPS      384(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R11*4), Z18
+	PREFETCHT0   2688(R12)
+	PREFETCHT1   8320(R8)(BX*1)
+	PREFETCHT1   8320(R9)(BX*1)
+	VMOVUPS      384(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R11*4), Z13
+	PREFETCHT0   2752(R12)
+	PREFETCHT0   2816(R12)
+	PREFETCHT1   8384(SI)(BX*1)
+	PREFETCHT1   8384(DI)(BX*1)
+	VMOVUPS      448(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(SI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VPMOVSXBD    112(SI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	VMOVUPS      1280(R10), Z14
+	VPBROADCASTD 104(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(R10), Z17
+	VPBROADCASTD 104(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R11*4), Z18
+	PREFETCHT0   2880(R12)
+	PREFETCHT0   2944(R12)
+	PREFETCHT1   8384(R8)(BX*1)
+	VMOVUPS      512(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      448(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   576(DI)
-	PREFETCHT1   6208(DI)
-	PREFETCHT0   640(DI)
-	PREFETCHT1   6272(DI)
-	VMOVUPS      384(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R11*4), Z18
+	PREFETCHT0   3008(R12)
+	PREFETCHT1   8384(R9)(BX*1)
+	PREFETCHT1   8448(SI)(BX*1)
+	VMOVUPS      576(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      448(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   576(R8)
-	PREFETCHT1   6208(R8)
-	PREFETCHT0   640(R8)
-	PREFETCHT1   6272(R8)
-	VMOVUPS      384(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R11*4), Z18
+	PREFETCHT0   3072(R12)
+	PREFETCHT0   3136(R12)
+	PREFETCHT1   8448(DI)(BX*1)
+	PREFETCHT1   8448(R8)(BX*1)
+	VMOVUPS      640(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R11*4), Z13
+	PREFETCHT0   3200(R12)
+	PREFETCHT0   3264(R12)
+	PREFETCHT1   8448(R9)(BX*1)
+	PREFETCHT1   8512(SI)(BX*1)
+	VMOVUPS      704(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(SI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VPMOVSXBD    144(SI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	VMOVUPS      1408(R10), Z14
+	VPBROADCASTD 108(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(R10), Z17
+	VPBROADCASTD 108(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R11*4), Z18
+	PREFETCHT0   3328(R12)
+	PREFETCHT1   8512(DI)(BX*1)
+	VMOVUPS      768(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      448(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   576(R9)
-	PREFETCHT1   6208(R9)
-	PREFETCHT0   640(R9)
-	PREFETCHT1   6272(R9)
-	VMOVUPS      384(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R11*4), Z18
+	PREFETCHT0   3392(R12)
+	PREFETCHT0   3456(R12)
+	PREFETCHT1   8512(R8)(BX*1)
+	PREFETCHT1   8512(R9)(BX*1)
+	VMOVUPS      832(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      448(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 8(CX), Z18
-	PREFETCHT0   704(SI)
-	PREFETCHT1   6336(SI)
-	PREFETCHT0   768(SI)
-	PREFETCHT1   6400(SI)
-	VMOVUPS      512(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      576(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   704(DI)
-	PREFETCHT1   6336(DI)
-	PREFETCHT0   768(DI)
-	PREFETCHT1   6400(DI)
-	VMOVUPS      512(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      576(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   704(R8)
-	PREFETCHT1   6336(R8)
-	PREFETCHT0   768(R8)
-	PREFETCHT1   6400(R8)
-	VMOVUPS      512(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      576(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   704(R9)
-	PREFETCHT1   6336(R9)
-	PREFETCHT0   768(R9)
-	PREFETCHT1   6400(R9)
-	VMOVUPS      512(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      576(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 12(CX), Z18
-	PREFETCHT0   832(SI)
-	PREFETCHT1   6464(SI)
-	PREFETCHT0   896(SI)
-	PREFETCHT1   6528(SI)
-	VMOVUPS      640(SI), Z19
-	VMOVUPS      1280(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      704(SI), Z19
-	VMOVUPS      1344(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   832(DI)
-	PREFETCHT1   6464(DI)
-	PREFETCHT0   896(DI)
-	PREFETCHT1   6528(DI)
-	VMOVUPS      640(DI), Z19
-	VMOVUPS      1280(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      704(DI), Z19
-	VMOVUPS      1344(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   832(R8)
-	PREFETCHT1   6464(R8)
-	PREFETCHT0   896(R8)
-	PREFETCHT1   6528(R8)
-	VMOVUPS      640(R8), Z19
-	VMOVUPS      1280(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      704(R8), Z19
-	VMOVUPS      1344(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   832(R9)
-	PREFETCHT1   6464(R9)
-	PREFETCHT0   896(R9)
-	PREFETCHT1   6528(R9)
-	VMOVUPS      640(R9), Z19
-	VMOVUPS      1280(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      704(R9), Z19
-	VMOVUPS      1344(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    (SI), Z18
-	VMULPS.BCST  64(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    32(SI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R11*4), Z18
+	PREFETCHT0   3520(R12)
+	PREFETCHT0   3584(R12)
+	PREFETCHT1   8576(SI)(BX*1)
+	PREFETCHT1   8576(DI)(BX*1)
+	VMOVUPS      896(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R11*4), Z13
+	PREFETCHT0   3648(R12)
+	PREFETCHT0   3712(R12)
+	PREFETCHT1   8576(R8)(BX*1)
+	PREFETCHT1   8576(R9)(BX*1)
+	VMOVUPS      960(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(SI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VPMOVSXBD    176(SI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z1
+	ADDQ         $+420, BX
+	ADDQ         $+1536, R10
+	ADDQ         $+1680, R12
+	ADDQ         $0x20, R11
+	CMPQ         R11, $0x80
+	JNE          step2
+	MOVQ         R10, SI
 	VCVTPH2PS    (DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    32(DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VCVTPH2PS    32(DI), Z11
+	LEAQ         576(DI), R10
+	MOVQ         DI, R12
+	MOVQ         $0x00000000, R11
+
+step3:
+	VMOVUPS      1024(R10), Z14
+	VPBROADCASTD 96(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(R10), Z17
+	VPBROADCASTD 96(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R11*4), Z18
+	PREFETCHT0   2048(R12)
+	PREFETCHT1   1472(SI)(BX*1)
+	VMOVUPS      (R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R11*4), Z18
+	PREFETCHT0   2112(R12)
+	PREFETCHT0   2176(R12)
+	PREFETCHT1   8192(DI)(BX*1)
+	PREFETCHT1   8192(R8)(BX*1)
+	VMOVUPS      64(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R11*4), Z18
+	PREFETCHT0   2240(R12)
+	PREFETCHT0   2304(R12)
+	PREFETCHT1   8192(R9)(BX*1)
+	PREFETCHT1   1536(SI)(BX*1)
+	VMOVUPS      128(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R11*4), Z13
+	PREFETCHT0   2368(R12)
+	PREFETCHT1   8256(DI)(BX*1)
+	PREFETCHT1   8256(R8)(BX*1)
+	VMOVUPS      192(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(DI)(R11*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VPMOVSXBD    80(DI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	VMOVUPS      1152(R10), Z14
+	VPBROADCASTD 100(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(R10), Z17
+	VPBROADCASTD 100(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R11*4), Z18
+	PREFETCHT0   2432(R12)
+	PREFETCHT0   2496(R12)
+	PREFETCHT1   8256(R9)(BX*1)
+	VMOVUPS      256(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R11*4), Z18
+	PREFETCHT0   2560(R12)
+	PREFETCHT0   2624(R12)
+	PREFETCHT1   1600(SI)(BX*1)
+	PREFETCHT1   8320(DI)(BX*1)
+	VMOVUPS      320(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R11*4), Z18
+	PREFETCHT0   2688(R12)
+	PREFETCHT1   8320(R8)(BX*1)
+	PREFETCHT1   8320(R9)(BX*1)
+	VMOVUPS      384(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R11*4), Z13
+	PREFETCHT0   2752(R12)
+	PREFETCHT0   2816(R12)
+	PREFETCHT1   1664(SI)(BX*1)
+	PREFETCHT1   8384(DI)(BX*1)
+	VMOVUPS      448(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(DI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VPMOVSXBD    112(DI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	VMOVUPS      1280(R10), Z14
+	VPBROADCASTD 104(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(R10), Z17
+	VPBROADCASTD 104(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R11*4), Z18
+	PREFETCHT0   2880(R12)
+	PREFETCHT0   2944(R12)
+	PREFETCHT1   8384(R8)(BX*1)
+	VMOVUPS      512(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R11*4), Z18
+	PREFETCHT0   3008(R12)
+	PREFETCHT1   8384(R9)(BX*1)
+	PREFETCHT1   1728(SI)(BX*1)
+	VMOVUPS      576(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R11*4), Z18
+	PREFETCHT0   3072(R12)
+	PREFETCHT0   3136(R12)
+	PREFETCHT1   8448(DI)(BX*1)
+	PREFETCHT1   8448(R8)(BX*1)
+	VMOVUPS      640(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R11*4), Z13
+	PREFETCHT0   3200(R12)
+	PREFETCHT0   3264(R12)
+	PREFETCHT1   8448(R9)(BX*1)
+	PREFETCHT1   1792(SI)(BX*1)
+	VMOVUPS      704(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(DI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VPMOVSXBD    144(DI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	VMOVUPS      1408(R10), Z14
+	VPBROADCASTD 108(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(R10), Z17
+	VPBROADCASTD 108(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R11*4), Z18
+	PREFETCHT0   3328(R12)
+	PREFETCHT1   8512(DI)(BX*1)
+	VMOVUPS      768(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R11*4), Z18
+	PREFETCHT0   3392(R12)
+	PREFETCHT0   3456(R12)
+	PREFETCHT1   8512(R8)(BX*1)
+	PREFETCHT1   8512(R9)(BX*1)
+	VMOVUPS      832(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R11*4), Z18
+	PREFETCHT0   3520(R12)
+	PREFETCHT0   3584(R12)
+	PREFETCHT1   1856(SI)(BX*1)
+	PREFETCHT1   8576(DI)(BX*1)
+	VMOVUPS      896(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R11*4), Z13
+	PREFETCHT0   3648(R12)
+	PREFETCHT0   3712(R12)
+	PREFETCHT1   8576(R8)(BX*1)
+	PREFETCHT1   8576(R9)(BX*1)
+	VMOVUPS      960(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(DI)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VPMOVSXBD    176(DI)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z3
+	ADDQ         $+420, BX
+	ADDQ         $+1536, R10
+	ADDQ         $+1680, R12
+	ADDQ         $0x20, R11
+	CMPQ         R11, $0x80
+	JNE          step3
+	MOVQ         R10, DI
 	VCVTPH2PS    (R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    32(R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VCVTPH2PS    32(R8), Z11
+	LEAQ         576(R8), R10
+	MOVQ         R8, R12
+	MOVQ         $0x00000000, R11
+
+step4:
+	VMOVUPS      1024(R10), Z14
+	VPBROADCASTD 96(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(R10), Z17
+	VPBROADCASTD 96(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R11*4), Z18
+	PREFETCHT0   2048(R12)
+	PREFETCHT1   1472(SI)(BX*1)
+	VMOVUPS      (R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R11*4), Z18
+	PREFETCHT0   2112(R12)
+	PREFETCHT0   2176(R12)
+	PREFETCHT1   1472(DI)(BX*1)
+	PREFETCHT1   8192(R8)(BX*1)
+	VMOVUPS      64(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R11*4), Z18
+	PREFETCHT0   2240(R12)
+	PREFETCHT0   2304(R12)
+	PREFETCHT1   8192(R9)(BX*1)
+	PREFETCHT1   1536(SI)(BX*1)
+	VMOVUPS      128(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R11*4), Z13
+	PREFETCHT0   2368(R12)
+	PREFETCHT1   1536(DI)(BX*1)
+	PREFETCHT1   8256(R8)(BX*1)
+	VMOVUPS      192(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(R8)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VPMOVSXBD    80(R8)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
+	VFMADD231PS  Z12, Z15, Z5
+	VMOVUPS      1152(R10), Z14
+	VPBROADCASTD 100(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(R10), Z17
+	VPBROADCASTD 100(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R11*4), Z18
+	PREFETCHT0   2432(R12)
+	PREFETCHT0   2496(R12)
+	PREFETCHT1   8256(R9)(BX*1)
+	VMOVUPS      256(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R11*4), Z18
+	PREFETCHT0   2560(R12)
+	PREFETCHT0   2624(R12)
+	PREFETCHT1   1600(SI)(BX*1)
+	PREFETCHT1   1600(DI)(BX*1)
+	VMOVUPS      320(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R11*4), Z18
+	PREFETCHT0   2688(R12)
+	PREFETCHT1   8320(R8)(BX*1)
+	PREFETCHT1   8320(R9)(BX*1)
+	VMOVUPS      384(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R11*4), Z13
+	PREFETCHT0   2752(R12)
+	PREFETCHT0   2816(R12)
+	PREFETCHT1   1664(SI)(BX*1)
+	PREFETCHT1   1664(DI)(BX*1)
+	VMOVUPS      448(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(R8)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VPMOVSXBD    112(R8)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z5
+	VMOVUPS      1280(R10), Z14
+	VPBROADCASTD 104(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(R10), Z17
+	VPBROADCASTD 104(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R11*4), Z18
+	PREFETCHT0   2880(R12)
+	PREFETCHT0   2944(R12)
+	PREFETCHT1   8384(R8)(BX*1)
+	VMOVUPS      512(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R11*4), Z18
+	PREFETCHT0   3008(R12)
+	PREFETCHT1   8384(R9)(BX*1)
+	PREFETCHT1   1728(SI)(BX*1)
+	VMOVUPS      576(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R11*4), Z18
+	PREFETCHT0   3072(R12)
+	PREFETCHT0   3136(R12)
+	PREFETCHT1   1728(DI)(BX*1)
+	PREFETCHT1   8448(R8)(BX*1)
+	VMOVUPS      640(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R11*4), Z13
+	PREFETCHT0   3200(R12)
+	PREFETCHT0   3264(R12)
+	PREFETCHT1   8448(R9)(BX*1)
+	PREFETCHT1   1792(SI)(BX*1)
+	VMOVUPS      704(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(R8)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VPMOVSXBD    144(R8)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z5
+	VMOVUPS      1408(R10), Z14
+	VPBROADCASTD 108(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(R10), Z17
+	VPBROADCASTD 108(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R11*4), Z18
+	PREFETCHT0   3328(R12)
+	PREFETCHT1   1792(DI)(BX*1)
+	VMOVUPS      768(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R11*4), Z18
+	PREFETCHT0   3392(R12)
+	PREFETCHT0   3456(R12)
+	PREFETCHT1   8512(R8)(BX*1)
+	PREFETCHT1   8512(R9)(BX*1)
+	VMOVUPS      832(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R11*4), Z18
+	PREFETCHT0   3520(R12)
+	PREFETCHT0   3584(R12)
+	PREFETCHT1   1856(SI)(BX*1)
+	PREFETCHT1   1856(DI)(BX*1)
+	VMOVUPS      896(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R11*4), Z13
+	PREFETCHT0   3648(R12)
+	PREFETCHT0   3712(R12)
+	PREFETCHT1   8576(R8)(BX*1)
+	PREFETCHT1   8576(R9)(BX*1)
+	VMOVUPS      960(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(R8)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VPMOVSXBD    176(R8)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z5
+	ADDQ         $+420, BX
+	ADDQ         $+1536, R10
+	ADDQ         $+1680, R12
+	ADDQ         $0x20, R11
+	CMPQ         R11, $0x80
+	JNE          step4
+	MOVQ         R10, R8
 	VCVTPH2PS    (R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    32(R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	VPBROADCASTD 100(CX), Z10
-	VPBROADCASTD 100(CX), Z11
-	VPBROADCASTD 100(CX), Z12
-	VPBROADCASTD 100(CX), Z13
-	VPBROADCASTD 100(CX), Z14
-	VPBROADCASTD 100(CX), Z15
-	VPBROADCASTD 100(CX), Z16
-	VPBROADCASTD 100(CX), Z17
-	VPBROADCASTD 16(CX), Z18
-	PREFETCHT0   960(SI)
-	PREFETCHT1   6592(SI)
-	VMOVUPS      256(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VCVTPH2PS    32(R9), Z11
+	LEAQ         576(R9), R10
+	MOVQ         R9, R12
+	MOVQ         $0x00000000, R11
+
+step5:
+	VMOVUPS      1024(R10), Z14
+	VPBROADCASTD 96(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1088(R10), Z17
+	VPBROADCASTD 96(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD (CX)(R11*4), Z18
+	PREFETCHT0   2048(R12)
+	PREFETCHT1   1472(SI)(BX*1)
+	VMOVUPS      (R10), Z19
+	VPSLLW       $0x04, Z13, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      320(SI), Z19
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      (R10), Z19
 	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPSLLW       $0x04, Z16, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   960(DI)
-	PREFETCHT1   6592(DI)
-	VMOVUPS      256(DI), Z19
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 4(CX)(R11*4), Z18
+	PREFETCHT0   2112(R12)
+	PREFETCHT0   2176(R12)
+	PREFETCHT1   1472(DI)(BX*1)
+	PREFETCHT1   1472(R8)(BX*1)
+	VMOVUPS      64(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      64(R10), Z19
 	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
+	VPSLLW       $0x04, Z17, Z20
 	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      320(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   960(R8)
-	PREFETCHT1   6592(R8)
-	VMOVUPS      256(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      320(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   960(R9)
-	PREFETCHT1   6592(R9)
-	VMOVUPS      256(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      320(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 20(CX), Z18
-	PREFETCHT0   1024(SI)
-	PREFETCHT1   6656(SI)
-	PREFETCHT0   1088(SI)
-	PREFETCHT1   6720(SI)
-	VMOVUPS      384(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      448(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1024(DI)
-	PREFETCHT1   6656(DI)
-	PREFETCHT0   1088(DI)
-	PREFETCHT1   6720(DI)
-	VMOVUPS      384(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      448(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1024(R8)
-	PREFETCHT1   6656(R8)
-	PREFETCHT0   1088(R8)
-	PREFETCHT1   6720(R8)
-	VMOVUPS      384(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      448(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1024(R9)
-	PREFETCHT1   6656(R9)
-	PREFETCHT0   1088(R9)
-	PREFETCHT1   6720(R9)
-	VMOVUPS      384(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      448(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 24(CX), Z18
-	PREFETCHT0   1152(SI)
-	PREFETCHT1   6784(SI)
-	PREFETCHT0   1216(SI)
-	PREFETCHT1   6848(SI)
-	VMOVUPS      512(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      576(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1152(DI)
-	PREFETCHT1   6784(DI)
-	PREFETCHT0   1216(DI)
-	PREFETCHT1   6848(DI)
-	VMOVUPS      512(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      576(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1152(R8)
-	PREFETCHT1   6784(R8)
-	PREFETCHT0   1216(R8)
-	PREFETCHT1   6848(R8)
-	VMOVUPS      512(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      576(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1152(R9)
-	PREFETCHT1   6784(R9)
-	PREFETCHT0   1216(R9)
-	PREFETCHT1   6848(R9)
-	VMOVUPS      512(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      576(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 28(CX), Z18
-	PREFETCHT0   1280(SI)
-	PREFETCHT1   6912(SI)
-	PREFETCHT0   1344(SI)
-	PREFETCHT1   6976(SI)
-	VMOVUPS      640(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      704(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1280(DI)
-	PREFETCHT1   6912(DI)
-	PREFETCHT0   1344(DI)
-	PREFETCHT1   6976(DI)
-	VMOVUPS      640(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      704(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1280(R8)
-	PREFETCHT1   6912(R8)
-	PREFETCHT0   1344(R8)
-	PREFETCHT1   6976(R8)
-	VMOVUPS      640(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      704(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1280(R9)
-	PREFETCHT1   6912(R9)
-	PREFETCHT0   1344(R9)
-	PREFETCHT1   6976(R9)
-	VMOVUPS      640(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1408(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      704(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1472(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    64(SI), Z18
-	VMULPS.BCST  64(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    96(SI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
-	VCVTPH2PS    64(DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    96(DI), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 8(CX)(R11*4), Z18
+	PREFETCHT0   2240(R12)
+	PREFETCHT0   2304(R12)
+	PREFETCHT1   8192(R9)(BX*1)
+	PREFETCHT1   1536(SI)(BX*1)
+	VMOVUPS      128(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      128(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 12(CX)(R11*4), Z13
+	PREFETCHT0   2368(R12)
+	PREFETCHT1   1536(DI)(BX*1)
+	PREFETCHT1   1536(R8)(BX*1)
+	VMOVUPS      192(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      192(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    64(R9)(R11*4), Z13
 	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
-	VCVTPH2PS    64(R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    96(R8), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
-	VCVTPH2PS    64(R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    96(R9), Z10
-	VMULPS.BCST  64(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	VPBROADCASTD 104(CX), Z10
-	VPBROADCASTD 104(CX), Z11
-	VPBROADCASTD 104(CX), Z12
-	VPBROADCASTD 104(CX), Z13
-	VPBROADCASTD 104(CX), Z14
-	VPBROADCASTD 104(CX), Z15
-	VPBROADCASTD 104(CX), Z16
-	VPBROADCASTD 104(CX), Z17
-	VPBROADCASTD 32(CX), Z18
-	PREFETCHT0   1408(SI)
-	PREFETCHT1   7040(SI)
-	VMOVUPS      768(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      832(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1408(DI)
-	PREFETCHT1   7040(DI)
-	VMOVUPS      768(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      832(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1408(R8)
-	PREFETCHT1   7040(R8)
-	VMOVUPS      768(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      832(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1408(R9)
-	PREFETCHT1   7040(R9)
-	VMOVUPS      768(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      832(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 36(CX), Z18
-	PREFETCHT0   1472(SI)
-	PREFETCHT1   7104(SI)
-	PREFETCHT0   1536(SI)
-	PREFETCHT1   7168(SI)
-	VMOVUPS      896(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      960(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1472(DI)
-	PREFETCHT1   7104(DI)
-	PREFETCHT0   1536(DI)
-	PREFETCHT1   7168(DI)
-	VMOVUPS      896(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      960(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1472(R8)
-	PREFETCHT1   7104(R8)
-	PREFETCHT0   1536(R8)
-	PREFETCHT1   7168(R8)
-	VMOVUPS      896(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      960(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1472(R9)
-	PREFETCHT1   7104(R9)
-	PREFETCHT0   1536(R9)
-	PREFETCHT1   7168(R9)
-	VMOVUPS      896(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      960(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 40(CX), Z18
-	PREFETCHT0   1600(SI)
-	PREFETCHT1   7232(SI)
-	PREFETCHT0   1664(SI)
-	PREFETCHT1   7296(SI)
-	VMOVUPS      1024(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1088(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1600(DI)
-	PREFETCHT1   7232(DI)
-	PREFETCHT0   1664(DI)
-	PREFETCHT1   7296(DI)
-	VMOVUPS      1024(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1088(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1600(R8)
-	PREFETCHT1   7232(R8)
-	PREFETCHT0   1664(R8)
-	PREFETCHT1   7296(R8)
-	VMOVUPS      1024(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1088(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1600(R9)
-	PREFETCHT1   7232(R9)
-	PREFETCHT0   1664(R9)
-	PREFETCHT1   7296(R9)
-	VMOVUPS      1024(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1088(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 44(CX), Z18
-	PREFETCHT0   1728(SI)
-	PREFETCHT1   7360(SI)
-	PREFETCHT0   1792(SI)
-	PREFETCHT1   7424(SI)
-	VMOVUPS      1152(SI), Z19
-	VMOVUPS      1536(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1216(SI), Z19
-	VMOVUPS      1600(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1728(DI)
-	PREFETCHT1   7360(DI)
-	PREFETCHT0   1792(DI)
-	PREFETCHT1   7424(DI)
-	VMOVUPS      1152(DI), Z19
-	VMOVUPS      1536(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1216(DI), Z19
-	VMOVUPS      1600(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1728(R8)
-	PREFETCHT1   7360(R8)
-	PREFETCHT0   1792(R8)
-	PREFETCHT1   7424(R8)
-	VMOVUPS      1152(R8), Z19
-	VMOVUPS      1536(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1216(R8), Z19
-	VMOVUPS      1600(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1728(R9)
-	PREFETCHT1   7360(R9)
-	PREFETCHT0   1792(R9)
-	PREFETCHT1   7424(R9)
-	VMOVUPS      1152(R9), Z19
-	VMOVUPS      1536(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1216(R9), Z19
-	VMOVUPS      1600(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    128(SI), Z18
-	VMULPS.BCST  68(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    160(SI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
-	VCVTPH2PS    128(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
 	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    160(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
-	VCVTPH2PS    128(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    160(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
-	VCVTPH2PS    128(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    160(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	VPBROADCASTD 108(CX), Z10
-	VPBROADCASTD 108(CX), Z11
-	VPBROADCASTD 108(CX), Z12
-	VPBROADCASTD 108(CX), Z13
-	VPBROADCASTD 108(CX), Z14
-	VPBROADCASTD 108(CX), Z15
-	VPBROADCASTD 108(CX), Z16
-	VPBROADCASTD 108(CX), Z17
-	VPBROADCASTD 48(CX), Z18
-	PREFETCHT0   1856(SI)
-	PREFETCHT1   7488(SI)
-	VMOVUPS      768(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      832(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1856(DI)
-	PREFETCHT1   7488(DI)
-	VMOVUPS      768(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      832(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1856(R8)
-	PREFETCHT1   7488(R8)
-	VMOVUPS      768(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      832(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1856(R9)
-	PREFETCHT1   7488(R9)
-	VMOVUPS      768(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      832(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPSLLW       $0x04, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 52(CX), Z18
-	PREFETCHT0   1920(SI)
-	PREFETCHT1   7552(SI)
-	PREFETCHT0   1984(SI)
-	PREFETCHT1   7616(SI)
-	VMOVUPS      896(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      960(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   1920(DI)
-	PREFETCHT1   7552(DI)
-	PREFETCHT0   1984(DI)
-	PREFETCHT1   7616(DI)
-	VMOVUPS      896(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      960(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   1920(R8)
-	PREFETCHT1   7552(R8)
-	PREFETCHT0   1984(R8)
-	PREFETCHT1   7616(R8)
-	VMOVUPS      896(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      960(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   1920(R9)
-	PREFETCHT1   7552(R9)
-	PREFETCHT0   1984(R9)
-	PREFETCHT1   7616(R9)
-	VMOVUPS      896(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      960(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPSLLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 56(CX), Z18
-	PREFETCHT0   2048(SI)
-	PREFETCHT1   7680(SI)
-	PREFETCHT0   2112(SI)
-	PREFETCHT1   7744(SI)
-	VMOVUPS      1024(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1088(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   2048(DI)
-	PREFETCHT1   7680(DI)
-	PREFETCHT0   2112(DI)
-	PREFETCHT1   7744(DI)
-	VMOVUPS      1024(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1088(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   2048(R8)
-	PREFETCHT1   7680(R8)
-	PREFETCHT0   2112(R8)
-	PREFETCHT1   7744(R8)
-	VMOVUPS      1024(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1088(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   2048(R9)
-	PREFETCHT1   7680(R9)
-	PREFETCHT0   2112(R9)
-	PREFETCHT1   7744(R9)
-	VMOVUPS      1024(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1088(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VPBROADCASTD 60(CX), Z18
-	PREFETCHT0   2176(SI)
-	PREFETCHT1   7808(SI)
-	PREFETCHT0   2240(SI)
-	PREFETCHT1   7872(SI)
-	VMOVUPS      1152(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	VMOVUPS      1216(SI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(SI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	PREFETCHT0   2176(DI)
-	PREFETCHT1   7808(DI)
-	PREFETCHT0   2240(DI)
-	PREFETCHT1   7872(DI)
-	VMOVUPS      1152(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	VMOVUPS      1216(DI), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(DI), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	PREFETCHT0   2176(R8)
-	PREFETCHT1   7808(R8)
-	PREFETCHT0   2240(R8)
-	PREFETCHT1   7872(R8)
-	VMOVUPS      1152(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	VMOVUPS      1216(R8), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R8), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	PREFETCHT0   2176(R9)
-	PREFETCHT1   7808(R9)
-	PREFETCHT0   2240(R9)
-	PREFETCHT1   7872(R9)
-	VMOVUPS      1152(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1664(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z16
-	VMOVUPS      1216(R9), Z19
-	VPSRLW       $0x04, Z19, Z19
-	VMOVUPS      1728(R9), Z20
-	VPSRLW       $0x02, Z20, Z20
-	VPTERNLOGD   $0xb8, Z19, Z8, Z20
-	VPANDD       Z9, Z20, Z19
-	VPDPBUSD     Z18, Z19, Z17
-	VCVTPH2PS    192(SI), Z18
-	VMULPS.BCST  68(CX), Z18, Z18
-	VCVTDQ2PS    Z10, Z10
-	VFMADD231PS  Z18, Z10, Z0
-	VCVTPH2PS    224(SI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z11, Z11
-	VFMADD231PS  Z10, Z11, Z1
-	VCVTPH2PS    192(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VFMADD231PS  Z13, Z12, Z6
+	VPMOVSXBD    80(R9)(R11*4), Z12
 	VCVTDQ2PS    Z12, Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VCVTPH2PS    224(DI), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z13, Z13
-	VFMADD231PS  Z10, Z13, Z3
-	VCVTPH2PS    192(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z14, Z14
-	VFMADD231PS  Z10, Z14, Z4
-	VCVTPH2PS    224(R8), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
 	VCVTDQ2PS    Z15, Z15
-	VFMADD231PS  Z10, Z15, Z5
-	VCVTPH2PS    192(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z16, Z16
-	VFMADD231PS  Z10, Z16, Z6
-	VCVTPH2PS    224(R9), Z10
-	VMULPS.BCST  68(CX), Z10, Z10
-	VCVTDQ2PS    Z17, Z17
-	VFMADD231PS  Z10, Z17, Z7
-	ADDQ         $0x00000080, CX
-	ADDQ         $+1792, SI
-	ADDQ         $+1792, DI
-	ADDQ         $+1792, R8
-	ADDQ         $+1792, R9
+	VFMADD231PS  Z12, Z15, Z7
+	VMOVUPS      1152(R10), Z14
+	VPBROADCASTD 100(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1216(R10), Z17
+	VPBROADCASTD 100(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 16(CX)(R11*4), Z18
+	PREFETCHT0   2432(R12)
+	PREFETCHT0   2496(R12)
+	PREFETCHT1   8256(R9)(BX*1)
+	VMOVUPS      256(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      256(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 20(CX)(R11*4), Z18
+	PREFETCHT0   2560(R12)
+	PREFETCHT0   2624(R12)
+	PREFETCHT1   1600(SI)(BX*1)
+	PREFETCHT1   1600(DI)(BX*1)
+	VMOVUPS      320(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      320(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 24(CX)(R11*4), Z18
+	PREFETCHT0   2688(R12)
+	PREFETCHT1   1600(R8)(BX*1)
+	PREFETCHT1   8320(R9)(BX*1)
+	VMOVUPS      384(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      384(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 28(CX)(R11*4), Z13
+	PREFETCHT0   2752(R12)
+	PREFETCHT0   2816(R12)
+	PREFETCHT1   1664(SI)(BX*1)
+	PREFETCHT1   1664(DI)(BX*1)
+	VMOVUPS      448(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      448(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    96(R9)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  64(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VPMOVSXBD    112(R9)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  64(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z7
+	VMOVUPS      1280(R10), Z14
+	VPBROADCASTD 104(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1344(R10), Z17
+	VPBROADCASTD 104(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 32(CX)(R11*4), Z18
+	PREFETCHT0   2880(R12)
+	PREFETCHT0   2944(R12)
+	PREFETCHT1   1664(R8)(BX*1)
+	VMOVUPS      512(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      512(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 36(CX)(R11*4), Z18
+	PREFETCHT0   3008(R12)
+	PREFETCHT1   8384(R9)(BX*1)
+	PREFETCHT1   1728(SI)(BX*1)
+	VMOVUPS      576(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      576(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 40(CX)(R11*4), Z18
+	PREFETCHT0   3072(R12)
+	PREFETCHT0   3136(R12)
+	PREFETCHT1   1728(DI)(BX*1)
+	PREFETCHT1   1728(R8)(BX*1)
+	VMOVUPS      640(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      640(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 44(CX)(R11*4), Z13
+	PREFETCHT0   3200(R12)
+	PREFETCHT0   3264(R12)
+	PREFETCHT1   8448(R9)(BX*1)
+	PREFETCHT1   1792(SI)(BX*1)
+	VMOVUPS      704(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      704(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    128(R9)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VPMOVSXBD    144(R9)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z7
+	VMOVUPS      1408(R10), Z14
+	VPBROADCASTD 108(CX)(R11*4), Z12
+	VPANDD       Z9, Z14, Z13
+	VPSRLW       $0x02, Z14, Z14
+	VPANDD       Z9, Z14, Z14
+	VMOVUPS      1472(R10), Z17
+	VPBROADCASTD 108(CX)(R11*4), Z15
+	VPANDD       Z9, Z17, Z16
+	VPSRLW       $0x02, Z17, Z17
+	VPANDD       Z9, Z17, Z17
+	VPBROADCASTD 48(CX)(R11*4), Z18
+	PREFETCHT0   3328(R12)
+	PREFETCHT1   1792(DI)(BX*1)
+	VMOVUPS      768(R10), Z19
+	VPSLLW       $0x04, Z13, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      768(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z16, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 52(CX)(R11*4), Z18
+	PREFETCHT0   3392(R12)
+	PREFETCHT0   3456(R12)
+	PREFETCHT1   1792(R8)(BX*1)
+	PREFETCHT1   8512(R9)(BX*1)
+	VMOVUPS      832(R10), Z19
+	VPSLLW       $0x04, Z14, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z12
+	VMOVUPS      832(R10), Z19
+	VPSRLW       $0x04, Z19, Z19
+	VPSLLW       $0x04, Z17, Z20
+	VPTERNLOGD   $0xb8, Z19, Z8, Z20
+	VPDPBUSD     Z18, Z20, Z15
+	VPBROADCASTD 56(CX)(R11*4), Z18
+	PREFETCHT0   3520(R12)
+	PREFETCHT0   3584(R12)
+	PREFETCHT1   1856(SI)(BX*1)
+	PREFETCHT1   1856(DI)(BX*1)
+	VMOVUPS      896(R10), Z19
+	VPTERNLOGD   $0xb8, Z19, Z8, Z13
+	VPDPBUSD     Z18, Z13, Z12
+	VMOVUPS      896(R10), Z13
+	VPSRLW       $0x04, Z13, Z13
+	VPTERNLOGD   $0xb8, Z13, Z8, Z16
+	VPDPBUSD     Z18, Z16, Z15
+	VPBROADCASTD 60(CX)(R11*4), Z13
+	PREFETCHT0   3648(R12)
+	PREFETCHT0   3712(R12)
+	PREFETCHT1   1856(R8)(BX*1)
+	PREFETCHT1   8576(R9)(BX*1)
+	VMOVUPS      960(R10), Z16
+	VPTERNLOGD   $0xb8, Z16, Z8, Z14
+	VPDPBUSD     Z13, Z14, Z12
+	VMOVUPS      960(R10), Z14
+	VPSRLW       $0x04, Z14, Z14
+	VPTERNLOGD   $0xb8, Z14, Z8, Z17
+	VPDPBUSD     Z13, Z17, Z15
+	VPMOVSXBD    160(R9)(R11*4), Z13
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS.BCST  68(CX)(R11*4), Z13, Z13
+	VCVTDQ2PS    Z12, Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VPMOVSXBD    176(R9)(R11*4), Z12
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMULPS.BCST  68(CX)(R11*4), Z12, Z12
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z12, Z15, Z7
+	ADDQ         $+420, BX
+	ADDQ         $+1536, R10
+	ADDQ         $+1680, R12
+	ADDQ         $0x20, R11
+	CMPQ         R11, $0x80
+	JNE          step5
+	MOVQ         R10, R9
+	ADDQ         $+512, CX
 	DECQ         DX
 	JNZ          loop1
 
@@ -10710,1088 +11342,1368 @@ TEXT ·matVecCode5mAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
-	VMOVUPS bits5_avx512<>+0(SB), Z9
+	VMOVUPS part_avx512<>+0(SB), Z9
+	VMOVUPS exponent_avx512<>+0(SB), Z10
+	VMOVUPS bits5_avx512<>+0(SB), Z11
+	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      (CX), Z18
-	VPBROADCASTD      16(CX), Z19
-	PREFETCHT0        512(SI)
-	PREFETCHT1        6144(SI)
-	PREFETCHT0        576(SI)
-	PREFETCHT1        6208(SI)
-	PREFETCHT0        640(SI)
-	PREFETCHT1        6272(SI)
-	VMOVUPS           256(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           320(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        512(DI)
-	PREFETCHT1        6144(DI)
-	PREFETCHT0        576(DI)
-	PREFETCHT1        6208(DI)
-	PREFETCHT0        640(DI)
-	PREFETCHT1        6272(DI)
-	VMOVUPS           256(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           320(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        512(R8)
-	PREFETCHT1        6144(R8)
-	PREFETCHT0        576(R8)
-	PREFETCHT1        6208(R8)
-	PREFETCHT0        640(R8)
-	PREFETCHT1        6272(R8)
-	VMOVUPS           256(R8), Z20
-	VMOVUPS           1280(R8), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           320(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        512(R9)
-	PREFETCHT1        6144(R9)
-	PREFETCHT0        576(R9)
-	PREFETCHT1        6208(R9)
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6272(R9)
-	VMOVUPS           256(R9), Z20
-	VMOVUPS           1280(R9), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           320(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      4(CX), Z18
-	VPBROADCASTD      20(CX), Z19
-	PREFETCHT0        704(SI)
-	PREFETCHT1        6336(SI)
-	PREFETCHT0        768(SI)
-	PREFETCHT1        6400(SI)
-	PREFETCHT0        832(SI)
-	PREFETCHT1        6464(SI)
-	VMOVUPS           384(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           448(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        704(DI)
-	PREFETCHT1        6336(DI)
-	PREFETCHT0        768(DI)
-	PREFETCHT1        6400(DI)
-	PREFETCHT0        832(DI)
-	PREFETCHT1        6464(DI)
-	VMOVUPS           384(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           448(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        704(R8)
-	PREFETCHT1        6336(R8)
-	PREFETCHT0        768(R8)
-	PREFETCHT1        6400(R8)
-	PREFETCHT0        832(R8)
-	PREFETCHT1        6464(R8)
-	VMOVUPS           384(R8), Z20
-	VMOVUPS           1280(R8), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           448(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        704(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        832(R9)
-	PREFETCHT1        6464(R9)
-	VMOVUPS           384(R9), Z20
-	VMOVUPS           1280(R9), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           448(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      8(CX), Z18
-	VPBROADCASTD      24(CX), Z19
-	PREFETCHT0        896(SI)
-	PREFETCHT1        6528(SI)
-	PREFETCHT0        960(SI)
-	PREFETCHT1        6592(SI)
-	PREFETCHT0        1024(SI)
-	PREFETCHT1        6656(SI)
-	VMOVUPS           512(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           576(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        896(DI)
-	PREFETCHT1        6528(DI)
-	PREFETCHT0        960(DI)
-	PREFETCHT1        6592(DI)
-	PREFETCHT0        1024(DI)
-	PREFETCHT1        6656(DI)
-	VMOVUPS           512(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           576(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        896(R8)
-	PREFETCHT1        6528(R8)
-	PREFETCHT0        960(R8)
-	PREFETCHT1        6592(R8)
-	PREFETCHT0        1024(R8)
-	PREFETCHT1        6656(R8)
-	VMOVUPS           512(R8), Z20
-	VMOVUPS           1280(R8), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           576(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1024(R9)
-	PREFETCHT1        6656(R9)
-	VMOVUPS           512(R9), Z20
-	VMOVUPS           1280(R9), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           576(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      12(CX), Z18
-	VPBROADCASTD      28(CX), Z19
-	PREFETCHT0        1088(SI)
-	PREFETCHT1        6720(SI)
-	PREFETCHT0        1152(SI)
-	PREFETCHT1        6784(SI)
-	PREFETCHT0        1216(SI)
-	PREFETCHT1        6848(SI)
-	VMOVUPS           640(SI), Z20
-	VMOVUPS           1280(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           704(SI), Z20
-	VMOVUPS           1344(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1088(DI)
-	PREFETCHT1        6720(DI)
-	PREFETCHT0        1152(DI)
-	PREFETCHT1        6784(DI)
-	PREFETCHT0        1216(DI)
-	PREFETCHT1        6848(DI)
-	VMOVUPS           640(DI), Z20
-	VMOVUPS           1280(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           704(DI), Z20
-	VMOVUPS           1344(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1088(R8)
-	PREFETCHT1        6720(R8)
-	PREFETCHT0        1152(R8)
-	PREFETCHT1        6784(R8)
-	PREFETCHT0        1216(R8)
-	PREFETCHT1        6848(R8)
-	VMOVUPS           640(R8), Z20
-	VMOVUPS           1280(R8), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R8), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           704(R8), Z20
-	VMOVUPS           1344(R8), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1344(R8), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1088(R9)
-	PREFETCHT1        6720(R9)
-	PREFETCHT0        1152(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6848(R9)
-	VMOVUPS           640(R9), Z20
-	VMOVUPS           1280(R9), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1280(R9), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           704(R9), Z20
-	VMOVUPS           1344(R9), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1344(R9), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VCVTPH2PS         (SI), Z18
-	VMULPS.BCST       64(CX), Z18, Z18
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z18, Z10, Z0
-	VCVTPH2PS         128(SI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z0
-	VCVTPH2PS         32(SI), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z10, Z11, Z1
-	VCVTPH2PS         160(SI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z1
-	VCVTPH2PS         (DI), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z2
-	VCVTPH2PS         128(DI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z2
-	VCVTPH2PS         32(DI), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z10, Z13, Z3
-	VCVTPH2PS         160(DI), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z3
-	VCVTPH2PS         (R8), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z4
-	VCVTPH2PS         128(R8), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z4
-	VCVTPH2PS         32(R8), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z10, Z15, Z5
-	VCVTPH2PS         160(R8), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z5
-	VCVTPH2PS         (R9), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z10, Z16, Z6
-	VCVTPH2PS         128(R9), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z6
-	VCVTPH2PS         32(R9), Z10
-	VMULPS.BCST       64(CX), Z10, Z10
-	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z10, Z17, Z7
-	VCVTPH2PS         160(R9), Z10
-	VFNMADD231PS.BCST 88(CX), Z10, Z7
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPXORD            Z17, Z17, Z17
-	VPBROADCASTD      32(CX), Z18
-	VPBROADCASTD      48(CX), Z19
-	PREFETCHT0        1280(SI)
-	PREFETCHT1        6912(SI)
-	PREFETCHT0        1344(SI)
-	PREFETCHT1        6976(SI)
-	PREFETCHT0        1408(SI)
-	PREFETCHT1        7040(SI)
-	VMOVUPS           768(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           832(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1280(DI)
-	PREFETCHT1        6912(DI)
-	PREFETCHT0        1344(DI)
-	PREFETCHT1        6976(DI)
-	PREFETCHT0        1408(DI)
-	PREFETCHT1        7040(DI)
-	VMOVUPS           768(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           832(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1280(R8)
-	PREFETCHT1        6912(R8)
-	PREFETCHT0        1344(R8)
-	PREFETCHT1        6976(R8)
-	PREFETCHT0        1408(R8)
-	PREFETCHT1        7040(R8)
-	VMOVUPS           768(R8), Z20
-	VMOVUPS           1408(R8), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           832(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1280(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        7040(R9)
-	VMOVUPS           768(R9), Z20
-	VMOVUPS           1408(R9), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           832(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x04, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      36(CX), Z18
-	VPBROADCASTD      52(CX), Z19
-	PREFETCHT0        1472(SI)
-	PREFETCHT1        7104(SI)
-	PREFETCHT0        1536(SI)
-	PREFETCHT1        7168(SI)
-	PREFETCHT0        1600(SI)
-	PREFETCHT1        7232(SI)
-	VMOVUPS           896(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           960(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1472(DI)
-	PREFETCHT1        7104(DI)
-	PREFETCHT0        1536(DI)
-	PREFETCHT1        7168(DI)
-	PREFETCHT0        1600(DI)
-	PREFETCHT1        7232(DI)
-	VMOVUPS           896(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           960(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1472(R8)
-	PREFETCHT1        7104(R8)
-	PREFETCHT0        1536(R8)
-	PREFETCHT1        7168(R8)
-	PREFETCHT0        1600(R8)
-	PREFETCHT1        7232(R8)
-	VMOVUPS           896(R8), Z20
-	VMOVUPS           1408(R8), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           960(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        7232(R9)
-	VMOVUPS           896(R9), Z20
-	VMOVUPS           1408(R9), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPSRLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           960(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
-	VPSRLW            $0x01, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      40(CX), Z18
-	VPBROADCASTD      56(CX), Z19
-	PREFETCHT0        1664(SI)
-	PREFETCHT1        7296(SI)
-	PREFETCHT0        1728(SI)
-	PREFETCHT1        7360(SI)
-	PREFETCHT0        1792(SI)
-	PREFETCHT1        7424(SI)
-	VMOVUPS           1024(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           1088(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1664(DI)
-	PREFETCHT1        7296(DI)
-	PREFETCHT0        1728(DI)
-	PREFETCHT1        7360(DI)
-	PREFETCHT0        1792(DI)
-	PREFETCHT1        7424(DI)
-	VMOVUPS           1024(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           1088(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1664(R8)
-	PREFETCHT1        7296(R8)
-	PREFETCHT0        1728(R8)
-	PREFETCHT1        7360(R8)
-	PREFETCHT0        1792(R8)
-	PREFETCHT1        7424(R8)
-	VMOVUPS           1024(R8), Z20
-	VMOVUPS           1408(R8), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           1088(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1664(R9)
-	PREFETCHT1        7296(R9)
-	PREFETCHT0        1728(R9)
-	PREFETCHT1        7360(R9)
-	PREFETCHT0        1792(R9)
-	PREFETCHT1        7424(R9)
-	VMOVUPS           1024(R9), Z20
-	VMOVUPS           1408(R9), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPSRLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           1088(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x02, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
-	VPSRLW            $0x02, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VPBROADCASTD      44(CX), Z18
-	VPBROADCASTD      60(CX), Z19
-	PREFETCHT0        1856(SI)
-	PREFETCHT1        7488(SI)
-	PREFETCHT0        1920(SI)
-	PREFETCHT1        7552(SI)
-	PREFETCHT0        1984(SI)
-	PREFETCHT1        7616(SI)
-	VMOVUPS           1152(SI), Z20
-	VMOVUPS           1408(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z10
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z10
-	VMOVUPS           1216(SI), Z20
-	VMOVUPS           1472(SI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z11
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(SI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z11
-	PREFETCHT0        1856(DI)
-	PREFETCHT1        7488(DI)
-	PREFETCHT0        1920(DI)
-	PREFETCHT1        7552(DI)
-	PREFETCHT0        1984(DI)
-	PREFETCHT1        7616(DI)
-	VMOVUPS           1152(DI), Z20
-	VMOVUPS           1408(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z12
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z12
-	VMOVUPS           1216(DI), Z20
-	VMOVUPS           1472(DI), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z13
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(DI), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z13
-	PREFETCHT0        1856(R8)
-	PREFETCHT1        7488(R8)
-	PREFETCHT0        1920(R8)
-	PREFETCHT1        7552(R8)
-	PREFETCHT0        1984(R8)
-	PREFETCHT1        7616(R8)
-	VMOVUPS           1152(R8), Z20
-	VMOVUPS           1408(R8), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z14
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R8), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z14
-	VMOVUPS           1216(R8), Z20
-	VMOVUPS           1472(R8), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z15
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1472(R8), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z15
-	PREFETCHT0        1856(R9)
-	PREFETCHT1        7488(R9)
-	PREFETCHT0        1920(R9)
-	PREFETCHT1        7552(R9)
-	PREFETCHT0        1984(R9)
-	PREFETCHT1        7616(R9)
-	VMOVUPS           1152(R9), Z20
-	VMOVUPS           1408(R9), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z16
-	VPSRLW            $0x04, Z20, Z20
-	VMOVUPS           1408(R9), Z21
-	VPSRLW            $0x03, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z20
-	VPDPBUSD          Z19, Z20, Z16
-	VMOVUPS           1216(R9), Z20
-	VMOVUPS           1472(R9), Z21
-	VPSLLW            $0x01, Z21, Z21
-	VPTERNLOGD        $0xb8, Z20, Z8, Z21
-	VPANDD            Z9, Z21, Z21
-	VPDPBUSD          Z18, Z21, Z17
-	VPSRLW            $0x04, Z20, Z18
-	VMOVUPS           1472(R9), Z20
-	VPSRLW            $0x03, Z20, Z20
-	VPTERNLOGD        $0xb8, Z18, Z8, Z20
-	VPANDD            Z9, Z20, Z18
-	VPDPBUSD          Z19, Z18, Z17
-	VCVTPH2PS         64(SI), Z18
-	VMULPS.BCST       68(CX), Z18, Z18
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z18, Z10, Z0
-	VCVTPH2PS         192(SI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z0
-	VCVTPH2PS         96(SI), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z10, Z11, Z1
-	VCVTPH2PS         224(SI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z1
-	VCVTPH2PS         64(DI), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z2
-	VCVTPH2PS         192(DI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z2
-	VCVTPH2PS         96(DI), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z10, Z13, Z3
-	VCVTPH2PS         224(DI), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z3
-	VCVTPH2PS         64(R8), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z4
-	VCVTPH2PS         192(R8), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z4
-	VCVTPH2PS         96(R8), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z10, Z15, Z5
-	VCVTPH2PS         224(R8), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z5
-	VCVTPH2PS         64(R9), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z10, Z16, Z6
-	VCVTPH2PS         192(R9), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z6
-	VCVTPH2PS         96(R9), Z10
-	VMULPS.BCST       68(CX), Z10, Z10
-	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z10, Z17, Z7
-	VCVTPH2PS         224(R9), Z10
-	VFNMADD231PS.BCST 92(CX), Z10, Z7
-	ADDQ              $0x00000080, CX
-	ADDQ              $+1536, SI
-	ADDQ              $+1536, DI
-	ADDQ              $+1536, R8
-	ADDQ              $+1536, R9
+	MOVQ      $0x00000000, BX
+	VCVTPH2PS (SI), Z12
+	VCVTPH2PS 64(SI), Z13
+	VMULPS    minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS    minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS 32(SI), Z16
+	VCVTPH2PS 96(SI), Z17
+	VMULPS    minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS    minusExponent_avx512<>+0(SB), Z17, Z19
+	LEAQ      512(SI), R10
+	MOVQ      SI, R12
+	MOVQ      $0x00000000, R11
+
+step2:
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R11*4), Z24
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        8192(SI)(BX*1)
+	VMOVUPS           (R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R11*4), Z24
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        8192(DI)(BX*1)
+	PREFETCHT1        8192(R8)(BX*1)
+	VMOVUPS           512(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R11*4), Z24
+	PREFETCHT0        2176(R12)
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	VMOVUPS           64(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R11*4), Z24
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        8256(SI)(BX*1)
+	PREFETCHT1        8256(DI)(BX*1)
+	VMOVUPS           576(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R11*4), Z24
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        8256(R8)(BX*1)
+	VMOVUPS           128(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R11*4), Z24
+	PREFETCHT0        2432(R12)
+	PREFETCHT0        2496(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	PREFETCHT1        8320(SI)(BX*1)
+	VMOVUPS           640(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R11*4), Z24
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        8320(DI)(BX*1)
+	VMOVUPS           192(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R11*4), Z24
+	PREFETCHT0        2624(R12)
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R8)(BX*1)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           704(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R11*4), Z24
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        8384(SI)(BX*1)
+	VMOVUPS           256(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R11*4), Z24
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        8384(DI)(BX*1)
+	PREFETCHT1        8384(R8)(BX*1)
+	VMOVUPS           768(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R11*4), Z24
+	PREFETCHT0        2880(R12)
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           320(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R11*4), Z24
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        8448(SI)(BX*1)
+	PREFETCHT1        8448(DI)(BX*1)
+	VMOVUPS           832(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R11*4), Z24
+	PREFETCHT0        3072(R12)
+	PREFETCHT1        8448(R8)(BX*1)
+	VMOVUPS           384(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R11*4), Z24
+	PREFETCHT0        3136(R12)
+	PREFETCHT0        3200(R12)
+	PREFETCHT1        8448(R9)(BX*1)
+	PREFETCHT1        8512(SI)(BX*1)
+	VMOVUPS           896(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R11*4), Z24
+	PREFETCHT0        3264(R12)
+	PREFETCHT1        8512(DI)(BX*1)
+	VMOVUPS           448(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R11*4), Z24
+	PREFETCHT0        3328(R12)
+	PREFETCHT0        3392(R12)
+	PREFETCHT1        8512(R8)(BX*1)
+	PREFETCHT1        8512(R9)(BX*1)
+	VMOVUPS           960(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(SI)(R11*2), Z24
+	VPMOVZXBD         384(SI)(R11*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R11*4), Z26, Z26
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z26, Z20, Z0
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z27, Z0
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z0
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z25, Z0
+	VPMOVZXWD         160(SI)(R11*2), Z20
+	VPMOVZXBD         400(SI)(R11*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R11*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z1
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z25, Z1
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R11*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z1
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z22, Z1
+	ADDQ              $+352, BX
+	ADDQ              $+1280, R10
+	ADDQ              $+1408, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step2
+	MOVQ              R10, SI
+	VCVTPH2PS         (DI), Z12
+	VCVTPH2PS         64(DI), Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS            minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS         32(DI), Z16
+	VCVTPH2PS         96(DI), Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS            minusExponent_avx512<>+0(SB), Z17, Z19
+	LEAQ              512(DI), R10
+	MOVQ              DI, R12
+	MOVQ              $0x00000000, R11
+
+step3:
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R11*4), Z24
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        2560(SI)(BX*1)
+	VMOVUPS           (R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R11*4), Z24
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        8192(DI)(BX*1)
+	PREFETCHT1        8192(R8)(BX*1)
+	VMOVUPS           512(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R11*4), Z24
+	PREFETCHT0        2176(R12)
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	VMOVUPS           64(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R11*4), Z24
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        2624(SI)(BX*1)
+	PREFETCHT1        8256(DI)(BX*1)
+	VMOVUPS           576(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R11*4), Z24
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        8256(R8)(BX*1)
+	VMOVUPS           128(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R11*4), Z24
+	PREFETCHT0        2432(R12)
+	PREFETCHT0        2496(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	PREFETCHT1        2688(SI)(BX*1)
+	VMOVUPS           640(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R11*4), Z24
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        8320(DI)(BX*1)
+	VMOVUPS           192(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R11*4), Z24
+	PREFETCHT0        2624(R12)
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R8)(BX*1)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           704(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R11*4), Z24
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        2752(SI)(BX*1)
+	VMOVUPS           256(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R11*4), Z24
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        8384(DI)(BX*1)
+	PREFETCHT1        8384(R8)(BX*1)
+	VMOVUPS           768(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R11*4), Z24
+	PREFETCHT0        2880(R12)
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           320(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R11*4), Z24
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        2816(SI)(BX*1)
+	PREFETCHT1        8448(DI)(BX*1)
+	VMOVUPS           832(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R11*4), Z24
+	PREFETCHT0        3072(R12)
+	PREFETCHT1        8448(R8)(BX*1)
+	VMOVUPS           384(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R11*4), Z24
+	PREFETCHT0        3136(R12)
+	PREFETCHT0        3200(R12)
+	PREFETCHT1        8448(R9)(BX*1)
+	PREFETCHT1        2880(SI)(BX*1)
+	VMOVUPS           896(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R11*4), Z24
+	PREFETCHT0        3264(R12)
+	PREFETCHT1        8512(DI)(BX*1)
+	VMOVUPS           448(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R11*4), Z24
+	PREFETCHT0        3328(R12)
+	PREFETCHT0        3392(R12)
+	PREFETCHT1        8512(R8)(BX*1)
+	PREFETCHT1        8512(R9)(BX*1)
+	VMOVUPS           960(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(DI)(R11*2), Z24
+	VPMOVZXBD         384(DI)(R11*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R11*4), Z26, Z26
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z26, Z20, Z2
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z27, Z2
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z2
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z25, Z2
+	VPMOVZXWD         160(DI)(R11*2), Z20
+	VPMOVZXBD         400(DI)(R11*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R11*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z3
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z25, Z3
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R11*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z3
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z22, Z3
+	ADDQ              $+352, BX
+	ADDQ              $+1280, R10
+	ADDQ              $+1408, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step3
+	MOVQ              R10, DI
+	VCVTPH2PS         (R8), Z12
+	VCVTPH2PS         64(R8), Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS            minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS         32(R8), Z16
+	VCVTPH2PS         96(R8), Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS            minusExponent_avx512<>+0(SB), Z17, Z19
+	LEAQ              512(R8), R10
+	MOVQ              R8, R12
+	MOVQ              $0x00000000, R11
+
+step4:
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R11*4), Z24
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        2560(SI)(BX*1)
+	VMOVUPS           (R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R11*4), Z24
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        2560(DI)(BX*1)
+	PREFETCHT1        8192(R8)(BX*1)
+	VMOVUPS           512(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R11*4), Z24
+	PREFETCHT0        2176(R12)
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	VMOVUPS           64(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R11*4), Z24
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        2624(SI)(BX*1)
+	PREFETCHT1        2624(DI)(BX*1)
+	VMOVUPS           576(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R11*4), Z24
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        8256(R8)(BX*1)
+	VMOVUPS           128(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R11*4), Z24
+	PREFETCHT0        2432(R12)
+	PREFETCHT0        2496(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	PREFETCHT1        2688(SI)(BX*1)
+	VMOVUPS           640(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R11*4), Z24
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        2688(DI)(BX*1)
+	VMOVUPS           192(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R11*4), Z24
+	PREFETCHT0        2624(R12)
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R8)(BX*1)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           704(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R11*4), Z24
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        2752(SI)(BX*1)
+	VMOVUPS           256(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R11*4), Z24
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        2752(DI)(BX*1)
+	PREFETCHT1        8384(R8)(BX*1)
+	VMOVUPS           768(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R11*4), Z24
+	PREFETCHT0        2880(R12)
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           320(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R11*4), Z24
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        2816(SI)(BX*1)
+	PREFETCHT1        2816(DI)(BX*1)
+	VMOVUPS           832(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R11*4), Z24
+	PREFETCHT0        3072(R12)
+	PREFETCHT1        8448(R8)(BX*1)
+	VMOVUPS           384(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R11*4), Z24
+	PREFETCHT0        3136(R12)
+	PREFETCHT0        3200(R12)
+	PREFETCHT1        8448(R9)(BX*1)
+	PREFETCHT1        2880(SI)(BX*1)
+	VMOVUPS           896(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R11*4), Z24
+	PREFETCHT0        3264(R12)
+	PREFETCHT1        2880(DI)(BX*1)
+	VMOVUPS           448(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R11*4), Z24
+	PREFETCHT0        3328(R12)
+	PREFETCHT0        3392(R12)
+	PREFETCHT1        8512(R8)(BX*1)
+	PREFETCHT1        8512(R9)(BX*1)
+	VMOVUPS           960(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(R8)(R11*2), Z24
+	VPMOVZXBD         384(R8)(R11*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R11*4), Z26, Z26
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z26, Z20, Z4
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z27, Z4
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z4
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z25, Z4
+	VPMOVZXWD         160(R8)(R11*2), Z20
+	VPMOVZXBD         400(R8)(R11*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R11*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z5
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z25, Z5
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R11*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z5
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z22, Z5
+	ADDQ              $+352, BX
+	ADDQ              $+1280, R10
+	ADDQ              $+1408, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step4
+	MOVQ              R10, R8
+	VCVTPH2PS         (R9), Z12
+	VCVTPH2PS         64(R9), Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VMULPS            minusExponent_avx512<>+0(SB), Z13, Z15
+	VCVTPH2PS         32(R9), Z16
+	VCVTPH2PS         96(R9), Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	VMULPS            minusExponent_avx512<>+0(SB), Z17, Z19
+	LEAQ              512(R9), R10
+	MOVQ              R9, R12
+	MOVQ              $0x00000000, R11
+
+step5:
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPBROADCASTD      (CX)(R11*4), Z24
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        2560(SI)(BX*1)
+	VMOVUPS           (R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           (R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      32(CX)(R11*4), Z24
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        2560(DI)(BX*1)
+	PREFETCHT1        2560(R8)(BX*1)
+	VMOVUPS           512(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           512(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      4(CX)(R11*4), Z24
+	PREFETCHT0        2176(R12)
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	VMOVUPS           64(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           64(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      36(CX)(R11*4), Z24
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        2624(SI)(BX*1)
+	PREFETCHT1        2624(DI)(BX*1)
+	VMOVUPS           576(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           576(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      8(CX)(R11*4), Z24
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        2624(R8)(BX*1)
+	VMOVUPS           128(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           128(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      40(CX)(R11*4), Z24
+	PREFETCHT0        2432(R12)
+	PREFETCHT0        2496(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	PREFETCHT1        2688(SI)(BX*1)
+	VMOVUPS           640(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           640(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      12(CX)(R11*4), Z24
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        2688(DI)(BX*1)
+	VMOVUPS           192(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           192(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      44(CX)(R11*4), Z24
+	PREFETCHT0        2624(R12)
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        2688(R8)(BX*1)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           704(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           704(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      16(CX)(R11*4), Z24
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        2752(SI)(BX*1)
+	VMOVUPS           256(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           256(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      48(CX)(R11*4), Z24
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        2752(DI)(BX*1)
+	PREFETCHT1        2752(R8)(BX*1)
+	VMOVUPS           768(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           768(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      20(CX)(R11*4), Z24
+	PREFETCHT0        2880(R12)
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           320(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           320(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      52(CX)(R11*4), Z24
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        2816(SI)(BX*1)
+	PREFETCHT1        2816(DI)(BX*1)
+	VMOVUPS           832(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           832(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      24(CX)(R11*4), Z24
+	PREFETCHT0        3072(R12)
+	PREFETCHT1        2816(R8)(BX*1)
+	VMOVUPS           384(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           384(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      56(CX)(R11*4), Z24
+	PREFETCHT0        3136(R12)
+	PREFETCHT0        3200(R12)
+	PREFETCHT1        8448(R9)(BX*1)
+	PREFETCHT1        2880(SI)(BX*1)
+	VMOVUPS           896(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           896(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPBROADCASTD      28(CX)(R11*4), Z24
+	PREFETCHT0        3264(R12)
+	PREFETCHT1        2880(DI)(BX*1)
+	VMOVUPS           448(R10), Z25
+	VMOVUPS           1024(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z20
+	VMOVUPS           448(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1088(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z21
+	VPBROADCASTD      60(CX)(R11*4), Z24
+	PREFETCHT0        3328(R12)
+	PREFETCHT0        3392(R12)
+	PREFETCHT1        2880(R8)(BX*1)
+	PREFETCHT1        8512(R9)(BX*1)
+	VMOVUPS           960(R10), Z25
+	VMOVUPS           1152(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z22
+	VMOVUPS           960(R10), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VMOVUPS           1216(R10), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPTERNLOGD        $0xb8, Z25, Z8, Z26
+	VPANDD            Z11, Z26, Z26
+	VPDPBUSD          Z24, Z26, Z23
+	VPMOVZXWD         128(R9)(R11*2), Z24
+	VPMOVZXBD         384(R9)(R11*1), Z25
+	VMOVDQA32         Z24, Z26
+	VMOVDQA32         Z25, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z27
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VFMADD213PS       Z14, Z12, Z26
+	VMULPS.BCST       64(CX)(R11*4), Z26, Z26
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z26, Z20, Z6
+	VFMADD213PS       Z15, Z13, Z27
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z27, Z6
+	VPSRLD            $0x06, Z24, Z20
+	VPSRLD            $0x0c, Z24, Z24
+	VPSRLD            $0x02, Z25, Z25
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z24, Z25
+	VPORD             Z10, Z25, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z14, Z12, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z6
+	VFMADD213PS       Z15, Z13, Z25
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z25, Z6
+	VPMOVZXWD         160(R9)(R11*2), Z20
+	VPMOVZXBD         400(R9)(R11*1), Z22
+	VMOVDQA32         Z20, Z24
+	VMOVDQA32         Z22, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VFMADD213PS       Z18, Z16, Z24
+	VMULPS.BCST       64(CX)(R11*4), Z24, Z24
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z24, Z21, Z7
+	VFMADD213PS       Z19, Z17, Z25
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z25, Z7
+	VPSRLD            $0x06, Z20, Z21
+	VPSRLD            $0x0c, Z20, Z20
+	VPSRLD            $0x02, Z22, Z22
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z20, Z22
+	VPORD             Z10, Z22, Z22
+	VPTERNLOGD        $0xea, Z10, Z9, Z21
+	VFMADD213PS       Z18, Z16, Z21
+	VMULPS.BCST       68(CX)(R11*4), Z21, Z21
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z21, Z23, Z7
+	VFMADD213PS       Z19, Z17, Z22
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z22, Z7
+	ADDQ              $+352, BX
+	ADDQ              $+1280, R10
+	ADDQ              $+1408, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step5
+	MOVQ              R10, R9
+	ADDQ              $+512, CX
 	DECQ              DX
 	JNZ               loop1
 
@@ -11808,7 +12720,7 @@ end1:
 	RET
 
 // func matVecCode4AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
+// Requires: AVX, AVX512F, MMX+
 TEXT ·matVecCode4AVX512(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), AX
 	MOVQ    act+8(FP), CX
@@ -11834,286 +12746,234 @@ TEXT ·matVecCode4AVX512(SB), NOSPLIT, $0-40
 	JLE     end1
 
 loop1:
-	VPBROADCASTD 80(CX), Z9
-	VPBROADCASTD 80(CX), Z10
-	VPBROADCASTD 80(CX), Z11
-	VPBROADCASTD 80(CX), Z12
-	VPBROADCASTD 80(CX), Z13
-	VPBROADCASTD 80(CX), Z14
-	VPBROADCASTD 80(CX), Z15
-	VPBROADCASTD 80(CX), Z16
+	VPXORD       Z9, Z9, Z9
+	VPBROADCASTD 72(CX), Z10
+	VPXORD       Z11, Z11, Z11
+	VPBROADCASTD 72(CX), Z12
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD 72(CX), Z14
+	VPXORD       Z15, Z15, Z15
+	VPBROADCASTD 72(CX), Z16
 	VPBROADCASTD (CX), Z17
-	VPBROADCASTD 16(CX), Z18
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
-	PREFETCHT0   576(SI)
-	PREFETCHT1   6208(SI)
-	VMOVUPS      128(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      192(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
-	PREFETCHT0   576(DI)
-	PREFETCHT1   6208(DI)
-	VMOVUPS      128(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      192(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
-	PREFETCHT0   576(R8)
-	PREFETCHT1   6208(R8)
-	VMOVUPS      128(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      192(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
-	PREFETCHT0   576(R9)
-	PREFETCHT1   6208(R9)
-	VMOVUPS      128(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      192(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   1536(SI)
+	PREFETCHT1   4096(SI)
+	VMOVUPS      128(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1536(DI)
+	PREFETCHT1   4096(DI)
+	VMOVUPS      128(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1536(R8)
+	PREFETCHT1   4096(R8)
+	VMOVUPS      128(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1536(R9)
+	PREFETCHT1   4096(R9)
+	VMOVUPS      128(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
 	VPBROADCASTD 4(CX), Z17
-	VPBROADCASTD 20(CX), Z18
-	PREFETCHT0   640(SI)
-	PREFETCHT1   6272(SI)
-	PREFETCHT0   704(SI)
-	PREFETCHT1   6336(SI)
-	VMOVUPS      256(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      320(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   640(DI)
-	PREFETCHT1   6272(DI)
-	PREFETCHT0   704(DI)
-	PREFETCHT1   6336(DI)
-	VMOVUPS      256(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      320(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   640(R8)
-	PREFETCHT1   6272(R8)
-	PREFETCHT0   704(R8)
-	PREFETCHT1   6336(R8)
-	VMOVUPS      256(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      320(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   640(R9)
-	PREFETCHT1   6272(R9)
-	PREFETCHT0   704(R9)
-	PREFETCHT1   6336(R9)
-	VMOVUPS      256(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      320(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   1600(SI)
+	PREFETCHT1   4160(SI)
+	VMOVUPS      192(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1600(DI)
+	PREFETCHT1   4160(DI)
+	VMOVUPS      192(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1600(R8)
+	PREFETCHT1   4160(R8)
+	VMOVUPS      192(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1600(R9)
+	PREFETCHT1   4160(R9)
+	VMOVUPS      192(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
 	VPBROADCASTD 8(CX), Z17
-	VPBROADCASTD 24(CX), Z18
-	PREFETCHT0   768(SI)
-	PREFETCHT1   6400(SI)
-	PREFETCHT0   832(SI)
-	PREFETCHT1   6464(SI)
-	VMOVUPS      384(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      448(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   768(DI)
-	PREFETCHT1   6400(DI)
-	PREFETCHT0   832(DI)
-	PREFETCHT1   6464(DI)
-	VMOVUPS      384(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      448(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   768(R8)
-	PREFETCHT1   6400(R8)
-	PREFETCHT0   832(R8)
-	PREFETCHT1   6464(R8)
-	VMOVUPS      384(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      448(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   768(R9)
-	PREFETCHT1   6400(R9)
-	PREFETCHT0   832(R9)
-	PREFETCHT1   6464(R9)
-	VMOVUPS      384(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      448(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   1664(SI)
+	PREFETCHT1   4224(SI)
+	VMOVUPS      256(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1664(DI)
+	PREFETCHT1   4224(DI)
+	VMOVUPS      256(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1664(R8)
+	PREFETCHT1   4224(R8)
+	VMOVUPS      256(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1664(R9)
+	PREFETCHT1   4224(R9)
+	VMOVUPS      256(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
 	VPBROADCASTD 12(CX), Z17
-	VPBROADCASTD 28(CX), Z18
-	PREFETCHT0   896(SI)
-	PREFETCHT1   6528(SI)
-	PREFETCHT0   960(SI)
-	PREFETCHT1   6592(SI)
-	PREFETCHT0   1024(SI)
-	PREFETCHT1   6656(SI)
-	VMOVUPS      512(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      576(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   896(DI)
-	PREFETCHT1   6528(DI)
-	PREFETCHT0   960(DI)
-	PREFETCHT1   6592(DI)
-	PREFETCHT0   1024(DI)
-	PREFETCHT1   6656(DI)
-	VMOVUPS      512(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      576(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   896(R8)
-	PREFETCHT1   6528(R8)
-	PREFETCHT0   960(R8)
-	PREFETCHT1   6592(R8)
-	PREFETCHT0   1024(R8)
-	PREFETCHT1   6656(R8)
-	VMOVUPS      512(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      576(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   896(R9)
-	PREFETCHT1   6528(R9)
-	PREFETCHT0   960(R9)
-	PREFETCHT1   6592(R9)
-	PREFETCHT0   1024(R9)
-	PREFETCHT1   6656(R9)
-	VMOVUPS      512(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      576(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   1728(SI)
+	PREFETCHT1   4288(SI)
+	VMOVUPS      320(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1728(DI)
+	PREFETCHT1   4288(DI)
+	VMOVUPS      320(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1728(R8)
+	PREFETCHT1   4288(R8)
+	VMOVUPS      320(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1728(R9)
+	PREFETCHT1   4288(R9)
+	VMOVUPS      320(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 16(CX), Z17
+	PREFETCHT0   1792(SI)
+	PREFETCHT1   4352(SI)
+	VMOVUPS      384(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1792(DI)
+	PREFETCHT1   4352(DI)
+	VMOVUPS      384(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1792(R8)
+	PREFETCHT1   4352(R8)
+	VMOVUPS      384(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1792(R9)
+	PREFETCHT1   4352(R9)
+	VMOVUPS      384(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 20(CX), Z17
+	PREFETCHT0   1856(SI)
+	PREFETCHT1   4416(SI)
+	VMOVUPS      448(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1856(DI)
+	PREFETCHT1   4416(DI)
+	VMOVUPS      448(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1856(R8)
+	PREFETCHT1   4416(R8)
+	VMOVUPS      448(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1856(R9)
+	PREFETCHT1   4416(R9)
+	VMOVUPS      448(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 24(CX), Z17
+	PREFETCHT0   1920(SI)
+	PREFETCHT1   4480(SI)
+	VMOVUPS      512(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1920(DI)
+	PREFETCHT1   4480(DI)
+	VMOVUPS      512(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1920(R8)
+	PREFETCHT1   4480(R8)
+	VMOVUPS      512(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1920(R9)
+	PREFETCHT1   4480(R9)
+	VMOVUPS      512(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 28(CX), Z17
+	PREFETCHT0   1984(SI)
+	PREFETCHT1   4544(SI)
+	PREFETCHT0   2048(SI)
+	PREFETCHT1   4608(SI)
+	VMOVUPS      576(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   1984(DI)
+	PREFETCHT1   4544(DI)
+	PREFETCHT0   2048(DI)
+	PREFETCHT1   4608(DI)
+	VMOVUPS      576(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   1984(R8)
+	PREFETCHT1   4544(R8)
+	PREFETCHT0   2048(R8)
+	PREFETCHT1   4608(R8)
+	VMOVUPS      576(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   1984(R9)
+	PREFETCHT1   4544(R9)
+	PREFETCHT0   2048(R9)
+	PREFETCHT1   4608(R9)
+	VMOVUPS      576(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPSUBD       Z9, Z10, Z10
+	VPSRAD       $0x04, Z10, Z10
+	VPADDD.BCST  80(CX), Z9, Z9
+	VPSUBD       Z11, Z12, Z12
+	VPSRAD       $0x04, Z12, Z12
+	VPADDD.BCST  80(CX), Z11, Z11
+	VPSUBD       Z13, Z14, Z14
+	VPSRAD       $0x04, Z14, Z14
+	VPADDD.BCST  80(CX), Z13, Z13
+	VPSUBD       Z15, Z16, Z16
+	VPSRAD       $0x04, Z16, Z16
+	VPADDD.BCST  80(CX), Z15, Z15
 	VCVTPH2PS    (SI), Z17
 	VMULPS.BCST  64(CX), Z17, Z17
 	VCVTDQ2PS    Z9, Z9
@@ -12146,286 +13006,234 @@ loop1:
 	VMULPS.BCST  64(CX), Z9, Z9
 	VCVTDQ2PS    Z16, Z16
 	VFMADD231PS  Z9, Z16, Z7
-	VPBROADCASTD 84(CX), Z9
-	VPBROADCASTD 84(CX), Z10
-	VPBROADCASTD 84(CX), Z11
-	VPBROADCASTD 84(CX), Z12
-	VPBROADCASTD 84(CX), Z13
-	VPBROADCASTD 84(CX), Z14
-	VPBROADCASTD 84(CX), Z15
-	VPBROADCASTD 84(CX), Z16
+	VPXORD       Z9, Z9, Z9
+	VPBROADCASTD 76(CX), Z10
+	VPXORD       Z11, Z11, Z11
+	VPBROADCASTD 76(CX), Z12
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD 76(CX), Z14
+	VPXORD       Z15, Z15, Z15
+	VPBROADCASTD 76(CX), Z16
 	VPBROADCASTD 32(CX), Z17
-	VPBROADCASTD 48(CX), Z18
-	PREFETCHT0   1088(SI)
-	PREFETCHT1   6720(SI)
-	PREFETCHT0   1152(SI)
-	PREFETCHT1   6784(SI)
-	VMOVUPS      640(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      704(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   1088(DI)
-	PREFETCHT1   6720(DI)
-	PREFETCHT0   1152(DI)
-	PREFETCHT1   6784(DI)
-	VMOVUPS      640(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      704(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   1088(R8)
-	PREFETCHT1   6720(R8)
-	PREFETCHT0   1152(R8)
-	PREFETCHT1   6784(R8)
-	VMOVUPS      640(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      704(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   1088(R9)
-	PREFETCHT1   6720(R9)
-	PREFETCHT0   1152(R9)
-	PREFETCHT1   6784(R9)
-	VMOVUPS      640(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      704(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   2112(SI)
+	PREFETCHT1   4672(SI)
+	VMOVUPS      640(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2112(DI)
+	PREFETCHT1   4672(DI)
+	VMOVUPS      640(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2112(R8)
+	PREFETCHT1   4672(R8)
+	VMOVUPS      640(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2112(R9)
+	PREFETCHT1   4672(R9)
+	VMOVUPS      640(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
 	VPBROADCASTD 36(CX), Z17
-	VPBROADCASTD 52(CX), Z18
-	PREFETCHT0   1216(SI)
-	PREFETCHT1   6848(SI)
-	PREFETCHT0   1280(SI)
-	PREFETCHT1   6912(SI)
-	VMOVUPS      768(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      832(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   1216(DI)
-	PREFETCHT1   6848(DI)
-	PREFETCHT0   1280(DI)
-	PREFETCHT1   6912(DI)
-	VMOVUPS      768(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      832(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   1216(R8)
-	PREFETCHT1   6848(R8)
-	PREFETCHT0   1280(R8)
-	PREFETCHT1   6912(R8)
-	VMOVUPS      768(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      832(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   1216(R9)
-	PREFETCHT1   6848(R9)
-	PREFETCHT0   1280(R9)
-	PREFETCHT1   6912(R9)
-	VMOVUPS      768(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      832(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   2176(SI)
+	PREFETCHT1   4736(SI)
+	VMOVUPS      704(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2176(DI)
+	PREFETCHT1   4736(DI)
+	VMOVUPS      704(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2176(R8)
+	PREFETCHT1   4736(R8)
+	VMOVUPS      704(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2176(R9)
+	PREFETCHT1   4736(R9)
+	VMOVUPS      704(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
 	VPBROADCASTD 40(CX), Z17
-	VPBROADCASTD 56(CX), Z18
-	PREFETCHT0   1344(SI)
-	PREFETCHT1   6976(SI)
-	PREFETCHT0   1408(SI)
-	PREFETCHT1   7040(SI)
-	VMOVUPS      896(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      960(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   1344(DI)
-	PREFETCHT1   6976(DI)
-	PREFETCHT0   1408(DI)
-	PREFETCHT1   7040(DI)
-	VMOVUPS      896(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      960(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   1344(R8)
-	PREFETCHT1   6976(R8)
-	PREFETCHT0   1408(R8)
-	PREFETCHT1   7040(R8)
-	VMOVUPS      896(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      960(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   1344(R9)
-	PREFETCHT1   6976(R9)
-	PREFETCHT0   1408(R9)
-	PREFETCHT1   7040(R9)
-	VMOVUPS      896(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      960(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   2240(SI)
+	PREFETCHT1   4800(SI)
+	VMOVUPS      768(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2240(DI)
+	PREFETCHT1   4800(DI)
+	VMOVUPS      768(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2240(R8)
+	PREFETCHT1   4800(R8)
+	VMOVUPS      768(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2240(R9)
+	PREFETCHT1   4800(R9)
+	VMOVUPS      768(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
 	VPBROADCASTD 44(CX), Z17
-	VPBROADCASTD 60(CX), Z18
-	PREFETCHT0   1472(SI)
-	PREFETCHT1   7104(SI)
-	PREFETCHT0   1536(SI)
-	PREFETCHT1   7168(SI)
-	PREFETCHT0   1600(SI)
-	PREFETCHT1   7232(SI)
-	VMOVUPS      1024(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z9
-	VMOVUPS      1088(SI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z10
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z10
-	PREFETCHT0   1472(DI)
-	PREFETCHT1   7104(DI)
-	PREFETCHT0   1536(DI)
-	PREFETCHT1   7168(DI)
-	PREFETCHT0   1600(DI)
-	PREFETCHT1   7232(DI)
-	VMOVUPS      1024(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z11
-	VMOVUPS      1088(DI), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z12
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z12
-	PREFETCHT0   1472(R8)
-	PREFETCHT1   7104(R8)
-	PREFETCHT0   1536(R8)
-	PREFETCHT1   7168(R8)
-	PREFETCHT0   1600(R8)
-	PREFETCHT1   7232(R8)
-	VMOVUPS      1024(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z13
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z13
-	VMOVUPS      1088(R8), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z14
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z14
-	PREFETCHT0   1472(R9)
-	PREFETCHT1   7104(R9)
-	PREFETCHT0   1536(R9)
-	PREFETCHT1   7168(R9)
-	PREFETCHT0   1600(R9)
-	PREFETCHT1   7232(R9)
-	VMOVUPS      1024(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z15
-	VPSRLW       $0x04, Z19, Z19
-	VPANDD       Z8, Z19, Z19
-	VPDPBUSD     Z18, Z19, Z15
-	VMOVUPS      1088(R9), Z19
-	VPANDD       Z8, Z19, Z20
-	VPDPBUSD     Z17, Z20, Z16
-	VPSRLW       $0x04, Z19, Z17
-	VPANDD       Z8, Z17, Z17
-	VPDPBUSD     Z18, Z17, Z16
+	PREFETCHT0   2304(SI)
+	PREFETCHT1   4864(SI)
+	VMOVUPS      832(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2304(DI)
+	PREFETCHT1   4864(DI)
+	VMOVUPS      832(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2304(R8)
+	PREFETCHT1   4864(R8)
+	VMOVUPS      832(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2304(R9)
+	PREFETCHT1   4864(R9)
+	VMOVUPS      832(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 48(CX), Z17
+	PREFETCHT0   2368(SI)
+	PREFETCHT1   4928(SI)
+	VMOVUPS      896(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2368(DI)
+	PREFETCHT1   4928(DI)
+	VMOVUPS      896(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2368(R8)
+	PREFETCHT1   4928(R8)
+	VMOVUPS      896(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2368(R9)
+	PREFETCHT1   4928(R9)
+	VMOVUPS      896(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 52(CX), Z17
+	PREFETCHT0   2432(SI)
+	PREFETCHT1   4992(SI)
+	VMOVUPS      960(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2432(DI)
+	PREFETCHT1   4992(DI)
+	VMOVUPS      960(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2432(R8)
+	PREFETCHT1   4992(R8)
+	VMOVUPS      960(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2432(R9)
+	PREFETCHT1   4992(R9)
+	VMOVUPS      960(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 56(CX), Z17
+	PREFETCHT0   2496(SI)
+	PREFETCHT1   5056(SI)
+	VMOVUPS      1024(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2496(DI)
+	PREFETCHT1   5056(DI)
+	VMOVUPS      1024(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2496(R8)
+	PREFETCHT1   5056(R8)
+	VMOVUPS      1024(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2496(R9)
+	PREFETCHT1   5056(R9)
+	VMOVUPS      1024(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPBROADCASTD 60(CX), Z17
+	PREFETCHT0   2560(SI)
+	PREFETCHT1   5120(SI)
+	PREFETCHT0   2624(SI)
+	PREFETCHT1   5184(SI)
+	VMOVUPS      1088(SI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z9
+	VPDPBUSD     Z17, Z18, Z10
+	PREFETCHT0   2560(DI)
+	PREFETCHT1   5120(DI)
+	PREFETCHT0   2624(DI)
+	PREFETCHT1   5184(DI)
+	VMOVUPS      1088(DI), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z11
+	VPDPBUSD     Z17, Z18, Z12
+	PREFETCHT0   2560(R8)
+	PREFETCHT1   5120(R8)
+	PREFETCHT0   2624(R8)
+	PREFETCHT1   5184(R8)
+	VMOVUPS      1088(R8), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	PREFETCHT0   2560(R9)
+	PREFETCHT1   5120(R9)
+	PREFETCHT0   2624(R9)
+	PREFETCHT1   5184(R9)
+	VMOVUPS      1088(R9), Z18
+	VPANDD       Z8, Z18, Z19
+	VPDPBUSD     Z17, Z19, Z15
+	VPDPBUSD     Z17, Z18, Z16
+	VPSUBD       Z9, Z10, Z10
+	VPSRAD       $0x04, Z10, Z10
+	VPADDD.BCST  84(CX), Z9, Z9
+	VPSUBD       Z11, Z12, Z12
+	VPSRAD       $0x04, Z12, Z12
+	VPADDD.BCST  84(CX), Z11, Z11
+	VPSUBD       Z13, Z14, Z14
+	VPSRAD       $0x04, Z14, Z14
+	VPADDD.BCST  84(CX), Z13, Z13
+	VPSUBD       Z15, Z16, Z16
+	VPSRAD       $0x04, Z16, Z16
+	VPADDD.BCST  84(CX), Z15, Z15
 	VCVTPH2PS    64(SI), Z17
 	VMULPS.BCST  68(CX), Z17, Z17
 	VCVTDQ2PS    Z9, Z9
@@ -12479,7 +13287,7 @@ end1:
 	RET
 
 // func matVecCode4mAVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
+// Requires: AVX, AVX512F, MMX+
 TEXT ·matVecCode4mAVX512(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), AX
 	MOVQ    act+8(FP), CX
@@ -12501,687 +13309,791 @@ TEXT ·matVecCode4mAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	VMOVUPS nibbles_avx512<>+0(SB), Z8
+	VMOVUPS part_avx512<>+0(SB), Z9
+	VMOVUPS exponent_avx512<>+0(SB), Z10
+	SHRQ    $0x02, DX
 	TESTQ   DX, DX
 	JLE     end1
 
 loop1:
-	VPXORD            Z9, Z9, Z9
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPBROADCASTD      (CX), Z17
-	VPBROADCASTD      16(CX), Z18
-	PREFETCHT0        512(SI)
-	PREFETCHT1        6144(SI)
-	PREFETCHT0        576(SI)
-	PREFETCHT1        6208(SI)
-	VMOVUPS           256(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           320(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        512(DI)
-	PREFETCHT1        6144(DI)
-	PREFETCHT0        576(DI)
-	PREFETCHT1        6208(DI)
-	VMOVUPS           256(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           320(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        512(R8)
-	PREFETCHT1        6144(R8)
-	PREFETCHT0        576(R8)
-	PREFETCHT1        6208(R8)
-	VMOVUPS           256(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           320(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        512(R9)
-	PREFETCHT1        6144(R9)
-	PREFETCHT0        576(R9)
-	PREFETCHT1        6208(R9)
-	VMOVUPS           256(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           320(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      4(CX), Z17
-	VPBROADCASTD      20(CX), Z18
-	PREFETCHT0        640(SI)
-	PREFETCHT1        6272(SI)
-	PREFETCHT0        704(SI)
-	PREFETCHT1        6336(SI)
-	PREFETCHT0        768(SI)
-	PREFETCHT1        6400(SI)
-	VMOVUPS           384(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           448(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        640(DI)
-	PREFETCHT1        6272(DI)
-	PREFETCHT0        704(DI)
-	PREFETCHT1        6336(DI)
-	PREFETCHT0        768(DI)
-	PREFETCHT1        6400(DI)
-	VMOVUPS           384(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           448(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        640(R8)
-	PREFETCHT1        6272(R8)
-	PREFETCHT0        704(R8)
-	PREFETCHT1        6336(R8)
-	PREFETCHT0        768(R8)
-	PREFETCHT1        6400(R8)
-	VMOVUPS           384(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           448(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        640(R9)
-	PREFETCHT1        6272(R9)
-	PREFETCHT0        704(R9)
-	PREFETCHT1        6336(R9)
-	PREFETCHT0        768(R9)
-	PREFETCHT1        6400(R9)
-	VMOVUPS           384(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           448(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      8(CX), Z17
-	VPBROADCASTD      24(CX), Z18
-	PREFETCHT0        832(SI)
-	PREFETCHT1        6464(SI)
-	PREFETCHT0        896(SI)
-	PREFETCHT1        6528(SI)
-	VMOVUPS           512(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           576(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        832(DI)
-	PREFETCHT1        6464(DI)
-	PREFETCHT0        896(DI)
-	PREFETCHT1        6528(DI)
-	VMOVUPS           512(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           576(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        832(R8)
-	PREFETCHT1        6464(R8)
-	PREFETCHT0        896(R8)
-	PREFETCHT1        6528(R8)
-	VMOVUPS           512(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           576(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        832(R9)
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        896(R9)
-	PREFETCHT1        6528(R9)
-	VMOVUPS           512(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           576(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      12(CX), Z17
-	VPBROADCASTD      28(CX), Z18
-	PREFETCHT0        960(SI)
-	PREFETCHT1        6592(SI)
-	PREFETCHT0        1024(SI)
-	PREFETCHT1        6656(SI)
-	PREFETCHT0        1088(SI)
-	PREFETCHT1        6720(SI)
-	VMOVUPS           640(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           704(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        960(DI)
-	PREFETCHT1        6592(DI)
-	PREFETCHT0        1024(DI)
-	PREFETCHT1        6656(DI)
-	PREFETCHT0        1088(DI)
-	PREFETCHT1        6720(DI)
-	VMOVUPS           640(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           704(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        960(R8)
-	PREFETCHT1        6592(R8)
-	PREFETCHT0        1024(R8)
-	PREFETCHT1        6656(R8)
-	PREFETCHT0        1088(R8)
-	PREFETCHT1        6720(R8)
-	VMOVUPS           640(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           704(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        960(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1024(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1088(R9)
-	PREFETCHT1        6720(R9)
-	VMOVUPS           640(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           704(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VCVTPH2PS         (SI), Z17
-	VMULPS.BCST       64(CX), Z17, Z17
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z17, Z9, Z0
-	VCVTPH2PS         128(SI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z0
-	VCVTPH2PS         32(SI), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z9, Z10, Z1
-	VCVTPH2PS         160(SI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z1
-	VCVTPH2PS         (DI), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VCVTPH2PS         128(DI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z2
-	VCVTPH2PS         32(DI), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z9, Z12, Z3
-	VCVTPH2PS         160(DI), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z3
-	VCVTPH2PS         (R8), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VCVTPH2PS         128(R8), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z4
-	VCVTPH2PS         32(R8), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z9, Z14, Z5
-	VCVTPH2PS         160(R8), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z5
-	VCVTPH2PS         (R9), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         128(R9), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z6
-	VCVTPH2PS         32(R9), Z9
-	VMULPS.BCST       64(CX), Z9, Z9
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         160(R9), Z9
-	VFNMADD231PS.BCST 88(CX), Z9, Z7
-	VPXORD            Z9, Z9, Z9
-	VPXORD            Z10, Z10, Z10
-	VPXORD            Z11, Z11, Z11
-	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
-	VPBROADCASTD      32(CX), Z17
-	VPBROADCASTD      48(CX), Z18
-	PREFETCHT0        1152(SI)
-	PREFETCHT1        6784(SI)
-	PREFETCHT0        1216(SI)
-	PREFETCHT1        6848(SI)
-	VMOVUPS           768(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           832(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1152(DI)
-	PREFETCHT1        6784(DI)
-	PREFETCHT0        1216(DI)
-	PREFETCHT1        6848(DI)
-	VMOVUPS           768(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           832(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1152(R8)
-	PREFETCHT1        6784(R8)
-	PREFETCHT0        1216(R8)
-	PREFETCHT1        6848(R8)
-	VMOVUPS           768(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           832(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1152(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1216(R9)
-	PREFETCHT1        6848(R9)
-	VMOVUPS           768(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           832(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      36(CX), Z17
-	VPBROADCASTD      52(CX), Z18
-	PREFETCHT0        1280(SI)
-	PREFETCHT1        6912(SI)
-	PREFETCHT0        1344(SI)
-	PREFETCHT1        6976(SI)
-	PREFETCHT0        1408(SI)
-	PREFETCHT1        7040(SI)
-	VMOVUPS           896(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           960(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1280(DI)
-	PREFETCHT1        6912(DI)
-	PREFETCHT0        1344(DI)
-	PREFETCHT1        6976(DI)
-	PREFETCHT0        1408(DI)
-	PREFETCHT1        7040(DI)
-	VMOVUPS           896(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           960(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1280(R8)
-	PREFETCHT1        6912(R8)
-	PREFETCHT0        1344(R8)
-	PREFETCHT1        6976(R8)
-	PREFETCHT0        1408(R8)
-	PREFETCHT1        7040(R8)
-	VMOVUPS           896(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           960(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1280(R9)
-	PREFETCHT1        6912(R9)
-	PREFETCHT0        1344(R9)
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        7040(R9)
-	VMOVUPS           896(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           960(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      40(CX), Z17
-	VPBROADCASTD      56(CX), Z18
-	PREFETCHT0        1472(SI)
-	PREFETCHT1        7104(SI)
-	PREFETCHT0        1536(SI)
-	PREFETCHT1        7168(SI)
-	VMOVUPS           1024(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           1088(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1472(DI)
-	PREFETCHT1        7104(DI)
-	PREFETCHT0        1536(DI)
-	PREFETCHT1        7168(DI)
-	VMOVUPS           1024(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           1088(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1472(R8)
-	PREFETCHT1        7104(R8)
-	PREFETCHT0        1536(R8)
-	PREFETCHT1        7168(R8)
-	VMOVUPS           1024(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           1088(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1536(R9)
-	PREFETCHT1        7168(R9)
-	VMOVUPS           1024(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           1088(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VPBROADCASTD      44(CX), Z17
-	VPBROADCASTD      60(CX), Z18
-	PREFETCHT0        1600(SI)
-	PREFETCHT1        7232(SI)
-	PREFETCHT0        1664(SI)
-	PREFETCHT1        7296(SI)
-	PREFETCHT0        1728(SI)
-	PREFETCHT1        7360(SI)
-	VMOVUPS           1152(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z9
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z9
-	VMOVUPS           1216(SI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z10
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z10
-	PREFETCHT0        1600(DI)
-	PREFETCHT1        7232(DI)
-	PREFETCHT0        1664(DI)
-	PREFETCHT1        7296(DI)
-	PREFETCHT0        1728(DI)
-	PREFETCHT1        7360(DI)
-	VMOVUPS           1152(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z11
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z11
-	VMOVUPS           1216(DI), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z12
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z12
-	PREFETCHT0        1600(R8)
-	PREFETCHT1        7232(R8)
-	PREFETCHT0        1664(R8)
-	PREFETCHT1        7296(R8)
-	PREFETCHT0        1728(R8)
-	PREFETCHT1        7360(R8)
-	VMOVUPS           1152(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z13
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z13
-	VMOVUPS           1216(R8), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z14
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z14
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        1664(R9)
-	PREFETCHT1        7296(R9)
-	PREFETCHT0        1728(R9)
-	PREFETCHT1        7360(R9)
-	VMOVUPS           1152(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z15
-	VPSRLW            $0x04, Z19, Z19
-	VPANDD            Z8, Z19, Z19
-	VPDPBUSD          Z18, Z19, Z15
-	VMOVUPS           1216(R9), Z19
-	VPANDD            Z8, Z19, Z20
-	VPDPBUSD          Z17, Z20, Z16
-	VPSRLW            $0x04, Z19, Z17
-	VPANDD            Z8, Z17, Z17
-	VPDPBUSD          Z18, Z17, Z16
-	VCVTPH2PS         64(SI), Z17
-	VMULPS.BCST       68(CX), Z17, Z17
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z17, Z9, Z0
-	VCVTPH2PS         192(SI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z0
-	VCVTPH2PS         96(SI), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z9, Z10, Z1
-	VCVTPH2PS         224(SI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z1
-	VCVTPH2PS         64(DI), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VCVTPH2PS         192(DI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z2
-	VCVTPH2PS         96(DI), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z9, Z12, Z3
-	VCVTPH2PS         224(DI), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z3
-	VCVTPH2PS         64(R8), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VCVTPH2PS         192(R8), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z4
-	VCVTPH2PS         96(R8), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z9, Z14, Z5
-	VCVTPH2PS         224(R8), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z5
-	VCVTPH2PS         64(R9), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
-	VCVTPH2PS         192(R9), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z6
-	VCVTPH2PS         96(R9), Z9
-	VMULPS.BCST       68(CX), Z9, Z9
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
-	VCVTPH2PS         224(R9), Z9
-	VFNMADD231PS.BCST 92(CX), Z9, Z7
-	ADDQ              $0x00000080, CX
-	ADDQ              $+1280, SI
-	ADDQ              $+1280, DI
-	ADDQ              $+1280, R8
-	ADDQ              $+1280, R9
+	MOVQ      $0x00000000, BX
+	VCVTPH2PS (SI), Z11
+	VCVTPH2PS 64(SI), Z12
+	VMULPS    minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS    minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS 32(SI), Z15
+	VCVTPH2PS 96(SI), Z16
+	VMULPS    minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS    minusExponent_avx512<>+0(SB), Z16, Z18
+	LEAQ      512(SI), R10
+	MOVQ      SI, R12
+	MOVQ      $0x00000000, R11
+
+step2:
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R11*4), Z23
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        8192(SI)(BX*1)
+	VMOVUPS           (R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R11*4), Z23
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        8192(DI)(BX*1)
+	VMOVUPS           512(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R11*4), Z23
+	PREFETCHT0        2176(R12)
+	PREFETCHT1        8192(R8)(BX*1)
+	VMOVUPS           64(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R11*4), Z23
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	PREFETCHT1        8256(SI)(BX*1)
+	VMOVUPS           576(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R11*4), Z23
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        8256(DI)(BX*1)
+	VMOVUPS           128(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R11*4), Z23
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        8256(R8)(BX*1)
+	VMOVUPS           640(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R11*4), Z23
+	PREFETCHT0        2432(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	VMOVUPS           192(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R11*4), Z23
+	PREFETCHT0        2496(R12)
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        8320(SI)(BX*1)
+	PREFETCHT1        8320(DI)(BX*1)
+	VMOVUPS           704(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R11*4), Z23
+	PREFETCHT0        2624(R12)
+	PREFETCHT1        8320(R8)(BX*1)
+	VMOVUPS           256(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R11*4), Z23
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           768(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R11*4), Z23
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        8384(SI)(BX*1)
+	VMOVUPS           320(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R11*4), Z23
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        8384(DI)(BX*1)
+	PREFETCHT1        8384(R8)(BX*1)
+	VMOVUPS           832(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R11*4), Z23
+	PREFETCHT0        2880(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           384(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R11*4), Z23
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        8448(SI)(BX*1)
+	VMOVUPS           896(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R11*4), Z23
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        8448(DI)(BX*1)
+	VMOVUPS           448(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R11*4), Z23
+	PREFETCHT0        3072(R12)
+	PREFETCHT0        3136(R12)
+	PREFETCHT1        8448(R8)(BX*1)
+	PREFETCHT1        8448(R9)(BX*1)
+	VMOVUPS           960(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(SI)(R11*2), Z23
+	VPMOVZXBD         384(SI)(R11*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R11*4), Z25, Z25
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z25, Z19, Z0
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z26, Z0
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
+	VMULPS.BCST       68(CX)(R11*4), Z19, Z19
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z0
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z24, Z0
+	VPMOVZXWD         160(SI)(R11*2), Z19
+	VPMOVZXBD         400(SI)(R11*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R11*4), Z23, Z23
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z23, Z20, Z1
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z24, Z1
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z1
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z21, Z1
+	ADDQ              $+288, BX
+	ADDQ              $+1024, R10
+	ADDQ              $+1152, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step2
+	MOVQ              R10, SI
+	VCVTPH2PS         (DI), Z11
+	VCVTPH2PS         64(DI), Z12
+	VMULPS            minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS         32(DI), Z15
+	VCVTPH2PS         96(DI), Z16
+	VMULPS            minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	LEAQ              512(DI), R10
+	MOVQ              DI, R12
+	MOVQ              $0x00000000, R11
+
+step3:
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R11*4), Z23
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        3584(SI)(BX*1)
+	VMOVUPS           (R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R11*4), Z23
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        8192(DI)(BX*1)
+	VMOVUPS           512(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R11*4), Z23
+	PREFETCHT0        2176(R12)
+	PREFETCHT1        8192(R8)(BX*1)
+	VMOVUPS           64(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R11*4), Z23
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	PREFETCHT1        3648(SI)(BX*1)
+	VMOVUPS           576(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R11*4), Z23
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        8256(DI)(BX*1)
+	VMOVUPS           128(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R11*4), Z23
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        8256(R8)(BX*1)
+	VMOVUPS           640(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R11*4), Z23
+	PREFETCHT0        2432(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	VMOVUPS           192(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R11*4), Z23
+	PREFETCHT0        2496(R12)
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        3712(SI)(BX*1)
+	PREFETCHT1        8320(DI)(BX*1)
+	VMOVUPS           704(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R11*4), Z23
+	PREFETCHT0        2624(R12)
+	PREFETCHT1        8320(R8)(BX*1)
+	VMOVUPS           256(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R11*4), Z23
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           768(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R11*4), Z23
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        3776(SI)(BX*1)
+	VMOVUPS           320(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R11*4), Z23
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        8384(DI)(BX*1)
+	PREFETCHT1        8384(R8)(BX*1)
+	VMOVUPS           832(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R11*4), Z23
+	PREFETCHT0        2880(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           384(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R11*4), Z23
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        3840(SI)(BX*1)
+	VMOVUPS           896(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R11*4), Z23
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        8448(DI)(BX*1)
+	VMOVUPS           448(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R11*4), Z23
+	PREFETCHT0        3072(R12)
+	PREFETCHT0        3136(R12)
+	PREFETCHT1        8448(R8)(BX*1)
+	PREFETCHT1        8448(R9)(BX*1)
+	VMOVUPS           960(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(DI)(R11*2), Z23
+	VPMOVZXBD         384(DI)(R11*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R11*4), Z25, Z25
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z25, Z19, Z2
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z26, Z2
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
+	VMULPS.BCST       68(CX)(R11*4), Z19, Z19
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z2
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z24, Z2
+	VPMOVZXWD         160(DI)(R11*2), Z19
+	VPMOVZXBD         400(DI)(R11*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R11*4), Z23, Z23
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z23, Z20, Z3
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z24, Z3
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z3
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z21, Z3
+	ADDQ              $+288, BX
+	ADDQ              $+1024, R10
+	ADDQ              $+1152, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step3
+	MOVQ              R10, DI
+	VCVTPH2PS         (R8), Z11
+	VCVTPH2PS         64(R8), Z12
+	VMULPS            minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS         32(R8), Z15
+	VCVTPH2PS         96(R8), Z16
+	VMULPS            minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	LEAQ              512(R8), R10
+	MOVQ              R8, R12
+	MOVQ              $0x00000000, R11
+
+step4:
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R11*4), Z23
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        3584(SI)(BX*1)
+	VMOVUPS           (R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R11*4), Z23
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        3584(DI)(BX*1)
+	VMOVUPS           512(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R11*4), Z23
+	PREFETCHT0        2176(R12)
+	PREFETCHT1        8192(R8)(BX*1)
+	VMOVUPS           64(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R11*4), Z23
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	PREFETCHT1        3648(SI)(BX*1)
+	VMOVUPS           576(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R11*4), Z23
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        3648(DI)(BX*1)
+	VMOVUPS           128(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R11*4), Z23
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        8256(R8)(BX*1)
+	VMOVUPS           640(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R11*4), Z23
+	PREFETCHT0        2432(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	VMOVUPS           192(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R11*4), Z23
+	PREFETCHT0        2496(R12)
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        3712(SI)(BX*1)
+	PREFETCHT1        3712(DI)(BX*1)
+	VMOVUPS           704(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R11*4), Z23
+	PREFETCHT0        2624(R12)
+	PREFETCHT1        8320(R8)(BX*1)
+	VMOVUPS           256(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R11*4), Z23
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           768(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R11*4), Z23
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        3776(SI)(BX*1)
+	VMOVUPS           320(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R11*4), Z23
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        3776(DI)(BX*1)
+	PREFETCHT1        8384(R8)(BX*1)
+	VMOVUPS           832(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R11*4), Z23
+	PREFETCHT0        2880(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           384(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R11*4), Z23
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        3840(SI)(BX*1)
+	VMOVUPS           896(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R11*4), Z23
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        3840(DI)(BX*1)
+	VMOVUPS           448(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R11*4), Z23
+	PREFETCHT0        3072(R12)
+	PREFETCHT0        3136(R12)
+	PREFETCHT1        8448(R8)(BX*1)
+	PREFETCHT1        8448(R9)(BX*1)
+	VMOVUPS           960(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(R8)(R11*2), Z23
+	VPMOVZXBD         384(R8)(R11*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R11*4), Z25, Z25
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z25, Z19, Z4
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z26, Z4
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
+	VMULPS.BCST       68(CX)(R11*4), Z19, Z19
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z4
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z24, Z4
+	VPMOVZXWD         160(R8)(R11*2), Z19
+	VPMOVZXBD         400(R8)(R11*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R11*4), Z23, Z23
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z23, Z20, Z5
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z24, Z5
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z5
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z21, Z5
+	ADDQ              $+288, BX
+	ADDQ              $+1024, R10
+	ADDQ              $+1152, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step4
+	MOVQ              R10, R8
+	VCVTPH2PS         (R9), Z11
+	VCVTPH2PS         64(R9), Z12
+	VMULPS            minusExponent_avx512<>+0(SB), Z11, Z13
+	VMULPS            minusExponent_avx512<>+0(SB), Z12, Z14
+	VCVTPH2PS         32(R9), Z15
+	VCVTPH2PS         96(R9), Z16
+	VMULPS            minusExponent_avx512<>+0(SB), Z15, Z17
+	VMULPS            minusExponent_avx512<>+0(SB), Z16, Z18
+	LEAQ              512(R9), R10
+	MOVQ              R9, R12
+	MOVQ              $0x00000000, R11
+
+step5:
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPBROADCASTD      (CX)(R11*4), Z23
+	PREFETCHT0        2048(R12)
+	PREFETCHT1        3584(SI)(BX*1)
+	VMOVUPS           (R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      32(CX)(R11*4), Z23
+	PREFETCHT0        2112(R12)
+	PREFETCHT1        3584(DI)(BX*1)
+	VMOVUPS           512(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      4(CX)(R11*4), Z23
+	PREFETCHT0        2176(R12)
+	PREFETCHT1        3584(R8)(BX*1)
+	VMOVUPS           64(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      36(CX)(R11*4), Z23
+	PREFETCHT0        2240(R12)
+	PREFETCHT1        8192(R9)(BX*1)
+	PREFETCHT1        3648(SI)(BX*1)
+	VMOVUPS           576(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      8(CX)(R11*4), Z23
+	PREFETCHT0        2304(R12)
+	PREFETCHT1        3648(DI)(BX*1)
+	VMOVUPS           128(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      40(CX)(R11*4), Z23
+	PREFETCHT0        2368(R12)
+	PREFETCHT1        3648(R8)(BX*1)
+	VMOVUPS           640(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      12(CX)(R11*4), Z23
+	PREFETCHT0        2432(R12)
+	PREFETCHT1        8256(R9)(BX*1)
+	VMOVUPS           192(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      44(CX)(R11*4), Z23
+	PREFETCHT0        2496(R12)
+	PREFETCHT0        2560(R12)
+	PREFETCHT1        3712(SI)(BX*1)
+	PREFETCHT1        3712(DI)(BX*1)
+	VMOVUPS           704(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      16(CX)(R11*4), Z23
+	PREFETCHT0        2624(R12)
+	PREFETCHT1        3712(R8)(BX*1)
+	VMOVUPS           256(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      48(CX)(R11*4), Z23
+	PREFETCHT0        2688(R12)
+	PREFETCHT1        8320(R9)(BX*1)
+	VMOVUPS           768(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      20(CX)(R11*4), Z23
+	PREFETCHT0        2752(R12)
+	PREFETCHT1        3776(SI)(BX*1)
+	VMOVUPS           320(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      52(CX)(R11*4), Z23
+	PREFETCHT0        2816(R12)
+	PREFETCHT1        3776(DI)(BX*1)
+	PREFETCHT1        3776(R8)(BX*1)
+	VMOVUPS           832(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      24(CX)(R11*4), Z23
+	PREFETCHT0        2880(R12)
+	PREFETCHT1        8384(R9)(BX*1)
+	VMOVUPS           384(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      56(CX)(R11*4), Z23
+	PREFETCHT0        2944(R12)
+	PREFETCHT1        3840(SI)(BX*1)
+	VMOVUPS           896(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPBROADCASTD      28(CX)(R11*4), Z23
+	PREFETCHT0        3008(R12)
+	PREFETCHT1        3840(DI)(BX*1)
+	VMOVUPS           448(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z19
+	VPDPBUSD          Z23, Z24, Z20
+	VPBROADCASTD      60(CX)(R11*4), Z23
+	PREFETCHT0        3072(R12)
+	PREFETCHT0        3136(R12)
+	PREFETCHT1        3840(R8)(BX*1)
+	PREFETCHT1        8448(R9)(BX*1)
+	VMOVUPS           960(R10), Z24
+	VPANDD            Z8, Z24, Z25
+	VPDPBUSD          Z23, Z25, Z21
+	VPDPBUSD          Z23, Z24, Z22
+	VPSUBD            Z19, Z20, Z20
+	VPSRAD            $0x04, Z20, Z20
+	VPSUBD            Z21, Z22, Z22
+	VPSRAD            $0x04, Z22, Z22
+	VPMOVZXWD         128(R9)(R11*2), Z23
+	VPMOVZXBD         384(R9)(R11*1), Z24
+	VMOVDQA32         Z23, Z25
+	VMOVDQA32         Z24, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z26
+	VPTERNLOGD        $0xea, Z10, Z9, Z25
+	VFMADD213PS       Z13, Z11, Z25
+	VMULPS.BCST       64(CX)(R11*4), Z25, Z25
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z25, Z19, Z6
+	VFMADD213PS       Z14, Z12, Z26
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z26, Z6
+	VPSRLD            $0x06, Z23, Z19
+	VPSRLD            $0x0c, Z23, Z23
+	VPSRLD            $0x02, Z24, Z24
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z23, Z24
+	VPORD             Z10, Z24, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z19
+	VFMADD213PS       Z13, Z11, Z19
+	VMULPS.BCST       68(CX)(R11*4), Z19, Z19
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z19, Z21, Z6
+	VFMADD213PS       Z14, Z12, Z24
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z24, Z6
+	VPMOVZXWD         160(R9)(R11*2), Z19
+	VPMOVZXBD         400(R9)(R11*1), Z21
+	VMOVDQA32         Z19, Z23
+	VMOVDQA32         Z21, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z24
+	VPTERNLOGD        $0xea, Z10, Z9, Z23
+	VFMADD213PS       Z17, Z15, Z23
+	VMULPS.BCST       64(CX)(R11*4), Z23, Z23
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z23, Z20, Z7
+	VFMADD213PS       Z18, Z16, Z24
+	VFNMADD231PS.BCST 88(CX)(R11*4), Z24, Z7
+	VPSRLD            $0x06, Z19, Z20
+	VPSRLD            $0x0c, Z19, Z19
+	VPSRLD            $0x02, Z21, Z21
+	VPTERNLOGD        $0xec, partHigh_avx512<>+0(SB), Z19, Z21
+	VPORD             Z10, Z21, Z21
+	VPTERNLOGD        $0xea, Z10, Z9, Z20
+	VFMADD213PS       Z17, Z15, Z20
+	VMULPS.BCST       68(CX)(R11*4), Z20, Z20
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z20, Z22, Z7
+	VFMADD213PS       Z18, Z16, Z21
+	VFNMADD231PS.BCST 92(CX)(R11*4), Z21, Z7
+	ADDQ              $+288, BX
+	ADDQ              $+1024, R10
+	ADDQ              $+1152, R12
+	ADDQ              $0x20, R11
+	CMPQ              R11, $0x80
+	JNE               step5
+	MOVQ              R10, R9
+	ADDQ              $+512, CX
 	DECQ              DX
 	JNZ               loop1
 
@@ -13224,37 +14136,37 @@ TEXT ·matVecFloat32AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VBROADCASTSS (CX), Z8
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
-	PREFETCHT0   576(SI)
-	PREFETCHT1   6208(SI)
+	PREFETCHT0   1536(SI)
+	PREFETCHT1   4096(SI)
+	PREFETCHT0   1600(SI)
+	PREFETCHT1   4160(SI)
 	VMOVUPS      (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VMOVUPS      64(SI), Z9
 	VFMADD231PS  Z8, Z9, Z1
 	ADDQ         $+128, SI
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
-	PREFETCHT0   576(DI)
-	PREFETCHT1   6208(DI)
+	PREFETCHT0   1536(DI)
+	PREFETCHT1   4096(DI)
+	PREFETCHT0   1600(DI)
+	PREFETCHT1   4160(DI)
 	VMOVUPS      (DI), Z9
 	VFMADD231PS  Z8, Z9, Z2
 	VMOVUPS      64(DI), Z9
 	VFMADD231PS  Z8, Z9, Z3
 	ADDQ         $+128, DI
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
-	PREFETCHT0   576(R8)
-	PREFETCHT1   6208(R8)
+	PREFETCHT0   1536(R8)
+	PREFETCHT1   4096(R8)
+	PREFETCHT0   1600(R8)
+	PREFETCHT1   4160(R8)
 	VMOVUPS      (R8), Z9
 	VFMADD231PS  Z8, Z9, Z4
 	VMOVUPS      64(R8), Z9
 	VFMADD231PS  Z8, Z9, Z5
 	ADDQ         $+128, R8
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
-	PREFETCHT0   576(R9)
-	PREFETCHT1   6208(R9)
+	PREFETCHT0   1536(R9)
+	PREFETCHT1   4096(R9)
+	PREFETCHT0   1600(R9)
+	PREFETCHT1   4160(R9)
 	VMOVUPS      (R9), Z9
 	VFMADD231PS  Z8, Z9, Z6
 	VMOVUPS      64(R9), Z9
@@ -13303,29 +14215,29 @@ TEXT ·matVecFloat16AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VBROADCASTSS (CX), Z8
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
+	PREFETCHT0   1536(SI)
+	PREFETCHT1   4096(SI)
 	VCVTPH2PS    (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VCVTPH2PS    32(SI), Z9
 	VFMADD231PS  Z8, Z9, Z1
 	ADDQ         $+64, SI
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
+	PREFETCHT0   1536(DI)
+	PREFETCHT1   4096(DI)
 	VCVTPH2PS    (DI), Z9
 	VFMADD231PS  Z8, Z9, Z2
 	VCVTPH2PS    32(DI), Z9
 	VFMADD231PS  Z8, Z9, Z3
 	ADDQ         $+64, DI
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
+	PREFETCHT0   1536(R8)
+	PREFETCHT1   4096(R8)
 	VCVTPH2PS    (R8), Z9
 	VFMADD231PS  Z8, Z9, Z4
 	VCVTPH2PS    32(R8), Z9
 	VFMADD231PS  Z8, Z9, Z5
 	ADDQ         $+64, R8
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
+	PREFETCHT0   1536(R9)
+	PREFETCHT1   4096(R9)
 	VCVTPH2PS    (R9), Z9
 	VFMADD231PS  Z8, Z9, Z6
 	VCVTPH2PS    32(R9), Z9
@@ -13374,8 +14286,8 @@ TEXT ·matVecBFloat16AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VBROADCASTSS (CX), Z8
-	PREFETCHT0   512(SI)
-	PREFETCHT1   6144(SI)
+	PREFETCHT0   1536(SI)
+	PREFETCHT1   4096(SI)
 	VPMOVZXWD    (SI), Z9
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z0
@@ -13383,8 +14295,8 @@ loop1:
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z1
 	ADDQ         $+64, SI
-	PREFETCHT0   512(DI)
-	PREFETCHT1   6144(DI)
+	PREFETCHT0   1536(DI)
+	PREFETCHT1   4096(DI)
 	VPMOVZXWD    (DI), Z9
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z2
@@ -13392,8 +14304,8 @@ loop1:
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z3
 	ADDQ         $+64, DI
-	PREFETCHT0   512(R8)
-	PREFETCHT1   6144(R8)
+	PREFETCHT0   1536(R8)
+	PREFETCHT1   4096(R8)
 	VPMOVZXWD    (R8), Z9
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z4
@@ -13401,8 +14313,8 @@ loop1:
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z5
 	ADDQ         $+64, R8
-	PREFETCHT0   512(R9)
-	PREFETCHT1   6144(R9)
+	PREFETCHT0   1536(R9)
+	PREFETCHT1   4096(R9)
 	VPMOVZXWD    (R9), Z9
 	VPSLLD       $0x10, Z9, Z9
 	VFMADD231PS  Z8, Z9, Z6

@@ -11,6 +11,7 @@ const (
 	stepCols   = 64 // input columns of a step of a quantized panel
 	blockCols  = 32 // input columns that share an activation scale
 	recordSize = 128
+	superSteps = 4 // steps of a superblock: 256 columns, the blocks of the K-quants
 )
 
 // layout is a packed form of weights; doc.go draws them.
@@ -29,7 +30,8 @@ const (
 )
 
 // shape says how a layout lies in memory. For float layouts only stepBytes
-// means anything, and a step is one column.
+// means anything, and a step is one column. A layout of superblocks has the
+// scales of four steps before their codes.
 type shape struct {
 	name      string
 	quantized bool
@@ -38,16 +40,17 @@ type shape struct {
 	mins      bool
 	nibbles   bool
 	highBits  int // bits of a code above its nibble
-	stepBytes int
-	codesAt   int // offset of the codes in a step
+	super     bool
+	stepBytes int // a quarter of a superblock, where there are
+	codesAt   int // offset of the codes in a step, or in a superblock
 }
 
 var shapes = [layouts]shape{
 	code8:     {name: "code8", quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
-	code6:     {name: "code6", quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, stepBytes: 1792, codesAt: 256},
-	code5m:    {name: "code5m", quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, stepBytes: 1536, codesAt: 256},
+	code6:     {name: "code6", quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, super: true, stepBytes: 1680, codesAt: 576},
+	code5m:    {name: "code5m", quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, super: true, stepBytes: 1408, codesAt: 512},
 	code4:     {name: "code4", quantized: true, group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128},
-	code4m:    {name: "code4m", quantized: true, group: 32, mins: true, nibbles: true, stepBytes: 1280, codesAt: 256},
+	code4m:    {name: "code4m", quantized: true, group: 32, mins: true, nibbles: true, super: true, stepBytes: 1152, codesAt: 512},
 	float32s:  {name: "float32", stepBytes: 128},
 	float16s:  {name: "float16", stepBytes: 64},
 	bfloat16s: {name: "bfloat16", stepBytes: 64},
@@ -105,6 +108,19 @@ func (l layout) panelBytes(cols int) int { return l.steps(cols) * shapes[l].step
 // nibbleBytes is the size of the plane of nibbles in a step; the plane of
 // higher bits follows it.
 const nibbleBytes = stepCols * panelRows / 2
+
+// step is step i of a panel: where its scales are found, which is all of a
+// superblock, and its codes.
+func (s shape) step(panel []byte, i int) (scales, codes []byte) {
+	if !s.super {
+		scales = panel[i*s.stepBytes : (i+1)*s.stepBytes]
+		return scales, scales[s.codesAt:]
+	}
+	scales = panel[i/superSteps*superSteps*s.stepBytes:][:superSteps*s.stepBytes]
+	size := (len(scales) - s.codesAt) / superSteps
+	at := s.codesAt + i%superSteps*size
+	return scales, scales[at : at+size]
+}
 
 // highLine says where the bits above the nibble of column group g (0 to 7) of
 // a block lie: the line of the plane, and the bit within each byte.

@@ -92,25 +92,31 @@ func (k *packer) pack(w *weight, expert, p int) {
 // pack writes the row into one lane of a panel.
 func (r *codeRow) pack(dst []byte, lane int, s shape) {
 	steps := len(dst) / s.stepBytes
-	groups := stepCols / s.group
 	for step := range steps {
-		d := dst[step*s.stepBytes : (step+1)*s.stepBytes]
-		for g := range groups {
-			i := step*groups + g
-			if i*s.group >= len(r.code) {
-				break
-			}
-			binary.LittleEndian.PutUint16(d[(g*panelRows+lane)*2:], floatToHalf(r.scale[i]))
-			if s.mins {
-				binary.LittleEndian.PutUint16(d[((groups+g)*panelRows+lane)*2:], floatToHalf(r.min[i]))
-			}
+		scales, codes := s.step(dst, step)
+		if s.super {
+			r.packSuper(scales, lane, step, s)
+		} else {
+			r.packScales(scales, lane, step, s)
 		}
 		code := r.code[step*stepCols : min((step+1)*stepCols, len(r.code))]
 		if s.nibbles {
-			packNibbles(d[s.codesAt:], lane, code, s)
+			packNibbles(codes, lane, code, s)
 		} else {
-			packBytes(d[s.codesAt:], lane, code)
+			packBytes(codes, lane, code)
 		}
+	}
+}
+
+// packScales writes the scales of a step's groups as float16.
+func (r *codeRow) packScales(dst []byte, lane, step int, s shape) {
+	groups := stepCols / s.group
+	for g := range groups {
+		i := step*groups + g
+		if i*s.group >= len(r.code) {
+			break
+		}
+		binary.LittleEndian.PutUint16(dst[(g*panelRows+lane)*2:], floatToHalf(r.scale[i]))
 	}
 }
 
@@ -120,19 +126,22 @@ func packBytes(dst []byte, lane int, code []uint8) {
 	}
 }
 
-// packNibbles joins column groups j and j+4 of each block of 32, and adds the
-// higher bits to their plane.
+// packNibbles joins rows 16 apart, and adds the higher bits to their plane.
 func packNibbles(dst []byte, lane int, code []uint8, s shape) {
 	const low, high = 0x0f0f0f0f, 0x03030303
 	for b := range len(code) / blockCols {
-		group := func(g int) uint32 { return binary.LittleEndian.Uint32(code[b*blockCols+g*4:]) }
-		for j := range 4 {
-			binary.LittleEndian.PutUint32(dst[(b*4+j)*128+lane*4:], group(j)&low|group(j+4)&low<<4)
-		}
-		for g := 0; s.highBits > 0 && g < 8; g++ {
-			line, shift := s.highLine(b, g)
-			at := dst[nibbleBytes+line*128+lane*4:]
-			binary.LittleEndian.PutUint32(at, binary.LittleEndian.Uint32(at)|group(g)>>4&high<<shift)
+		for g := range 8 {
+			group := binary.LittleEndian.Uint32(code[b*blockCols+g*4:])
+			orUint32(dst[(b*8+g)*64+lane%16*4:], group&low<<(lane/16*4))
+			if s.highBits > 0 {
+				line, shift := s.highLine(b, g)
+				orUint32(dst[nibbleBytes+line*128+lane*4:], group>>4&high<<shift)
+			}
 		}
 	}
+}
+
+// orUint32 sets the bits of v.
+func orUint32(dst []byte, v uint32) {
+	binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(dst)|v)
 }

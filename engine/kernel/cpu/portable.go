@@ -61,12 +61,12 @@ func portableMatMul(l layout, rows int) matMulFunc {
 		out := unsafe.Slice(dst, rows*panelRows)
 		clear(out)
 		for step := range steps {
-			w := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(panel), step*s.stepBytes)), s.stepBytes)
+			w := unsafe.Slice(panel, steps*s.stepBytes)
 			a := unsafe.Add(unsafe.Pointer(act), step*actStride)
 			if s.quantized {
-				quantizedStep(out, unsafe.Slice((*byte)(a), rows*recordSize), w, s)
+				quantizedStep(out, unsafe.Slice((*byte)(a), rows*recordSize), w, step, s)
 			} else {
-				floatStep(out, unsafe.Slice((*float32)(a), rows), w, l)
+				floatStep(out, unsafe.Slice((*float32)(a), rows), w[step*s.stepBytes:], l)
 			}
 		}
 	}
@@ -93,20 +93,21 @@ func floatStep(out, x []float32, w []byte, l layout) {
 }
 
 // quantizedStep adds one step of a quantized panel.
-func quantizedStep(out []float32, act, w []byte, s shape) {
-	groups := stepCols / s.group
-	for g := range groups {
+func quantizedStep(out []float32, act, panel []byte, step int, s shape) {
+	scales, codes := s.step(panel, step)
+	for g := range stepCols / s.group {
 		var scale, low [panelRows]float32
 		for lane := range scale {
-			scale[lane] = half(w[(g*panelRows+lane)*2:])
-			if s.mins {
-				low[lane] = half(w[((groups+g)*panelRows+lane)*2:])
+			if s.super {
+				scale[lane], low[lane] = s.superScale(scales, lane, step%superSteps, g)
+			} else {
+				scale[lane] = half(scales[(g*panelRows+lane)*2:])
 			}
 		}
 		b := g * s.group / blockCols
 		for r := range len(act) / recordSize {
 			rec := act[r*recordSize : (r+1)*recordSize]
-			dots := groupDots(rec, w[s.codesAt:], g, s)
+			dots := groupDots(rec, codes, g, s)
 			d, sum := recordFloat(rec, recordScale+4*b), recordFloat(rec, recordSum+4*b)
 			row := (*[panelRows]float32)(out[r*panelRows:])
 			for lane, dot := range dots {
@@ -121,15 +122,18 @@ func quantizedStep(out []float32, act, w []byte, s shape) {
 	}
 }
 
+var zeroLine [128]byte // higher bits of codes that have none
+
 // groupDots is the integer part of one group: Σ (code-offset)·x for 32 outputs.
 func groupDots(rec, codes []byte, group int, s shape) (dots [panelRows]int32) {
 	for k := group * s.group / 4; k < (group+1)*s.group/4; k++ {
-		at, shift, mask := k*128, 0, uint32(0xffffffff)
+		size, mask := 128, uint32(0xffffffff)
 		if s.nibbles {
-			at, shift, mask = (k/8*4+k%4)*128, k%8/4*4, 0x0f0f0f0f
+			size, mask = 64, 0x0f0f0f0f
 		}
-		line, x := codes[at:at+128], rec[4*k:4*k+4]
-		high, highShift, highMask := line, 0, uint32(0)
+		lines := codes[k*size : (k+1)*size]
+		x := rec[4*k : 4*k+4]
+		high, highShift, highMask := zeroLine[:], 0, uint32(0)
 		if s.highBits > 0 {
 			n, up := s.highLine(k/8, k%8)
 			high, highShift, highMask = codes[nibbleBytes+n*128:][:128], up, uint32(1<<s.highBits-1)*0x01010101
@@ -137,7 +141,11 @@ func groupDots(rec, codes []byte, group int, s shape) (dots [panelRows]int32) {
 		x0, x1, x2, x3 := int32(int8(x[0])), int32(int8(x[1])), int32(int8(x[2])), int32(int8(x[3]))
 		fix := int32(s.offset) * (x0 + x1 + x2 + x3)
 		for lane := range dots {
-			c := binary.LittleEndian.Uint32(line[4*lane:4*lane+4]) >> shift & mask
+			at, shift := 4*lane, 0
+			if s.nibbles {
+				at, shift = lane%16*4, lane/16*4
+			}
+			c := binary.LittleEndian.Uint32(lines[at:at+4]) >> shift & mask
 			c |= binary.LittleEndian.Uint32(high[4*lane:4*lane+4]) >> highShift & highMask << 4
 			dots[lane] += int32(c&255)*x0 + int32(c>>8&255)*x1 + int32(c>>16&255)*x2 + int32(c>>24)*x3 - fix
 		}

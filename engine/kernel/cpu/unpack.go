@@ -13,10 +13,21 @@ import (
 type codeRow struct {
 	code       []uint8
 	scale, min []float32
+	// super holds the superblocks of a K-quant: scale[g] is d·part[g], min[g] is
+	// low·minPart[g], exactly.
+	super         []superScales
+	part, minPart []uint8 // part is signed for Q6_K
 }
 
+// superScales are the float16 factors of a superblock's scales and minima.
+type superScales struct{ d, low uint16 }
+
 func newCodeRow(cols int) *codeRow {
-	return &codeRow{make([]uint8, cols), make([]float32, cols/16+1), make([]float32, cols/16+1)}
+	groups := cols/16 + 1
+	return &codeRow{
+		make([]uint8, cols), make([]float32, groups), make([]float32, groups),
+		make([]superScales, cols/256+1), make([]uint8, groups), make([]uint8, groups),
+	}
 }
 
 // unpack takes the blocks of a row apart.
@@ -64,6 +75,7 @@ func (r *codeRow) q4(i int, b []byte) {
 // subScales reads the 6-bit scales and minima of a Q4_K or Q5_K block.
 func (r *codeRow) subScales(i int, b []byte) {
 	d, dmin, sc := half(b), half(b[2:]), b[4:16]
+	r.super[i] = superScales{binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:])}
 	for j := range 8 {
 		s, m := sc[j]&63, sc[(j+4)%12]&63
 		if j >= 4 {
@@ -71,6 +83,7 @@ func (r *codeRow) subScales(i int, b []byte) {
 			m = sc[j+4]>>4 | sc[j]>>6<<4
 		}
 		r.scale[i*8+j], r.min[i*8+j] = d*float32(s), dmin*float32(m)
+		r.part[i*8+j], r.minPart[i*8+j] = s, m
 	}
 }
 
@@ -97,6 +110,8 @@ func (r *codeRow) q5k(i int, b []byte) {
 
 func (r *codeRow) q6k(i int, b []byte) {
 	d := half(b[208:])
+	r.super[i].d = binary.LittleEndian.Uint16(b[208:])
+	copy(r.part[i*16:], b[192:208])
 	for j := range 16 {
 		r.scale[i*16+j] = d * float32(int8(b[192+j]))
 	}

@@ -61,16 +61,15 @@ func (g *gen) unpack(l layout) {
 	if l.offset > 0 {
 		g.VMOVDQU32(g.c(fmt.Sprintf("offset%d", l.offset)), offset)
 	}
-	g.loop(steps, func() {
+	g.eachStep(l, panel, steps, func(at place) {
 		for _, p := range l.all() {
 			for k := range p.groups {
 				for side := range 2 {
-					w := g.vec()
+					w := reg.VecVirtual(nil)
 					if l.nibbles {
-						g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
-						g.nibble(l, p, k, panel, side*64, w, mask)
+						w = g.loadCode(l, p, k, side, at.codes, mask)
 					} else {
-						g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*lineBytes+side*64), w)
+						w = g.load(mem(at.codes, l.codesAt+(p.first+k)*lineBytes+side*64))
 					}
 					if l.offset > 0 {
 						g.VPSUBB(offset, w, w)
@@ -79,13 +78,8 @@ func (g *gen) unpack(l layout) {
 				}
 			}
 		}
-		for i := range (l.bandStep() - plainCodes) / 64 {
-			v := g.vec()
-			g.loadHalves(mem(panel, i*32), v)
-			g.VMOVUPS(v, mem(dst, plainCodes+i*64))
-		}
+		g.plainScales(l, at, dst, plainCodes)
 		g.ADDQ(operand.I32(l.bandStep()), dst)
-		g.ADDQ(operand.I32(l.stepBytes), panel)
 	})
 	g.finish()
 }

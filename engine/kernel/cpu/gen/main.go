@@ -43,9 +43,11 @@ func main() {
 		g.Context, g.consts = build.NewContext(), map[string]operand.Mem{}
 		if g.level == "amx" {
 			g.bandConstants()
+			g.superConstants()
 			g.bands()
 		} else {
 			g.constants()
+			g.superConstants()
 			g.matMuls()
 			g.readStreams()
 			g.fetchLines()

@@ -25,8 +25,9 @@ type layout struct {
 	mins      bool
 	nibbles   bool
 	highBits  int // bits of a code above its nibble
-	stepBytes int
-	codesAt   int
+	super     bool
+	stepBytes int // a quarter of a superblock, where there are
+	codesAt   int // offset of the codes in a step, or in a superblock
 	// words is how many products of code and activation fit in 16 bits when
 	// added in pairs; 0 when codes use all 8 bits.
 	words int
@@ -34,10 +35,10 @@ type layout struct {
 
 var layouts = []layout{
 	{name: "Code8", group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
-	{name: "Code6", group: 16, offset: 32, nibbles: true, highBits: 2, stepBytes: 1792, codesAt: 256, words: 2},
-	{name: "Code5m", group: 32, mins: true, nibbles: true, highBits: 1, stepBytes: 1536, codesAt: 256, words: 4},
+	{name: "Code6", group: 16, offset: 32, nibbles: true, highBits: 2, super: true, stepBytes: 1680, codesAt: 576, words: 2},
+	{name: "Code5m", group: 32, mins: true, nibbles: true, highBits: 1, super: true, stepBytes: 1408, codesAt: 512, words: 4},
 	{name: "Code4", group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128, words: 8},
-	{name: "Code4m", group: 32, mins: true, nibbles: true, stepBytes: 1280, codesAt: 256, words: 8},
+	{name: "Code4m", group: 32, mins: true, nibbles: true, super: true, stepBytes: 1152, codesAt: 512, words: 8},
 }
 
 const matMulSignature = "func(dst *float32, act *byte, actStride int, panel *byte, steps int)"
@@ -69,14 +70,24 @@ func (g *gen) prefetch(panel reg.Register, bytes int) {
 	}
 }
 
+// Distances of prefetchPart; the nearer one is counted from the codes.
+const (
+	partAhead     = 6144
+	partAheadNear = 512
+)
+
 // prefetchPart asks for part of of parts of a step: far ahead for the second
 // cache, which can wait for more lines at a time than the nearest one, and again
 // shortly before its use.
-func (g *gen) prefetchPart(panel reg.Register, bytes, part, of int) {
-	lines := bytes / 64
+func (g *gen) prefetchPart(l layout, walk reg.Register, part, of int) {
+	near := partAheadNear
+	if l.super {
+		near += l.codesAt
+	}
+	lines := (l.stepBytes + 63) / 64
 	for i := lines * part / of; i < lines*(part+1)/of; i++ {
-		g.PREFETCHT1(mem(panel, vecAhead+i*64))
-		g.PREFETCHT0(mem(panel, vecAheadNear+i*64))
+		g.PREFETCHT1(mem(walk, partAhead+i*64))
+		g.PREFETCHT0(mem(walk, near+i*64))
 	}
 }
 
@@ -117,15 +128,14 @@ func (g *gen) codesWide(l layout, rows int) {
 		mask = g.vec()
 		g.VMOVDQU32(g.c("nibbles"), mask)
 	}
-	g.loop(steps, func() {
+	g.eachStep(l, panel, steps, func(at place) {
 		for _, p := range l.all() {
 			dots := g.vecs(2 * rows)
 			g.startDots(l, p, act, dots, rows)
-			g.dotsWide(l, p, act, panel, dots, mask, rows)
-			g.scaleDots(l, p, act, panel, dots, sums, rows)
+			g.dotsWide(l, p, act, at, dots, mask, rows)
+			g.scaleDots(l, p, act, at, dots, sums, rows)
 		}
 		g.ADDQ(stride, act)
-		g.ADDQ(operand.I32(l.stepBytes), panel)
 	})
 	for i, s := range sums {
 		g.VMOVUPS(s, mem(dst, i*64))
@@ -147,7 +157,7 @@ func (g *gen) startDots(l layout, p group, act reg.Register, dots []reg.VecVirtu
 }
 
 // dotsWide adds the products of a group.
-func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.VecVirtual, mask reg.VecVirtual, rows int) {
+func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg.VecVirtual, mask reg.VecVirtual, rows int) {
 	add := func(w reg.VecVirtual, side, columns int) {
 		for r := range rows {
 			g.vnni(mem(act, r*recordSize+4*columns), w, dots[2*r+side])
@@ -156,35 +166,29 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 	switch {
 	case l.highBits > 0:
 		for k := range p.groups {
-			g.prefetchPart(panel, l.stepBytes, p.first+k, 16)
+			g.prefetchPart(l, at.walk, p.first+k, 16)
 			for side := range 2 {
-				w := g.vec()
-				g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
-				g.nibble(l, p, k, panel, side*64, w, mask)
-				add(w, side, p.first+k)
+				add(g.loadCode(l, p, k, side, at.codes, mask), side, p.first+k)
 			}
 		}
 		return
 	case l.nibbles:
-		for j := range 4 {
-			g.prefetchPart(panel, l.stepBytes, p.block*4+j, 8)
-			for side := range 2 {
-				v, low := g.vec(), g.vec()
-				g.VMOVDQU32(mem(panel, l.nibbleLine(p, j)+side*64), v)
-				g.VPANDD(v, mask, low)
-				add(low, side, p.first+j)
-				g.VPSRLW(operand.U8(4), v, v)
-				g.VPANDD(v, mask, v)
-				add(v, side, p.first+j+4)
-			}
+		for k := range p.groups {
+			g.prefetchPart(l, at.walk, p.first+k, 16)
+			v, low := g.load(mem(at.codes, l.nibbleLine(p, k))), g.vec()
+			g.VPANDD(v, mask, low)
+			add(low, 0, p.first+k)
+			g.VPSRLW(operand.U8(4), v, v)
+			g.VPANDD(v, mask, v)
+			add(v, 1, p.first+k)
 		}
 		return
 	}
 	for k := range p.groups {
-		g.prefetchPart(panel, l.stepBytes, p.first+k, 16)
+		g.prefetchPart(l, at.walk, p.first+k, 16)
 		w := g.vecs(2)
 		for side := range 2 {
-			g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*128+side*64), w[side])
+			g.VMOVDQU32(mem(at.codes, l.codesAt+(p.first+k)*128+side*64), w[side])
 		}
 		for side := range 2 {
 			add(w[side], side, p.first+k)
@@ -192,23 +196,36 @@ func (g *gen) dotsWide(l layout, p group, act, panel reg.Register, dots []reg.Ve
 	}
 }
 
-// nibbleLine is the offset of the line that holds the nibbles of column group k of p.
-func (l layout) nibbleLine(p group, k int) int {
-	return l.codesAt + (p.block*4+(p.first+k)%4)*128
+// nibbleLine is the offset of the line of 64 bytes that holds the nibbles of
+// column group k of p: of the first 16 rows in the lower halves of bytes, of the
+// others in the upper ones.
+func (l layout) nibbleLine(p group, k int) int { return l.codesIn() + (p.first+k)*64 }
+
+// loadCode loads the codes of column group k of p for the 16 rows of a side.
+func (g *gen) loadCode(l layout, p group, k, side int, codes reg.Register, mask operand.Op) reg.VecVirtual {
+	w := g.load(mem(codes, l.nibbleLine(p, k)))
+	g.nibble(l, p, k, side, mem(codes, l.highLine(p, k)+side*64), w, mask)
+	return w
 }
 
-// nibble turns a line of nibbles into the codes of column group k of p.
-func (g *gen) nibble(l layout, p group, k int, panel reg.Register, at int, w, mask reg.VecVirtual) {
-	inBlock := (p.first + k) % 8
-	if inBlock >= 4 {
+// highLine is the offset of the line that holds the bits above the nibbles of
+// column group k of p.
+func (l layout) highLine(p group, k int) int {
+	return l.codesIn() + 1024 + (p.block*l.highBits+(p.first+k)%8*l.highBits/8)*128
+}
+
+// nibble turns the nibbles of column group k of p into the codes of a side; high
+// is where the bits above are.
+func (g *gen) nibble(l layout, p group, k, side int, highAt operand.Mem, w reg.VecVirtual, mask operand.Op) {
+	if side == 1 {
 		g.VPSRLW(operand.U8(4), w, w)
 	}
 	g.and(mask, w)
 	if l.highBits == 0 {
 		return
 	}
-	bit := inBlock * l.highBits
-	high := g.load(mem(panel, l.codesAt+1024+(p.block*l.highBits+bit/8)*128+at))
+	bit := (p.first + k) % 8 * l.highBits
+	high := g.load(highAt)
 	switch shift := bit % 8; { // to bit 4 of each byte
 	case shift < 4:
 		g.VPSLLW(operand.U8(uint8(4-shift)), high, high)
@@ -224,10 +241,9 @@ func (g *gen) nibble(l layout, p group, k int, panel reg.Register, at int, w, ma
 }
 
 // scaleDots adds a group's integer sums, times their scales, to the sums.
-func (g *gen) scaleDots(l layout, p group, act, panel reg.Register, dots, sums []reg.VecVirtual, rows int) {
+func (g *gen) scaleDots(l layout, p group, act reg.Register, at place, dots, sums []reg.VecVirtual, rows int) {
 	for side := range 2 {
-		scale := g.vec()
-		g.loadHalves(mem(panel, p.index*64+side*32), scale)
+		scale := g.groupScale(l, p, at, side)
 		for r := range rows {
 			t := g.vec()
 			g.VMULPS_BCST(mem(act, r*recordSize+atScale+4*p.block), scale, t)
@@ -235,8 +251,7 @@ func (g *gen) scaleDots(l layout, p group, act, panel reg.Register, dots, sums [
 			g.VFMADD231PS(t, dots[2*r+side], sums[2*r+side])
 		}
 		if l.mins {
-			low := g.vec()
-			g.loadHalves(mem(panel, (64/l.group+p.index)*64+side*32), low)
+			low := g.superLow(p, l.partsOf(p, at, side))
 			for r := range rows {
 				g.VFNMADD231PS_BCST(mem(act, r*recordSize+atSum+4*p.block), low, sums[2*r+side])
 			}
@@ -265,31 +280,39 @@ func (g *gen) codesNarrow(l layout, rows int) {
 		extra = g.vec()
 		g.VMOVDQU(g.c("bit7"), extra)
 	}
-	g.loop(steps, func() {
-		g.prefetch(panel, l.stepBytes)
+	g.eachStep(l, panel, steps, func(at place) {
+		g.prefetch(at.walk, l.stepBytes)
 		for _, p := range l.all() {
-			// Quarters of a panel in a loop: q moves over panel and dst.
+			// Quarters of a panel in a loop: q moves over codes and dst.
 			q, out, left := g.GP64(), g.GP64(), g.GP64()
-			g.MOVQ(panel, q)
+			g.MOVQ(at.codes, q)
 			g.MOVQ(dst, out)
-			g.MOVQ(operand.U32(4), left)
-			scale := g.GP64()
-			g.LEAQ(mem(panel, p.index*64), scale)
-			g.loop(left, func() {
-				g.quarter(l, p, act, q, scale, out, ones, extra, rows)
-				g.ADDQ(operand.I8(32), q)
-				g.ADDQ(operand.I8(32), out)
-				g.ADDQ(operand.I8(16), scale)
-			})
+			scales := g.narrowParts(l, p, at)
+			quarters := func(side int) {
+				g.loop(left, func() {
+					g.quarter(l, p, side, act, q, scales, out, ones, extra, rows)
+					g.ADDQ(operand.I8(32), q)
+					g.ADDQ(operand.I8(32), out)
+					g.nextParts(l, scales)
+				})
+			}
+			if !l.nibbles {
+				g.MOVQ(operand.U32(4), left)
+				quarters(0)
+				continue
+			}
+			for side := range 2 {
+				g.MOVQ(operand.U32(2), left)
+				quarters(side)
+			}
 		}
 		g.ADDQ(stride, act)
-		g.ADDQ(operand.I32(l.stepBytes), panel)
 	})
 	g.finish()
 }
 
 // quarter adds one group of eight outputs of all rows.
-func (g *gen) quarter(l layout, p group, act, q, scale, out reg.Register, ones, extra reg.VecVirtual, rows int) {
+func (g *gen) quarter(l layout, p group, side int, act, q reg.Register, scales parts, out reg.Register, ones, extra reg.VecVirtual, rows int) {
 	dots := g.vecs(rows)
 	for r := range rows {
 		// The signed form needs no correction: its codes are centred.
@@ -302,10 +325,15 @@ func (g *gen) quarter(l layout, p group, act, q, scale, out reg.Register, ones, 
 	if l.words == 0 {
 		g.signedDots(l, p, act, q, dots, ones, extra)
 	} else {
-		g.wordDots(l, p, act, q, dots, ones, extra)
+		g.wordDots(l, p, side, act, q, dots, ones, extra)
 	}
-	s := g.vec()
-	g.loadHalves(mem(scale, 0), s)
+	s := reg.VecVirtual(nil)
+	if l.super {
+		s = g.superScale(l, p, scales)
+	} else {
+		s = g.vec()
+		g.loadHalves(scales.d, s)
+	}
 	for r := range rows {
 		t, sum := g.vec(), g.vec()
 		g.VBROADCASTSS(mem(act, r*recordSize+atScale+4*p.block), t)
@@ -314,8 +342,7 @@ func (g *gen) quarter(l layout, p group, act, q, scale, out reg.Register, ones, 
 		g.VCVTDQ2PS(dots[r], dots[r])
 		g.VFMADD231PS(t, dots[r], sum)
 		if l.mins {
-			low := g.vec()
-			g.loadHalves(mem(scale, 64/l.group*64), low)
+			low := g.superLow(p, scales)
 			g.VBROADCASTSS(mem(act, r*recordSize+atSum+4*p.block), t)
 			g.VFNMADD231PS(t, low, sum)
 		}
@@ -341,12 +368,13 @@ func (g *gen) signedDots(l layout, p group, act, q reg.Register, dots []reg.VecV
 	}
 }
 
-// wordDots adds l.words products in 16 bits before it widens them.
-func (g *gen) wordDots(l layout, p group, act, q reg.Register, dots []reg.VecVirtual, ones, mask reg.VecVirtual) {
+// wordDots adds l.words products in 16 bits before it widens them. Nibbles of side
+// 1 lie where those of side 0 do, 64 bytes before q.
+func (g *gen) wordDots(l layout, p group, side int, act, q reg.Register, dots []reg.VecVirtual, ones, mask reg.VecVirtual) {
 	code := func(k int) reg.VecVirtual {
 		w := g.vec()
-		g.VMOVDQU(mem(q, l.nibbleLine(p, k)), w)
-		g.nibble(l, p, k, q, 0, w, mask)
+		g.VMOVDQU(mem(q, l.nibbleLine(p, k)-64*side), w)
+		g.nibble(l, p, k, side, mem(q, l.highLine(p, k)), w, mask)
 		return w
 	}
 	// Three rows at a time leave registers for their 16-bit sums.

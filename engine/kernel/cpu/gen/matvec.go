@@ -16,10 +16,11 @@ const vecStreams = 4
 
 // Weights of a stream are asked for twice: to come to the second cache long
 // before their use, and to the first one shortly before. Either alone was
-// measured to be up to a tenth slower for codes that take work to unpack.
+// measured to be up to a tenth slower for codes that take work to unpack, half
+// these distances or twice as much a few hundredths.
 const (
-	vecAhead     = 6144
-	vecAheadNear = 512
+	vecAhead     = 4096
+	vecAheadNear = 1536
 )
 
 // vecPrefetch asks for what stands ahead of m.
@@ -35,7 +36,11 @@ func (g *gen) vecPrefetch(m operand.Mem) {
 // bytes apart. The sums of an output are made in the order of the other kernels.
 func (g *gen) matVecs() {
 	for _, l := range layouts {
-		g.matVec(l)
+		if l.super {
+			g.superVec(l)
+		} else {
+			g.matVec(l)
+		}
 	}
 	for _, t := range []string{"Float32", "Float16", "BFloat16"} {
 		g.floatVec(t)
@@ -91,18 +96,21 @@ func (g *gen) matVec(l layout) {
 	dst, act, steps, panels := g.arg("dst"), g.arg("act"), g.arg("steps"), g.vecPanels()
 	sums := g.vecs(2 * vecStreams)
 	g.zero(sums...)
-	masks := g.vecMasks(l)
+	mask := reg.VecVirtual(nil)
+	if l.nibbles {
+		mask = g.load(g.c("nibbles"))
+	}
 	g.loop(steps, func() {
 		for _, p := range l.all() {
 			dots := g.vecs(2 * vecStreams)
-			for _, d := range dots {
-				if at := l.correction(p); at >= 0 {
-					g.VPBROADCASTD(mem(act, at), d)
-				} else {
+			for i, d := range dots {
+				if l.nibbles && i%2 == 0 {
 					g.zero(d)
+				} else {
+					g.VPBROADCASTD(mem(act, atC128+4*p.block), d)
 				}
 			}
-			g.vecDots(l, p, act, panels, dots, masks)
+			g.vecDots(l, p, act, panels, dots, mask)
 			g.vecScale(l, p, act, panels, dots, sums)
 		}
 		g.ADDQ(operand.U32(recordSize), act)
@@ -116,22 +124,6 @@ func (g *gen) matVec(l layout) {
 	g.finish()
 }
 
-// vecMasks are the constants that take codes apart.
-type vecMasks struct{ nibble, code reg.VecVirtual }
-
-func (g *gen) vecMasks(l layout) (m vecMasks) {
-	if l.nibbles {
-		m.nibble = g.load(g.c("nibbles"))
-	}
-	switch l.highBits {
-	case 1:
-		m.code = g.load(g.c("bits5"))
-	case 2:
-		m.code = g.load(g.c("bits6"))
-	}
-	return m
-}
-
 // vecPrefetchPart asks for the share of a step ahead that belongs to part part of parts.
 func (g *gen) vecPrefetchPart(l layout, panel reg.Register, part, parts int) {
 	lines := (l.stepBytes + 63) / 64
@@ -141,62 +133,44 @@ func (g *gen) vecPrefetchPart(l layout, panel reg.Register, part, parts int) {
 }
 
 // vecDots adds the products of a group.
-func (g *gen) vecDots(l layout, p group, act reg.Register, panels []reg.GPVirtual, dots []reg.VecVirtual, masks vecMasks) {
-	pair := l.nibbles && p.groups == 8 // a line holds two column groups of this group
-	each := p.groups
-	if pair {
-		each /= 2
-	}
-	for k := range each {
+func (g *gen) vecDots(l layout, p group, act reg.Register, panels []reg.GPVirtual, dots []reg.VecVirtual, mask reg.VecVirtual) {
+	for k := range p.groups {
 		x := g.vec()
 		g.VPBROADCASTD(mem(act, 4*(p.first+k)), x)
-		var y reg.VecVirtual
-		if pair {
-			y = g.vec()
-			g.VPBROADCASTD(mem(act, 4*(p.first+k+4)), y)
-		}
 		for i, panel := range panels {
-			g.vecPrefetchPart(l, panel, p.index*each+k, each*64/l.group)
+			g.vecPrefetchPart(l, panel, p.first+k, 16)
+			if l.nibbles {
+				g.vecNibbles(x, mem(panel, l.nibbleLine(p, k)), mask, dots[2*i:])
+				continue
+			}
 			for side := range 2 {
-				dot := dots[2*i+side]
-				if !l.nibbles {
-					g.vnniReg(x, g.load(mem(panel, l.codesAt+(p.first+k)*128+side*64)), dot)
-					continue
-				}
-				line := g.load(mem(panel, l.nibbleLine(p, k)+side*64))
-				g.vnniReg(x, g.vecCode(l, p, k, panel, side*64, line, masks), dot)
-				if pair {
-					g.vnniReg(y, g.vecCode(l, p, k+4, panel, side*64, line, masks), dot)
-				}
+				g.vnniReg(x, g.load(mem(panel, l.codesAt+(p.first+k)*128+side*64)), dots[2*i+side])
 			}
 		}
 	}
+	if !l.nibbles {
+		return
+	}
+	for i := range panels {
+		g.vecSplit(dots[2*i:])
+		g.VPADDD_BCST(mem(act, atC8+4*p.block), dots[2*i], dots[2*i])
+	}
 }
 
-// vecCode is the codes of column group k of p, of which line holds the nibbles.
-func (g *gen) vecCode(l layout, p group, k int, panel reg.Register, at int, line reg.VecVirtual, masks vecMasks) reg.VecVirtual {
-	inBlock := (p.first + k) % 8
-	w := g.vec()
-	if inBlock >= 4 {
-		g.VPSRLW(operand.U8(4), line, w)
-		line = w
-	}
-	if l.highBits == 0 {
-		g.VPANDD(masks.nibble, line, w)
-		return w
-	}
-	bit := inBlock * l.highBits
-	high := g.load(mem(panel, l.codesAt+1024+(p.block*l.highBits+bit/8)*128+at))
-	switch shift := bit % 8; { // to bit 4 of each byte
-	case shift < 4:
-		g.VPSLLW(operand.U8(uint8(4-shift)), high, high)
-	case shift > 4:
-		g.VPSRLW(operand.U8(uint8(shift-4)), high, high)
-	}
-	// high = nibble mask ? line : high, then the bits above the code go.
-	g.VPTERNLOGD(operand.U8(0xb8), line, masks.nibble, high)
-	g.VPANDD(masks.code, high, w)
-	return w
+// vecNibbles adds the products with lower nibbles to dots[0], and those with
+// whole bytes to dots[1]: one operation less than to take the upper ones out.
+func (g *gen) vecNibbles(x reg.VecVirtual, at operand.Mem, mask reg.VecVirtual, dots []reg.VecVirtual) {
+	line, low := g.load(at), g.vec()
+	g.VPANDD(mask, line, low)
+	g.vnniReg(x, low, dots[0])
+	g.vnniReg(x, line, dots[1])
+}
+
+// vecSplit makes dots[1], the products with whole bytes, those with upper nibbles:
+// the difference is 16 times as much. So is what it began with.
+func (g *gen) vecSplit(dots []reg.VecVirtual) {
+	g.VPSUBD(dots[0], dots[1], dots[1])
+	g.VPSRAD(operand.U8(4), dots[1], dots[1])
 }
 
 // vecScale adds a group's integer sums, times their scales, to the sums.
@@ -209,11 +183,6 @@ func (g *gen) vecScale(l layout, p group, act reg.Register, panels []reg.GPVirtu
 			g.VMULPS_BCST(mem(act, atScale+4*p.block), scale, scale)
 			g.VCVTDQ2PS(dots[n], dots[n])
 			g.VFMADD231PS(scale, dots[n], sums[n])
-			if l.mins {
-				low := g.vec()
-				g.loadHalves(mem(panel, (64/l.group+p.index)*64+side*32), low)
-				g.VFNMADD231PS_BCST(mem(act, atSum+4*p.block), low, sums[n])
-			}
 		}
 	}
 }
