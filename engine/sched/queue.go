@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"corenode/engine/cost"
 )
 
 // ErrQueueFull says that a bound of the queue is reached. Add gives it as a
@@ -116,23 +118,54 @@ func (s *Scheduler) workOf(q *Sequence) work {
 // last ones; zero before anything was measured.
 func (s *Scheduler) price() price {
 	one := s.one()
-	n := s.batchMax(one)
-	all := load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}
-	decode := s.cost.predictLong(all)
-	rows := s.cost.predictLong(all.with(one.context/2, Align, 0)) - decode // halfway through a prompt
-	return price{row: rows.Seconds() / Align, token: decode.Seconds() / float64(n)}
+	n, piece := s.mix(one)
+	all := one.Times(n)
+	decode := s.cost.PredictLong(all)
+	rows := s.cost.PredictLong(all.With(one.Context/2, piece, 0)) - decode // halfway through a prompt
+	return price{row: rows.Seconds() / float64(piece), token: decode.Seconds() / float64(n)}
+}
+
+// mix is what steps compute while sequences like those that wait come: n decodes
+// and pieces of so many rows. More decode beside each other only as long as the
+// rows that fit beside them, in the time that those take for their tokens, are
+// enough for as many that follow.
+func (s *Scheduler) mix(one cost.Load) (n, piece int) {
+	rows, tokens := s.queued.rows, max(1, s.queued.tokens)
+	low, high := 1, s.batchMax(one)
+	for low < high {
+		n := (low + high + 1) / 2
+		if int64(n)*rows <= int64(s.pieceBeside(one, n))*tokens {
+			low = n
+		} else {
+			high = n - 1
+		}
+	}
+	return low, s.pieceBeside(one, low)
+}
+
+// pieceBeside is how many rows of prefill steps have on the average of many beside
+// n sequences that decode.
+func (s *Scheduler) pieceBeside(one cost.Load, n int) int {
+	rows := s.config.StepTokensMax - n
+	if s.config.ChunkTokens > 0 {
+		rows = min(rows, s.config.ChunkTokens)
+	}
+	if s.config.GapMax > 0 {
+		rows = s.rowsWithin(s.gapBy(s.cost.PredictLong), one.Times(n), one.Context/2, rows, s.cost.PredictLong)
+	}
+	return max(s.align, rows)
 }
 
 // batchMax is how many sequences with such loads run at once when many wait.
-func (s *Scheduler) batchMax(one load) int {
-	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.context))
+func (s *Scheduler) batchMax(one cost.Load) int {
+	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.Context))
 	low, high := 1, max(1, min(s.config.SequencesMax, pages))
-	if s.config.GapMax == 0 || !s.cost.known() {
+	if s.config.GapMax == 0 || !s.cost.Known() {
 		return high
 	}
 	for low < high {
 		n := (low + high + 1) / 2
-		if s.bearable(load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}, s.cost.predictLong) {
+		if s.bearable(one.Times(n), s.cost.PredictLong) {
 			low = n
 		} else {
 			high = n - 1
