@@ -23,15 +23,17 @@ const (
 	ratiosMax = 7
 	// disturbed is how much longer than expected a step may take and still be
 	// learned from, and disturbedMax how many in a row of one size are not. The first
-	// ones of a size between known ones count as that long.
+	// steps of a size between known ones, which say how long they should take, count
+	// as at most that much longer for each: surprise.
 	disturbed, disturbedMax = 2, 4
+	surprise                = (disturbed - 1.) / disturbedMax
 	// longPaceSeconds is over how much time of steps the weight of one fades in the
 	// long pace, and longPaceSpike how many times longer than the median ratio says
 	// it is taken to have been at most: a process that was stopped is no slow machine.
 	longPaceSeconds, longPaceSpike = 10, 4
 	// aloneRows is up to how many rows a step is much like one of a single sequence
 	// that decodes, and aloneSteps how many of those make one disturbed one harmless.
-	aloneRows, aloneSteps = 8, 3
+	aloneRows, aloneSteps = 8, 6
 	// trustedLeast is how many rows a step may always have to be predicted.
 	trustedLeast = 64
 )
@@ -109,7 +111,7 @@ func (m *Model) Observe(l Load, took time.Duration) {
 	}
 	s.skipped = 0
 	if s.steps < disturbedMax && m.fit.between(at) {
-		t = min(t, disturbed*m.pace*fitted)
+		t = min(t, (1+float64(s.steps+1)*surprise)*m.pace*fitted)
 	}
 	m.most = max(m.most, l.Rows)
 	m.fit.learn(at, &x, t)

@@ -12,9 +12,8 @@ const (
 	// size, once both smaller and larger ones ran: a size that was slow once, and
 	// is avoided for it, is guessed from its neighbours again, and so tried again.
 	staleSteps = 2048
-	// gatherEvery is after how many steps the strata are weighed anew, and
-	// speedShift by which change of the machine's speed before that.
-	gatherEvery, speedShift = 128, 1.05
+	// gatherEvery is after how many steps the strata are weighed anew.
+	gatherEvery = 128
 	// solveSteps is how many steps are followed by a solution each, and solveEvery
 	// after how many there is one from then on: what the latest steps say of the
 	// machine is in the pace.
@@ -26,11 +25,12 @@ const (
 	// for a term to leave zero.
 	rising = 1e-3
 	// What is assumed where the measured steps do not tell, with its weight against
-	// them: that a row costs what one in a step of another size does, and that
-	// logits, context and pairs cost nothing, so that what steps of one sequence
-	// take is the price of a step, which more sequences share. If that is wrong
-	// the first step with more of them tells.
-	smoothing, damping = 1e-2, 2e-2
+	// them: that a row costs the same on both sides of a knot, the more so where no
+	// step begins a stratum there, which makes a line between sizes that are known;
+	// and that logits, context and pairs cost nothing, so that what steps of one
+	// sequence take is the price of a step, which more sequences share. If that is
+	// wrong the first step with more of them tells.
+	smoothing, straight, damping = 1e-2, 1, 2e-2
 )
 
 // fit holds the terms of the model and the steps that they are fitted to.
@@ -38,15 +38,10 @@ type fit struct {
 	terms  vector         // seconds for one of each feature
 	free   [features]bool // those that are not held at zero
 	strata [len(knots)]stratum
-	// The normal equations: the strata's sums by their weights, at the speed of now.
+	// The normal equations: the strata's sums by their weights.
 	products [features]vector
 	sums     vector
-	// speed is how slow the machine has become since the first step, as far as the
-	// strata that ran could tell. It takes those along that did not.
-	speed    float64
-	steps    int     // learned from
-	gathered int     // the number of the step of the latest gather
-	at       float64 // and its speed
+	steps    int // learned from
 }
 
 // stratum is what was learned from steps of one range of rows. Each range fades
@@ -57,7 +52,6 @@ type stratum struct {
 	steps    int
 	skipped  int     // in a row, as disturbed
 	last     int     // the number of the latest step of it
-	speed    float64 // of the machine, then
 	weight   float64 // in the normal equations
 }
 
@@ -72,7 +66,6 @@ func stratumOf(rows int) int {
 
 // begin takes a first guess: every row costs the same.
 func (f *fit) begin(secondsPerRow float64) {
-	f.speed, f.at = 1, 1
 	f.terms[0] = secondsPerRow
 	for i := range f.free {
 		f.free[i] = true
@@ -87,11 +80,10 @@ func (f *fit) learn(i int, x *vector, t float64) {
 	s := &f.strata[i]
 	f.steps++
 	f.count(i, -1)
-	s.catchUp(f.speed)
-	f.speed *= s.add(x[:seen(i)], t, &f.terms)
-	s.last, s.speed, s.weight = f.steps, f.speed, 1
+	s.add(x[:seen(i)], t)
+	s.last, s.weight = f.steps, 1
 	f.count(i, 1)
-	if moved := f.speed / f.at; f.steps >= f.gathered+gatherEvery || moved > speedShift || moved < 1/speedShift {
+	if f.steps%gatherEvery == 0 {
 		f.gather()
 	}
 	if f.steps < solveSteps || f.steps%solveEvery == 0 {
@@ -115,16 +107,14 @@ func (f *fit) count(i int, sign float64) {
 }
 
 // gather makes the normal equations anew: rounding errors go, and what was
-// learned at another speed or long ago counts as what it is worth now.
+// learned long ago counts as what it is worth now.
 func (f *fit) gather() {
-	f.gathered, f.at = f.steps, f.speed
 	f.products, f.sums = [features]vector{}, vector{}
 	for i := range f.strata {
 		s := &f.strata[i]
 		if s.steps == 0 {
 			continue
 		}
-		s.catchUp(f.speed)
 		s.weight = math.Exp(-float64(max(0, f.around(i)-s.last)) / staleSteps)
 		f.count(i, 1)
 	}
@@ -147,26 +137,8 @@ func (f *fit) around(i int) int {
 // between says whether both smaller and larger steps than those of stratum i are known.
 func (f *fit) between(i int) bool { return f.around(i) > 0 }
 
-// catchUp makes of what was learned at another speed what it is at this one.
-func (s *stratum) catchUp(speed float64) {
-	if s.steps == 0 || s.speed == speed {
-		return
-	}
-	faster := s.speed / speed
-	s.speed = speed
-	for i := range s.sums {
-		s.sums[i] *= faster
-		for j := range s.sums {
-			s.products[i][j] *= faster * faster
-		}
-	}
-}
-
-// add takes a step. It returns by how much the steps of the stratum take longer
-// for it than what terms say; 1 while too few are known to tell that from not
-// having known what they take.
-func (s *stratum) add(x []float64, t float64, terms *vector) (slower float64) {
-	before := s.level(len(x), terms)
+// add takes a step.
+func (s *stratum) add(x []float64, t float64) {
 	s.steps++
 	share := 1 / float64(min(s.steps, memory))
 	for i := range x {
@@ -176,20 +148,4 @@ func (s *stratum) add(x []float64, t float64, terms *vector) (slower float64) {
 		}
 		s.sums[i] += share * (x[i]/t - s.sums[i])
 	}
-	if after := s.level(len(x), terms); s.steps > memory && before > 0 && after > 0 {
-		return after / before
-	}
-	return 1
-}
-
-// level is the factor to terms, of which n count, that fits the stratum best.
-func (s *stratum) level(n int, terms *vector) float64 {
-	square := 0.0
-	for i := range n {
-		square += terms[i] * dot(s.products[i][:n], terms)
-	}
-	if square <= 0 {
-		return 0
-	}
-	return dot(s.sums[:n], terms) / square
 }

@@ -95,17 +95,18 @@ func solveFree(a *[features]vector, b *vector, free *[features]bool) (x vector, 
 }
 
 // smooth adds the assumption that a row costs the same on both sides of a knot:
-// the difference that the narrower side makes, relative to what a step takes there.
+// the difference that the narrower side makes, or where the stratum above is not
+// known that of all rows, relative to what a step takes there.
 func (f *fit) smooth(a *[features]vector) {
-	took := f.terms[0] + f.terms[ramps]
+	took := f.terms[0] + f.terms[logits] + f.terms[context] + f.terms[pairs]
 	for k := 1; k < len(knots); k++ {
-		below := knots[k] - knots[k-1]
-		took += f.terms[ramps+k-1] * float64(below)
-		width := float64(below)
+		below, all := float64(knots[k]-knots[k-1]), float64(knots[k])
+		took += f.terms[ramps+k-1] * below
+		width := below
 		if k+1 < len(knots) {
 			width = min(width, float64(knots[k+1]-knots[k]))
 		}
-		w := smoothing * width * width / max(took*took, 1e-18)
+		w := (smoothing*width*width + straight*(1-f.strata[k].weight)*all*all) / max(took*took, 1e-18)
 		i, j := ramps+k-1, ramps+k
 		a[i][i] += w
 		a[j][j] += w

@@ -193,9 +193,9 @@ func (s *Scheduler) Measured(took time.Duration) {
 	}
 	switch {
 	case s.last.alone.Rows > 0:
-		s.jitter.alone.add(took, s.cost.Predict(s.last.alone))
+		s.jitter.alone.add(float64(took), float64(s.cost.Predict(s.last.alone)), gapShare)
 	case s.last.decodes:
-		s.jitter.among.add(took, s.count.StepPredicted)
+		s.jitter.among.add(float64(took), float64(s.count.StepPredicted), gapShare)
 	}
 	s.cost.Observe(s.last.load, took)
 }

@@ -45,9 +45,9 @@ const (
 	// waitKnown is the shortest expected wait that is compared with the real one,
 	// and waitMemory over how many of them the correction fades.
 	waitKnown, waitMemory = time.Second, 32
-	// waitShare is the part of QueueTimeout that an expected wait may reach: who
-	// expires has waited for nothing.
-	waitShare = 0.85
+	// expiredShare is the share of the sequences in the queue that may expire: who
+	// does has waited for nothing.
+	expiredShare = 0.02
 	// correctionMax bounds the correction either way.
 	correctionMax = 4
 )
@@ -74,6 +74,7 @@ func (p price) of(w work) float64 { return float64(w.rows)*p.row + float64(w.tok
 type foresight struct {
 	outputs float64 // mean tokens generated, 0 before any has ended
 	wait    float64 // real wait / computed one; 0 before any is known
+	late    tail    // of real waits, by those expected
 }
 
 // ended learns from a sequence that had a slot.
@@ -90,6 +91,7 @@ func (f *foresight) waited(q *Sequence, real time.Duration) {
 	if q.expected < waitKnown {
 		return
 	}
+	f.late.add(float64(real), float64(q.expected)*f.correction(), expiredShare)
 	ratio := min(correctionMax, max(1./correctionMax, float64(real)/float64(q.expected)))
 	f.wait = f.correction() + (ratio-f.correction())/waitMemory
 }
@@ -225,7 +227,7 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 		return 0, &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
 	}
 	a := s.accounts[q.Account]
-	most := time.Duration(waitShare * float64(s.config.QueueTimeout))
+	most := s.waitMax()
 	switch over := s.freshTokens + int64(len(q.Tokens)) - s.config.QueueTokensMax; {
 	case s.fresh.len >= s.config.QueueMax:
 		return no(RefusedRequests, all/float64(s.waiting))
@@ -237,6 +239,11 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 		return no(RefusedWait, (wait - most).Seconds())
 	}
 	return expected, nil
+}
+
+// waitMax is the longest that a sequence may be expected to wait.
+func (s *Scheduler) waitMax() time.Duration {
+	return time.Duration(float64(s.config.QueueTimeout) / s.foresight.late.of())
 }
 
 // retryAfter keeps a wait within what can be promised: by QueueTimeout all
@@ -259,5 +266,5 @@ func (s *Scheduler) QueueWait() time.Duration {
 // RetryAfter is what to tell a sequence that expired: how long until a new
 // one is expected to get its slot in time.
 func (s *Scheduler) RetryAfter() time.Duration {
-	return s.retryAfter(s.QueueWait() - time.Duration(waitShare*float64(s.config.QueueTimeout)))
+	return s.retryAfter(s.QueueWait() - s.waitMax())
 }
