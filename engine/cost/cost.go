@@ -54,6 +54,9 @@ type Model struct {
 // Known says whether anything was measured.
 func (m *Model) Known() bool { return m.steps > 0 }
 
+// Steps is how many were measured.
+func (m *Model) Steps() int { return m.steps }
+
 // KnowsAlone says whether steps of single sequences that decode were measured,
 // and enough of them that one disturbed one does not matter.
 func (m *Model) KnowsAlone() bool {
@@ -96,6 +99,7 @@ func (m *Model) Observe(l Load, took time.Duration) {
 	}
 	t, x := took.Seconds(), featuresOf(l)
 	if !m.Known() {
+		m.pace = 1
 		m.fit.begin(t / float64(l.Rows))
 	}
 	at := stratumOf(l.Rows)
@@ -103,6 +107,7 @@ func (m *Model) Observe(l Load, took time.Duration) {
 	fitted := max(dot(m.fit.terms[:], &x), 1e-9)
 	ratio := t / fitted
 	odd := ratio > disturbed*m.pace && s.steps >= disturbedMax && s.skipped < disturbedMax
+	off := ratio / m.pace
 	m.keepPace(ratio)
 	m.keepLongPace(&x, min(t, longPaceSpike*m.pace*fitted))
 	if odd {
@@ -114,7 +119,7 @@ func (m *Model) Observe(l Load, took time.Duration) {
 		t = min(t, (1+float64(s.steps+1)*surprise)*m.pace*fitted)
 	}
 	m.most = max(m.most, l.Rows)
-	m.fit.learn(at, &x, t)
+	m.fit.learn(at, &x, t, off)
 }
 
 // keepPace takes a step's ratio of measured to fitted into account.

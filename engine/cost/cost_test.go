@@ -1,6 +1,8 @@
 package cost_test
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -152,6 +154,112 @@ func TestOneStepSaysNothing(t *testing.T) {
 				l := m.load()
 				c.Observe(l, m.Took(l))
 			}
+		}
+	}
+}
+
+// TestStairsAreKnown: where kernels compute rows in groups, the first row of a
+// group costs what the whole group does and the others nothing, after some dozen
+// steps with sizes on both sides.
+func TestStairsAreKnown(t *testing.T) {
+	for seed := range uint64(3) {
+		m := machines(seed)[4]
+		var c cost.Model
+		decodes := func(n int) cost.Load { return cost.Load{}.With(200, 1, 1).Times(n) }
+		first := cost.Load{}.With(0, 300, 1)
+		c.Observe(first, m.Took(first))
+		for range 300 {
+			l := decodes(1 + m.Rand.IntN(32))
+			c.Observe(l, m.Took(l))
+		}
+		for _, n := range []int{1, 2, 4, 8, 9, 12, 16, 17, 24, 32} {
+			if p := float64(c.Predict(decodes(n))) / float64(m.Quiet(decodes(n))); p < 0.87 || p > 1.15 {
+				t.Errorf("seed %d: %d rows are predicted at %.2f of what they take", seed, n, p)
+			}
+		}
+	}
+}
+
+// TestMoreTakesLonger: whatever was learned, from steps of any time, a step of more
+// rows is never predicted to be shorter: plans search for the most that fit.
+func TestMoreTakesLonger(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for range 20 {
+		var c cost.Model
+		for range 200 {
+			l := cost.Load{}.With(r.IntN(500), 1+int(math.Exp(7*r.Float64())), 1)
+			c.Observe(l, time.Duration(r.ExpFloat64()*float64(50*time.Millisecond)))
+		}
+		last := time.Duration(0)
+		for rows := 1; rows < 2000; rows++ {
+			if p := c.Predict(cost.Load{Rows: rows}); p < last {
+				t.Fatalf("%d rows are predicted to take %v, one less %v", rows, p, last)
+			} else {
+				last = p
+			}
+		}
+	}
+}
+
+// TestNothingIsKnownOfNothing: steps that cannot have been teach nothing.
+func TestNothingIsKnownOfNothing(t *testing.T) {
+	var c cost.Model
+	c.Observe(cost.Load{}, time.Second)
+	c.Observe(cost.Load{}.With(0, 5, 1), 0)
+	if c.Known() || c.Predict(cost.Load{}.With(0, 5, 1)) != 0 || c.PredictLong(cost.Load{}.With(0, 5, 1)) != 0 {
+		t.Error("something is known")
+	}
+}
+
+// TestSlowSizeIsTriedAgain: a size that was slow once gives way to its neighbours
+// when only those run, and one disturbed step says little of a size from the start.
+func TestSlowSizeIsTriedAgain(t *testing.T) {
+	one := func(rows int) cost.Load { return cost.Load{}.With(100, rows, rows) }
+	var c cost.Model
+	observe := func(n, rows int, ms float64) {
+		for range n {
+			c.Observe(one(rows), time.Duration(ms*float64(time.Millisecond)))
+		}
+	}
+	observe(1, 128, 60)
+	observe(10, 1, 10)
+	observe(10, 8, 13)
+	observe(1, 4, 100)
+	if got := c.Predict(one(4)); got > 15*time.Millisecond {
+		t.Errorf("a size of which the first step was disturbed: %v", got)
+	}
+	observe(20, 4, 24)
+	slow := c.Predict(one(4))
+	for range 8000 {
+		observe(1, 1, 10)
+		observe(1, 8, 13)
+	}
+	if got := c.Predict(one(4)); slow < 20*time.Millisecond || got > 14*time.Millisecond {
+		t.Errorf("4 rows: %v when they were slow, %v after thousands of other steps", slow, got)
+	}
+}
+
+// TestPaceGoesBothWays: a machine that is half or twice as fast for a hundred
+// steps and then as before is predicted after a dozen, whatever it learned meanwhile.
+func TestPaceGoesBothWays(t *testing.T) {
+	for _, m := range machines(5) {
+		var c cost.Model
+		for _, speed := range []float64{1, 2, 1, 0.5, 1} {
+			for range 100 {
+				l := m.load()
+				c.Observe(l, time.Duration(speed*float64(m.Took(l))))
+			}
+			now := machine{m.Scaled(speed)}
+			if d := now.deviation(&c); d > 0.25 {
+				t.Errorf("%s at 1/%g of its speed: off by %.0f %%", m.Name, speed, 100*d)
+			}
+		}
+		for range 12 {
+			l := m.load()
+			c.Observe(l, time.Duration(2*float64(m.Took(l))))
+		}
+		if d := (machine{m.Scaled(2)}).deviation(&c); d > 0.25 {
+			t.Errorf("%s, a dozen steps after it became half as fast: off by %.0f %%", m.Name, 100*d)
 		}
 	}
 }

@@ -14,10 +14,9 @@ const (
 	staleSteps = 2048
 	// gatherEvery is after how many steps the strata are weighed anew.
 	gatherEvery = 128
-	// solveSteps is how many steps are followed by a solution each, and solveEvery
-	// after how many there is one from then on: what the latest steps say of the
-	// machine is in the pace.
-	solveSteps, solveEvery = 256, 4
+	// solveSteps is how many steps are followed by a solution each. From then on only
+	// every solveEvery-th is, and those predicted worse than by the factor expected.
+	solveSteps, solveEvery, expected = 256, 4, 1.1
 	// rounds is the most of one solution, each a set of terms that are not zero. The
 	// next one goes on from there.
 	rounds = 8
@@ -75,8 +74,9 @@ func (f *fit) begin(secondsPerRow float64) {
 	}
 }
 
-// learn takes a step of stratum i, with the features x, that took t seconds.
-func (f *fit) learn(i int, x *vector, t float64) {
+// learn takes a step of stratum i, with the features x, that took t seconds, off
+// times what was predicted.
+func (f *fit) learn(i int, x *vector, t, off float64) {
 	s := &f.strata[i]
 	f.steps++
 	f.count(i, -1)
@@ -86,7 +86,7 @@ func (f *fit) learn(i int, x *vector, t float64) {
 	if f.steps%gatherEvery == 0 {
 		f.gather()
 	}
-	if f.steps < solveSteps || f.steps%solveEvery == 0 {
+	if f.steps < solveSteps || f.steps%solveEvery == 0 || off > expected || off < 1/expected {
 		f.solve()
 	}
 }

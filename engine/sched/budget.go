@@ -42,15 +42,16 @@ func (s *Scheduler) one() cost.Load { return cost.Load{}.With(max(0, s.meanConte
 
 // gap is the longest that a step in which something decodes should take, by what
 // the cost model says: so that of a hundred gaps only one is longer than GapMax,
-// or than GapStretchMax times as long as one of a hundred gaps of one sequence alone.
+// or than GapStretchMax times as long as one of a hundred gaps of one sequence
+// alone, once such were seen.
 func (s *Scheduler) gap() time.Duration { return s.gapBy(s.cost.Predict) }
 
 // gapBy is gap as one of the cost model's predictions sees it.
 func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
-	late := s.jitter.amongTail()
+	late := s.jitter.amongMargin()
 	g := float64(s.config.GapMax) / late
-	if s.config.GapStretchMax > 0 {
-		alone := float64(predict(s.one())) * s.jitter.aloneTail()
+	if tail, known := s.jitter.aloneTail(); known && s.config.GapStretchMax > 0 {
+		alone := float64(predict(s.one())) * tail
 		g = min(g, max(float64(gapLeast), float64(s.config.GapStretchMax)*alone/late))
 	}
 	return time.Duration(g)
@@ -58,7 +59,7 @@ func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
 
 // soloLimit is the longest that a step in which nothing decodes should take.
 func (s *Scheduler) soloLimit() time.Duration {
-	return time.Duration(soloGaps * float64(s.config.GapMax) / tailLeast)
+	return time.Duration(soloGaps * float64(s.config.GapMax) / margin)
 }
 
 // affordable says whether the gaps of those that run stay in bounds when a
@@ -113,7 +114,7 @@ func (s *Scheduler) newRoom() room {
 		// The first in order gets the whole step. Others share it as far as it stays
 		// short: they must not delay its first token.
 		r.limit = s.soloLimit()
-		r.fill = time.Duration(float64(s.config.GapMax) / tailLeast)
+		r.fill = time.Duration(float64(s.config.GapMax) / margin)
 	}
 	return r
 }
@@ -192,10 +193,11 @@ func (s *Scheduler) Measured(took time.Duration) {
 		return
 	}
 	switch {
+	case s.cost.Steps() < tailKnown:
 	case s.last.alone.Rows > 0:
-		s.jitter.alone.add(float64(took), float64(s.cost.Predict(s.last.alone)), gapShare)
+		s.jitter.alone.add(float64(took), float64(s.cost.Predict(s.last.alone)))
 	case s.last.decodes:
-		s.jitter.among.add(float64(took), float64(s.count.StepPredicted), gapShare)
+		s.jitter.among.add(float64(took), float64(s.count.StepPredicted))
 	}
 	s.cost.Observe(s.last.load, took)
 }

@@ -45,9 +45,6 @@ const (
 	// waitKnown is the shortest expected wait that is compared with the real one,
 	// and waitMemory over how many of them the correction fades.
 	waitKnown, waitMemory = time.Second, 32
-	// expiredShare is the share of the sequences in the queue that may expire: who
-	// does has waited for nothing.
-	expiredShare = 0.02
 	// correctionMax bounds the correction either way.
 	correctionMax = 4
 )
@@ -91,7 +88,7 @@ func (f *foresight) waited(q *Sequence, real time.Duration) {
 	if q.expected < waitKnown {
 		return
 	}
-	f.late.add(float64(real), float64(q.expected)*f.correction(), expiredShare)
+	f.late.add(float64(real), float64(q.expected)*f.correction())
 	ratio := min(correctionMax, max(1./correctionMax, float64(real)/float64(q.expected)))
 	f.wait = f.correction() + (ratio-f.correction())/waitMemory
 }
@@ -243,7 +240,11 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 
 // waitMax is the longest that a sequence may be expected to wait.
 func (s *Scheduler) waitMax() time.Duration {
-	return time.Duration(float64(s.config.QueueTimeout) / s.foresight.late.of())
+	below := margin
+	if late := s.foresight.late; late.seen >= tailKnown {
+		below = max(below, late.of())
+	}
+	return time.Duration(float64(s.config.QueueTimeout) / below)
 }
 
 // retryAfter keeps a wait within what can be promised: by QueueTimeout all
