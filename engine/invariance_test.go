@@ -77,7 +77,7 @@ func newStage(t testing.TB, c setup) *stage {
 		o.Info.ContextLength = c.pages * o.Cache.PageTokens
 	}
 	e, s := open2(t, o)
-	s.stepSeconds = func(int) float64 { return 1 } // rows cost nothing: every draft pays
+	s.sched.AssumeSteps(func(int) float64 { return 1 }) // rows cost nothing: every draft pays
 	return &stage{t, e, s, watch(t, e, s)}
 }
 

@@ -193,7 +193,7 @@ func TestSpeculationWithoutSpareStates(t *testing.T) {
 	for _, spare := range []int{0, 1, 3} {
 		o.Cache.StateBytes = int64(4+spare) * plain.e.memory.state
 		e, s := open2(t, o)
-		s.stepSeconds = func(int) float64 { return 1 }
+		s.sched.AssumeSteps(func(int) float64 { return 1 })
 		g := &stage{t, e, s, watch(t, e, s)}
 		var ends []func() finished
 		for n := range 4 {
@@ -235,7 +235,7 @@ func TestGapsOfDrafts(t *testing.T) {
 	o := setup{model: "tiny-qwen3-f16", speculate: true}.options()
 	o.Observer = watcher
 	e, s := open2(t, o)
-	s.stepSeconds = func(int) float64 { return 1 }
+	s.sched.AssumeSteps(func(int) float64 { return 1 })
 	g := &stage{t, e, s, watch(t, e, s)}
 	r := g.speech(1)
 	before := g.alone("a", r)

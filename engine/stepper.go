@@ -86,9 +86,7 @@ type Stepper struct {
 	published time.Time
 	touched   int // rows since the model file's pages were given back
 
-	speculates  bool
-	cost        draft.Cost             // of steps, as far as they were measured
-	stepSeconds func(rows int) float64 // cost.Of; tests put another in its place
+	speculates bool
 }
 
 // NewStepper takes memory for a step loop. The engine must outlive it.
@@ -103,15 +101,12 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 		mask: e.tokenizer.Unreachable(), stops: e.tokenizer.Stops(),
 		speculates: o.Speculate && o.Kind != Instant,
 	}
-	s.stepSeconds = s.cost.Of
 	config := sched.Config{
 		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
 		GapMax: o.Batch.GapMax, GapStretchMax: o.Batch.GapStretchMax,
 		QueueMax: o.Batch.QueueMax, QueueTokensMax: o.Batch.QueueTokensMax, QueueTimeout: o.Batch.QueueTimeout,
 		FairWait: fairWait, DecodeSnapshotTokens: decodeSnapshotTokens,
-	}
-	if s.speculates {
-		config.StepSeconds = func(rows int) float64 { return s.stepSeconds(rows) }
+		Speculate: s.speculates,
 	}
 	if s.sched, err = sched.New(config, pool); err != nil {
 		return nil, err
@@ -184,14 +179,12 @@ func (s *Stepper) Step(now time.Time) bool {
 	}
 	s.publish(now, false)
 	s.lay(plan)
-	begun := time.Now()
 	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
 		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
 	}
 	s.sample(plan)
 	s.apply(s.sched.Commit(plan))
 	done := time.Now()
-	s.cost.Learn(plan.Rows, done.Sub(begun))
 	s.rest(plan.Rows)
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))

@@ -84,9 +84,9 @@ func newStorm(t *testing.T, model string, seed uint64) *storm {
 	o.Batch.PauseAfter, o.Batch.CancelAfter = time.Second, 4*time.Second
 	e, s := open2(t, o)
 	if seed%3 == 2 {
-		s.stepSeconds = func(rows int) float64 { return 1 + float64(rows)/20 }
+		s.sched.AssumeSteps(func(rows int) float64 { return 1 + float64(rows)/20 })
 	} else {
-		s.stepSeconds = func(int) float64 { return 1 }
+		s.sched.AssumeSteps(func(int) float64 { return 1 })
 	}
 	st := &storm{stage: &stage{t, e, s, watch(t, e, s)}, rng: rand.New(rand.NewPCG(seed, 1)), now: time.Now(), ends: map[string]int{}}
 	st.sh.dream = true

@@ -41,7 +41,8 @@ var livesIn = map[string][]string{
 var inside = map[string][]string{
 	"engine/kernel":     {},
 	"engine/kv":         {},
-	"engine/sched":      {"engine/kv"},
+	"engine/cost":       {},
+	"engine/sched":      {"engine/cost", "engine/kv"},
 	"engine/sample":     {},
 	"engine/draft":      {},
 	"engine/parse":      {},

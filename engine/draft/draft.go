@@ -6,9 +6,8 @@
 // the next token of a sequence computes some of its guess too, each drafted token
 // in a row of its own, and keeps those that turn out to be what is sampled from
 // the logits of the row before: the answer is the same, token by token, with and
-// without. What pays is decided elsewhere, from two numbers that are learnt
-// here: the chance that a drafted token is kept (trust, for each sequence) and
-// what a step of n rows takes (Cost, for each model).
+// without. What pays is decided elsewhere, from what steps take and from the
+// chance that a drafted token is kept, which is learnt here for each sequence.
 //
 // Every guess is compared with what is sampled, also those that no step has
 // computed: so the trust of a sequence that drafts nothing is as fresh as any

@@ -1,11 +1,15 @@
 package sched
 
-import "time"
+import (
+	"time"
+
+	"corenode/engine/cost"
+)
 
 const (
-	// gapShare is the part of a gap that is planned for. The rest is for what the
-	// cost model does not see and for steps that take longer than predicted.
-	gapShare = 0.85
+	// alignPlain is Align for models without recurrent state, whose results are the
+	// same wherever a prompt is cut: kernels take 16 rows as one tile.
+	alignPlain = 16
 	// gapLeast is what GapStretchMax never makes a gap shorter than: nobody reads
 	// a hundred tokens a second, but small steps waste the machine.
 	gapLeast = 10 * time.Millisecond
@@ -34,25 +38,28 @@ func (s *Scheduler) meanContext() int {
 }
 
 // one is the load of one sequence that decodes at the mean context.
-func (s *Scheduler) one() load { return load{}.with(max(0, s.meanContext()-1), 1, 1) }
+func (s *Scheduler) one() cost.Load { return cost.Load{}.With(max(0, s.meanContext()-1), 1, 1) }
 
-// gap is the longest that a step in which something decodes should take:
-// GapMax, or GapStretchMax times what it takes for one sequence alone.
-func (s *Scheduler) gap() time.Duration { return s.gapBy(s.cost.predict) }
+// gap is the longest that a step in which something decodes should take, by what
+// the cost model says: so that of a hundred gaps only one is longer than GapMax,
+// or than GapStretchMax times as long as one of a hundred gaps of one sequence
+// alone, once such were seen.
+func (s *Scheduler) gap() time.Duration { return s.gapBy(s.cost.Predict) }
 
 // gapBy is gap as one of the cost model's predictions sees it.
-func (s *Scheduler) gapBy(predict func(load) time.Duration) time.Duration {
-	g := s.config.GapMax
-	if s.config.GapStretchMax > 0 {
-		alone := predict(s.one())
-		g = min(g, max(gapLeast, time.Duration(s.config.GapStretchMax)*alone))
+func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
+	late := s.jitter.amongMargin()
+	g := float64(s.config.GapMax) / late
+	if tail, known := s.jitter.aloneTail(); known && s.config.GapStretchMax > 0 {
+		alone := float64(predict(s.one())) * tail
+		g = min(g, max(float64(gapLeast), float64(s.config.GapStretchMax)*alone/late))
 	}
-	return time.Duration(gapShare * float64(g))
+	return time.Duration(g)
 }
 
 // soloLimit is the longest that a step in which nothing decodes should take.
 func (s *Scheduler) soloLimit() time.Duration {
-	return time.Duration(gapShare * soloGaps * float64(s.config.GapMax))
+	return time.Duration(soloGaps * float64(s.config.GapMax) / margin)
 }
 
 // affordable says whether the gaps of those that run stay in bounds when a
@@ -62,36 +69,37 @@ func (s *Scheduler) affordable(q *Sequence) bool {
 	if s.config.GapMax == 0 {
 		return true
 	}
-	all, n := load{}, 0
+	all, n := cost.Load{}, 0
 	count := func(r *Sequence) {
 		if r.Max > 1 && !r.resting() { // else it never decodes, or not now
 			n++
-			all = all.with(len(r.Tokens), 1, 1)
+			all = all.With(len(r.Tokens), 1, 1)
 		}
 	}
 	for _, r := range s.running {
 		count(r)
 	}
 	count(q)
-	return n < 2 || s.cost.knowsAlone() && s.bearable(all, s.cost.predict)
+	return n < 2 || s.cost.KnowsAlone() && s.bearable(all, s.cost.Predict)
 }
 
 // bearable says whether a step in which so much decodes has room for a piece of
 // prefill within the gap, or is little longer than one that cannot be shorter.
-func (s *Scheduler) bearable(decodes load, predict func(load) time.Duration) bool {
+func (s *Scheduler) bearable(decodes cost.Load, predict func(cost.Load) time.Duration) bool {
 	one := s.one()
-	shortest := predict(one.with(one.context, Align, 0))
+	shortest := predict(one.With(one.Context, s.align, 0))
 	limit := max(s.gapBy(predict), time.Duration((1+batchShare)*float64(shortest)))
-	return predict(decodes.with(one.context, Align, 0)) <= limit
+	return predict(decodes.With(one.Context, s.align, 0)) <= limit
 }
 
 // room bounds the prefills of one step.
 type room struct {
 	decodes bool          // something decodes: every row is part of a gap
-	planned load          // so far
+	planned cost.Load     // so far
 	prefill int           // rows of it
 	limit   time.Duration // 0: not bounded by time
 	fill    time.Duration // limit once the first prefill has its rows
+	full    bool          // the prefill before has more rows: none of the next begins
 }
 
 func (s *Scheduler) newRoom() room {
@@ -106,58 +114,61 @@ func (s *Scheduler) newRoom() room {
 		// The first in order gets the whole step. Others share it as far as it stays
 		// short: they must not delay its first token.
 		r.limit = s.soloLimit()
-		r.fill = time.Duration(gapShare * float64(s.config.GapMax))
+		r.fill = time.Duration(float64(s.config.GapMax) / margin)
 	}
 	return r
 }
 
 // budget is how many rows of q's prefill the step has room for: what can be
-// computed in time, a multiple of Align, and at least that for the first one,
+// computed in time, a multiple of align, and at least that for the first one,
 // so that prefill always goes on.
 func (s *Scheduler) budget(r *room, q *Sequence) int {
-	rows := s.config.StepTokensMax - r.planned.rows
+	rows := s.config.StepTokensMax - r.planned.Rows
 	if r.decodes && s.config.ChunkTokens > 0 {
 		rows = min(rows, s.config.ChunkTokens-r.prefill)
 	}
-	if r.limit == 0 {
+	switch {
+	case r.full:
+		return 0
+	case r.limit == 0:
 		return rows
 	}
-	least := Align
+	least := s.align
 	if r.prefill > 0 {
 		least = 0
 	}
-	return min(rows, max(least, s.rowsWithin(r.limit, r.planned, q.computed, min(rows, q.pending()))))
+	return min(rows, max(least, s.rowsWithin(r.limit, r.planned, q.computed, min(rows, q.pending()), s.cost.Predict)))
 }
 
 // rowsWithin is how many of the rows of a prefill at position start can be
-// computed beside what is planned within limit: all, or a multiple of Align.
-func (s *Scheduler) rowsWithin(limit time.Duration, planned load, start, rows int) int {
-	rows = max(0, min(rows, s.cost.trusted()))
-	low, high := 0, (rows+Align-1)/Align
+// computed beside what is planned within limit: all, or a multiple of align.
+func (s *Scheduler) rowsWithin(limit time.Duration, planned cost.Load, start, rows int, predict func(cost.Load) time.Duration) int {
+	rows = max(0, min(rows, s.cost.Trusted()))
+	low, high := 0, (rows+s.align-1)/s.align
 	for low < high {
 		n := (low + high + 1) / 2
-		if s.cost.known() && s.cost.predict(planned.with(start, min(n*Align, rows), 0)) <= limit {
+		if s.cost.Known() && predict(planned.With(start, min(n*s.align, rows), 0)) <= limit {
 			low = n
 		} else {
 			high = n - 1
 		}
 	}
-	return min(low*Align, rows)
+	return min(low*s.align, rows)
 }
 
 // prefillBudget is how many rows of prefill fit beside all that run now.
 func (s *Scheduler) prefillBudget() int {
-	var all load
+	var all cost.Load
 	for _, q := range s.running {
 		if q.decodes() {
-			all = all.with(q.computed, 1, 1)
+			all = all.With(q.computed, 1, 1)
 		}
 	}
 	limit := s.gap()
-	if all.rows == 0 {
+	if all.Rows == 0 {
 		limit = s.soloLimit()
 	}
-	return max(Align, s.rowsWithin(limit, all, 0, s.config.StepTokensMax-all.rows))
+	return max(s.align, s.rowsWithin(limit, all, 0, s.config.StepTokensMax-all.Rows, s.cost.Predict))
 }
 
 // take accounts for n planned rows of q.
@@ -166,7 +177,8 @@ func (r *room) take(q *Sequence, n int) {
 	if q.computed+n == len(q.Tokens) {
 		logits = 1
 	}
-	r.planned = r.planned.with(q.computed, n, logits)
+	r.full = q.computed+n < len(q.Tokens) && q.nextCut(q.computed) != q.computed+n
+	r.planned = r.planned.With(q.computed, n, logits)
 	r.prefill += n
 	r.limit = r.fill
 }
@@ -176,8 +188,16 @@ func (r *room) take(q *Sequence, n int) {
 // were preempted: what it took is not what its load takes.
 func (s *Scheduler) Measured(took time.Duration) {
 	s.count.StepMeasured = took
-	s.count.StepPredicted = s.cost.predict(s.last)
-	if len(s.plan.Preempted) == 0 {
-		s.cost.observe(s.last, took)
+	s.count.StepPredicted = s.cost.Predict(s.last.load)
+	if len(s.plan.Preempted) > 0 {
+		return
 	}
+	switch {
+	case s.cost.Steps() < tailKnown:
+	case s.last.alone.Rows > 0:
+		s.jitter.alone.add(float64(took), float64(s.cost.Predict(s.last.alone)))
+	case s.last.decodes:
+		s.jitter.among.add(float64(took), float64(s.count.StepPredicted))
+	}
+	s.cost.Observe(s.last.load, took)
 }

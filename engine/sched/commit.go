@@ -17,7 +17,7 @@ func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
 	}
 	s.open = false
 	s.after = s.after[:0]
-	s.last, s.context = loadOf(p.Items), s.meanContext()
+	s.last, s.context = lastOf(p.Items), s.meanContext()
 	s.keepDrafts() // before snapshots: they may need the slots that it frees
 	for i := range p.Items {
 		q, n := p.Items[i].Seq, p.Items[i].kept()

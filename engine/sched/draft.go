@@ -1,6 +1,10 @@
 package sched
 
-import "fmt"
+import (
+	"fmt"
+
+	"corenode/engine/cost"
+)
 
 const (
 	// draftRowsMax bounds the drafted rows of a step: the logits of each are kept
@@ -29,16 +33,17 @@ type guess struct {
 // anything and no state slot of a snapshot.
 func (s *Scheduler) planDrafts() {
 	s.count.Speculating = 0
-	if s.config.StepSeconds == nil {
+	if !s.config.Speculate {
 		return
 	}
 	s.guesses = s.guesses[:0]
-	decodes := 0
-	for i, it := range s.plan.Items {
-		if it.Len != 1 || !it.Logits {
+	var decodes cost.Load
+	for i := range s.plan.Items {
+		it := &s.plan.Items[i]
+		if !it.decodes() {
 			continue
 		}
-		decodes++
+		decodes = decodes.With(it.Start, 1, 1)
 		if most := s.draftMax(it.Seq); most > 0 {
 			s.guesses = append(s.guesses, guess{item: i, most: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
 		}
@@ -47,13 +52,35 @@ func (s *Scheduler) planDrafts() {
 	if s.hybrid {
 		room = min(room, s.pool.StatesFree())
 	}
-	chooseDrafts(s.guesses, room, decodes, s.rows, s.config.StepSeconds)
+	alone, with := s.draftSeconds(decodes)
+	chooseDrafts(s.guesses, room, decodes.Rows, alone, with)
 	for _, g := range s.guesses {
 		if g.kept > 0 {
 			s.addDraft(&s.plan.Items[g.item], g.kept)
 		}
 	}
 }
+
+// draftSeconds says what a step takes in which only the decodes are computed, and
+// what the planned one does with so many drafted tokens; zero where it is not known.
+func (s *Scheduler) draftSeconds(decodes cost.Load) (alone float64, with func(added int) float64) {
+	if s.assumed != nil {
+		return s.assumed(decodes.Rows), func(added int) float64 { return s.assumed(s.rows + added) }
+	}
+	if len(s.guesses) == 0 || !s.cost.KnowsAlone() {
+		return 0, func(int) float64 { return 0 }
+	}
+	planned, each := loadOf(s.plan.Items), decodes.Context/decodes.Rows
+	return s.cost.Predict(decodes).Seconds(), func(added int) float64 {
+		l := planned
+		l.Rows, l.Logits, l.Context, l.Pairs = l.Rows+added, l.Logits+added, l.Context+added, l.Pairs+added*each
+		return s.cost.Predict(l).Seconds()
+	}
+}
+
+// AssumeSteps chooses drafts by what a step of so many rows takes according to
+// seconds, in place of what was measured: for tests.
+func (s *Scheduler) AssumeSteps(seconds func(rows int) float64) { s.assumed = seconds }
 
 // draftMax is how many tokens of its draft a sequence could compute: it ends
 // where the tokens must, where a snapshot is to be taken, which is only possible
@@ -73,12 +100,12 @@ func (s *Scheduler) draftMax(q *Sequence) int {
 }
 
 // chooseDrafts decides how much of each guess is computed, at most room tokens
-// in all, in a step of rows rows, of which decodes are decodes. It adds the token
-// most likely to be kept first, and stops at that number which promises most
-// tokens in a second: those that decodes give are expected to take what a step
-// of decodes alone does and what the drafts add to this one.
-func chooseDrafts(guesses []guess, room, decodes, rows int, seconds func(int) float64) {
-	alone, now := seconds(decodes), seconds(rows)
+// in all. A step of the decodes alone takes alone seconds, this one so many with
+// some tokens added. It adds the token most likely to be kept first, and stops at
+// that number which promises most tokens in a second: those that decodes give are
+// expected to take what a step of decodes alone does and what the drafts add to this one.
+func chooseDrafts(guesses []guess, room, decodes int, alone float64, with func(added int) float64) {
+	now := with(0)
 	if alone <= 0 || now <= 0 {
 		return // nothing is known yet
 	}
@@ -96,7 +123,7 @@ func chooseDrafts(guesses []guess, room, decodes, rows int, seconds func(int) fl
 		tokens += g.gain
 		g.taken++
 		g.gain *= g.chance
-		took := alone + max(0, seconds(rows+added)-now)
+		took := alone + max(0, with(added)-now)
 		if waiting > 0 && took > draftDelay*alone || tokens/took <= best {
 			continue // a few rows more may be nearly free again
 		}

@@ -47,7 +47,7 @@ func TestChooseDrafts(t *testing.T) {
 		for i := range guesses {
 			guesses[i] = guess{item: i, most: c.most[i], chance: c.chance[i], gain: c.chance[i]}
 		}
-		chooseDrafts(guesses, c.room, c.decodes, c.rows, c.seconds)
+		chooseDrafts(guesses, c.room, c.decodes, c.seconds(c.decodes), func(added int) float64 { return c.seconds(c.rows + added) })
 		var got []int
 		for _, g := range guesses {
 			got = append(got, g.kept)
@@ -102,15 +102,12 @@ var curves = []curve{
 // speak runs speakers to their end on a machine that is disturbed now and then,
 // and returns the time it took and how many tokens were drafted and kept.
 func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint64) (seconds float64, st Stats) {
-	r, cost := rand.New(rand.NewPCG(seed, 5)), &draft.Cost{}
+	r := rand.New(rand.NewPCG(seed, 5))
 	pool, err := kv.New(kv.Config{Pages: 2000, PageTokens: 32, PageBytes: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 512, QueueMax: 64}
-	if speculate {
-		c.StepSeconds = cost.Of
-	}
+	c := Config{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 512, QueueMax: 64, Speculate: speculate}
 	s, err := New(c, pool)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +133,6 @@ func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint
 		if p.Items[0].Len-len(p.Items[0].Draft) == 1 { // prefills are the same with and without
 			seconds += took
 		}
-		cost.Learn(p.Rows, time.Duration(took*float64(time.Second)))
 		for i := range p.Items {
 			it, sp := &p.Items[i], of(p.Items[i].Seq)
 			for it.Kept = 1; it.Kept <= len(it.Draft) && it.Draft[it.Kept-1] == sp.truth[it.Start+it.Kept]; it.Kept++ {
@@ -148,6 +144,7 @@ func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint
 				advance(s, of(q), at)
 			}
 		}
+		s.Measured(time.Duration(took * float64(time.Second)))
 	}
 }
 
@@ -226,11 +223,11 @@ func TestDraftsAreCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{StepTokensMax: 256, SequencesMax: 4, ChunkTokens: 128, QueueMax: 4,
-		StepSeconds: func(int) float64 { return 1 }}, pool)
+	s, err := New(Config{StepTokensMax: 256, SequencesMax: 4, ChunkTokens: 128, QueueMax: 4, Speculate: true}, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.AssumeSteps(func(int) float64 { return 1 })
 	now := time.Unix(0, 0)
 	q := &Sequence{Namespace: "n", Account: "a", Tokens: make([]int32, 30), Max: 8}
 	if _, err := s.Add(q, now); err != nil {

@@ -41,14 +41,14 @@ func TestServiceIsEqual(t *testing.T) {
 		b.add("small", 60, 20)
 		b.add("small", 60, 20)
 	}
-	service := map[string]int{}
+	served := map[string]int{}
 	for range 1500 {
 		for _, it := range b.step() {
-			service[it.Seq.Account] += int(cost(it.Len))
+			served[it.Seq.Account] += int(service(it.Len))
 		}
 	}
-	if d := service["large"] - service["small"]; d > 6000 || d < -6000 || service["small"] < 20_000 {
-		t.Errorf("service %v", service)
+	if d := served["large"] - served["small"]; d > 6000 || d < -6000 || served["small"] < 20_000 {
+		t.Errorf("served %v", served)
 	}
 }
 
@@ -139,13 +139,13 @@ func TestAbsenceSavesNothingUp(t *testing.T) {
 	for range 300 {
 		b.add("returns", 400, 20)
 	}
-	service := map[string]int{}
+	served := map[string]int{}
 	for range 400 {
 		for _, it := range b.step() {
-			service[it.Seq.Account] += int(cost(it.Len))
+			served[it.Seq.Account] += int(service(it.Len))
 		}
 	}
-	if s, r := service["steady"], service["returns"]; s < 7000 || s < r*2/3 || r < s*2/3 {
-		t.Errorf("service %v", service)
+	if s, r := served["steady"], served["returns"]; s < 7000 || s < r*2/3 || r < s*2/3 {
+		t.Errorf("served %v", served)
 	}
 }

@@ -108,14 +108,15 @@ func (s *Scheduler) planDecodes(now time.Time) {
 func (s *Scheduler) addItem(q *Sequence, n int) {
 	q.planned = true
 	s.rows += n
-	s.charge(q.account, cost(n))
+	s.charge(q.account, service(n))
 	s.plan.Items = append(s.plan.Items, Item{
 		Seq: q, Start: q.computed, Len: n, Pages: q.table.Pages, State: q.table.State,
 		Logits: q.computed+n == len(q.Tokens),
 	})
 }
 
-func cost(rows int) int64 {
+// service is what an item of so many rows adds to its account's counter.
+func service(rows int) int64 {
 	if rows == 1 {
 		return decodeCost
 	}
@@ -129,7 +130,7 @@ func (s *Scheduler) removeItem(q *Sequence) {
 	}
 	at := slices.IndexFunc(s.plan.Items, func(i Item) bool { return i.Seq == q })
 	s.rows -= s.plan.Items[at].Len
-	s.charge(q.account, -cost(s.plan.Items[at].Len))
+	s.charge(q.account, -service(s.plan.Items[at].Len))
 	s.plan.Items = slices.Delete(s.plan.Items, at, at+1)
 	q.planned = false
 }
@@ -225,14 +226,14 @@ func prefillOrder(a, b *Sequence) int {
 }
 
 // piece is how many tokens of a prefill the budget allows: up to the next
-// snapshot, to the end, or to a multiple of Align; 0 if it reaches none.
+// snapshot, to the end, or to a multiple of align; 0 if it reaches none.
 func (s *Scheduler) piece(q *Sequence, budget int) int {
 	end := min(q.computed+budget, len(q.Tokens))
 	if cut := q.nextCut(q.computed); cut > 0 && cut <= end {
 		return cut - q.computed
 	}
 	if end < len(q.Tokens) {
-		end = end / Align * Align
+		end = end / s.align * s.align
 	}
 	return max(0, end-q.computed)
 }

@@ -180,17 +180,17 @@ func TestAccountsAreEqualWithinAPriority(t *testing.T) {
 	for range 20 {
 		few = append(few, b.addAt("few", 3, 100, 10))
 	}
-	service := map[string]int{}
+	served := map[string]int{}
 	for slices.ContainsFunc(few, func(q *Sequence) bool { return q.Started.IsZero() }) {
 		for _, it := range b.step() {
-			service[it.Seq.Account] += int(cost(it.Len))
+			served[it.Seq.Account] += int(service(it.Len))
 		}
-		if service["flood"] > 20_000 {
-			t.Fatalf("service %v, and some still wait", service)
+		if served["flood"] > 20_000 {
+			t.Fatalf("served %v, and some still wait", served)
 		}
 	}
-	if few, flood := service["few"], service["flood"]; flood > few*3/2 {
-		t.Errorf("service %v", service)
+	if few, flood := served["few"], served["flood"]; flood > few*3/2 {
+		t.Errorf("served %v", served)
 	}
 }
 

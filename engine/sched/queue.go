@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"corenode/engine/cost"
 )
 
 // ErrQueueFull says that a bound of the queue is reached. Add gives it as a
@@ -43,9 +45,6 @@ const (
 	// waitKnown is the shortest expected wait that is compared with the real one,
 	// and waitMemory over how many of them the correction fades.
 	waitKnown, waitMemory = time.Second, 32
-	// waitShare is the part of QueueTimeout that an expected wait may reach: who
-	// expires has waited for nothing.
-	waitShare = 0.85
 	// correctionMax bounds the correction either way.
 	correctionMax = 4
 )
@@ -72,6 +71,7 @@ func (p price) of(w work) float64 { return float64(w.rows)*p.row + float64(w.tok
 type foresight struct {
 	outputs float64 // mean tokens generated, 0 before any has ended
 	wait    float64 // real wait / computed one; 0 before any is known
+	late    tail    // of real waits, by those expected
 }
 
 // ended learns from a sequence that had a slot.
@@ -88,6 +88,7 @@ func (f *foresight) waited(q *Sequence, real time.Duration) {
 	if q.expected < waitKnown {
 		return
 	}
+	f.late.add(float64(real), float64(q.expected)*f.correction())
 	ratio := min(correctionMax, max(1./correctionMax, float64(real)/float64(q.expected)))
 	f.wait = f.correction() + (ratio-f.correction())/waitMemory
 }
@@ -116,23 +117,54 @@ func (s *Scheduler) workOf(q *Sequence) work {
 // last ones; zero before anything was measured.
 func (s *Scheduler) price() price {
 	one := s.one()
-	n := s.batchMax(one)
-	all := load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}
-	decode := s.cost.predictLong(all)
-	rows := s.cost.predictLong(all.with(one.context/2, Align, 0)) - decode // halfway through a prompt
-	return price{row: rows.Seconds() / Align, token: decode.Seconds() / float64(n)}
+	n, piece := s.mix(one)
+	all := one.Times(n)
+	decode := s.cost.PredictLong(all)
+	rows := s.cost.PredictLong(all.With(one.Context/2, piece, 0)) - decode // halfway through a prompt
+	return price{row: rows.Seconds() / float64(piece), token: decode.Seconds() / float64(n)}
+}
+
+// mix is what steps compute while sequences like those that wait come: n decodes
+// and pieces of so many rows. More decode beside each other only as long as the
+// rows that fit beside them, in the time that those take for their tokens, are
+// enough for as many that follow.
+func (s *Scheduler) mix(one cost.Load) (n, piece int) {
+	rows, tokens := s.queued.rows, max(1, s.queued.tokens)
+	low, high := 1, s.batchMax(one)
+	for low < high {
+		n := (low + high + 1) / 2
+		if int64(n)*rows <= int64(s.pieceBeside(one, n))*tokens {
+			low = n
+		} else {
+			high = n - 1
+		}
+	}
+	return low, s.pieceBeside(one, low)
+}
+
+// pieceBeside is how many rows of prefill steps have on the average of many beside
+// n sequences that decode.
+func (s *Scheduler) pieceBeside(one cost.Load, n int) int {
+	rows := s.config.StepTokensMax - n
+	if s.config.ChunkTokens > 0 {
+		rows = min(rows, s.config.ChunkTokens)
+	}
+	if s.config.GapMax > 0 {
+		rows = s.rowsWithin(s.gapBy(s.cost.PredictLong), one.Times(n), one.Context/2, rows, s.cost.PredictLong)
+	}
+	return max(s.align, rows)
 }
 
 // batchMax is how many sequences with such loads run at once when many wait.
-func (s *Scheduler) batchMax(one load) int {
-	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.context))
+func (s *Scheduler) batchMax(one cost.Load) int {
+	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.Context))
 	low, high := 1, max(1, min(s.config.SequencesMax, pages))
-	if s.config.GapMax == 0 || !s.cost.known() {
+	if s.config.GapMax == 0 || !s.cost.Known() {
 		return high
 	}
 	for low < high {
 		n := (low + high + 1) / 2
-		if s.bearable(load{n * one.rows, n * one.logits, n * one.context, n * one.pairs}, s.cost.predictLong) {
+		if s.bearable(one.Times(n), s.cost.PredictLong) {
 			low = n
 		} else {
 			high = n - 1
@@ -192,7 +224,7 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 		return 0, &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
 	}
 	a := s.accounts[q.Account]
-	most := time.Duration(waitShare * float64(s.config.QueueTimeout))
+	most := s.waitMax()
 	switch over := s.freshTokens + int64(len(q.Tokens)) - s.config.QueueTokensMax; {
 	case s.fresh.len >= s.config.QueueMax:
 		return no(RefusedRequests, all/float64(s.waiting))
@@ -204,6 +236,15 @@ func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *Refuse
 		return no(RefusedWait, (wait - most).Seconds())
 	}
 	return expected, nil
+}
+
+// waitMax is the longest that a sequence may be expected to wait.
+func (s *Scheduler) waitMax() time.Duration {
+	below := margin
+	if late := s.foresight.late; late.seen >= tailKnown {
+		below = max(below, late.of())
+	}
+	return time.Duration(float64(s.config.QueueTimeout) / below)
 }
 
 // retryAfter keeps a wait within what can be promised: by QueueTimeout all
@@ -226,5 +267,5 @@ func (s *Scheduler) QueueWait() time.Duration {
 // RetryAfter is what to tell a sequence that expired: how long until a new
 // one is expected to get its slot in time.
 func (s *Scheduler) RetryAfter() time.Duration {
-	return s.retryAfter(s.QueueWait() - time.Duration(waitShare*float64(s.config.QueueTimeout)))
+	return s.retryAfter(s.QueueWait() - s.waitMax())
 }

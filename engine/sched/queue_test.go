@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"corenode/engine/cost/costtest"
 )
 
 // refusedFor adds requests of one account until one is refused, and says why.
@@ -32,7 +34,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		RefusedAccount:  func(c *Config) { c.QueueAccountMax = 20 },
 		RefusedWait:     func(c *Config) { c.QueueTimeout = 3 * time.Minute },
 	} {
-		for _, m := range machines(10)[:2] {
+		for _, m := range costtest.Machines(10)[:2] {
 			c := newComputer(t, m, func(c *Config) { c.QueueTimeout = time.Hour; change(c) })
 			c.warm()
 			begun := c.now
@@ -49,7 +51,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			refused := c.refusedFor("a", 1500, 200)
 			told := c.now.Add(refused.RetryAfter)
 			if refused.Reason != reason {
-				t.Fatalf("%s: refused for %q, want %q", m.name, refused.Reason, reason)
+				t.Fatalf("%s: refused for %q, want %q", m.Name, refused.Reason, reason)
 			}
 			taken := time.Duration(0)
 			for from := c.now; taken == 0; {
@@ -58,12 +60,12 @@ func TestRetryAfterIsTrue(t *testing.T) {
 					taken = c.now.Sub(from)
 				}
 				if c.now.After(told.Add(time.Minute)) {
-					t.Fatalf("%s, %s: not taken a minute after the time told", m.name, reason)
+					t.Fatalf("%s, %s: not taken a minute after the time told", m.Name, reason)
 				}
 			}
-			t.Logf("%s, %s: told %v, taken after %v", m.name, reason, refused.RetryAfter, taken)
+			t.Logf("%s, %s: told %v, taken after %v", m.Name, reason, refused.RetryAfter, taken)
 			if d := taken - refused.RetryAfter; d > interval+time.Second || d < -2*interval {
-				t.Errorf("%s, %s: told to retry after %v, taken after %v; a slot every %v", m.name, reason, refused.RetryAfter, taken, interval)
+				t.Errorf("%s, %s: told to retry after %v, taken after %v; a slot every %v", m.Name, reason, refused.RetryAfter, taken, interval)
 			}
 		}
 	}
@@ -72,7 +74,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 // TestFloodIsRefusedAlone: an account that fills the time of the queue is
 // refused; one that comes with a single request is not.
 func TestFloodIsRefusedAlone(t *testing.T) {
-	c := newComputer(t, machines(11)[1], nil)
+	c := newComputer(t, costtest.Machines(11)[1], nil)
 	c.warm()
 	if r := c.refusedFor("flood", 300, 100); r.Reason != RefusedWait {
 		t.Fatalf("refused for %q", r.Reason)
@@ -88,7 +90,7 @@ func TestFloodIsRefusedAlone(t *testing.T) {
 
 // TestHigherPriorityIsNotRefused: what waits behind a sequence does not count.
 func TestHigherPriorityIsNotRefused(t *testing.T) {
-	c := newComputer(t, machines(12)[1], nil)
+	c := newComputer(t, costtest.Machines(12)[1], nil)
 	c.warm()
 	c.refusedFor("a", 300, 100)
 	q := &Sequence{Namespace: "a", Account: "a", Priority: 1, Tokens: make([]int32, 300), Max: 10}
@@ -104,7 +106,7 @@ func TestHigherPriorityIsNotRefused(t *testing.T) {
 
 // TestQueueWaitIsForeseen: what the queue is said to take is what it takes.
 func TestQueueWaitIsForeseen(t *testing.T) {
-	for _, m := range machines(13)[:2] {
+	for _, m := range costtest.Machines(13)[:2] {
 		c := newComputer(t, m, func(c *Config) { c.QueueTimeout = time.Hour })
 		c.warm()
 		for range 2 {
@@ -121,7 +123,7 @@ func TestQueueWaitIsForeseen(t *testing.T) {
 			c.step()
 		}
 		if took := c.now.Sub(from); foreseen < took*2/3 || foreseen > took*3/2 {
-			t.Errorf("%s: the queue was said to take %v, it took %v", m.name, foreseen, took)
+			t.Errorf("%s: the queue was said to take %v, it took %v", m.Name, foreseen, took)
 		}
 	}
 }
@@ -129,7 +131,7 @@ func TestQueueWaitIsForeseen(t *testing.T) {
 // TestNothingIsForeseenAtFirst: before anything was measured only the sizes
 // bound the queue, and what is full asks for a second.
 func TestNothingIsForeseenAtFirst(t *testing.T) {
-	c := newComputer(t, machines(14)[0], func(c *Config) { c.QueueMax = 500 })
+	c := newComputer(t, costtest.Machines(14)[0], func(c *Config) { c.QueueMax = 500 })
 	if r := c.refusedFor("a", 300, 100); r.Reason != RefusedRequests || r.RetryAfter != retryLeast || c.s.waiting != 500 {
 		t.Errorf("%+v with %d waiting", r, c.s.waiting)
 	}
@@ -139,9 +141,8 @@ func TestNothingIsForeseenAtFirst(t *testing.T) {
 // steps take three times as long for a moment and then do not, what a long queue
 // will take is that of the mean, whenever it is asked.
 func TestQueueWaitIsSteady(t *testing.T) {
-	quick := machines(15)[3]
-	slow := *quick
-	slow.weights, slow.row, slow.head, slow.key, slow.pair = 3*quick.weights, 3*quick.row, 3*quick.head, 3*quick.key, 3*quick.pair
+	quick := costtest.Machines(15)[3]
+	slow := quick.Scaled(3)
 	c := newComputer(t, quick, func(c *Config) { c.QueueTimeout = time.Hour })
 	c.warm()
 	const length = 400
@@ -153,7 +154,7 @@ func TestQueueWaitIsSteady(t *testing.T) {
 		}
 		if c.steps%20 == 0 {
 			if c.m = quick; c.r.IntN(2) == 0 {
-				c.m = &slow
+				c.m = slow
 			}
 		}
 		c.step()

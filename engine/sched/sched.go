@@ -58,6 +58,7 @@ import (
 	"slices"
 	"time"
 
+	"corenode/engine/cost"
 	"corenode/engine/kv"
 )
 
@@ -117,9 +118,8 @@ type Config struct {
 	// its state along, so that the next turn can go on from the end of this
 	// one: a multiple of the page size, 0 for none. Each move copies one state.
 	DecodeSnapshotTokens int
-	// StepSeconds predicts what a step of so many rows takes, in seconds; 0 where
-	// it does not know. It decides how much of Sequence.Draft is computed: nil for nothing.
-	StepSeconds func(rows int) float64
+	// Speculate computes of Sequence.Draft what pays, by what Measured has learned.
+	Speculate bool
 }
 
 // Validate names every field that is out of bounds for a page size.
@@ -171,9 +171,11 @@ type Scheduler struct {
 	queued    work // of all that wait
 	foresight foresight
 
-	cost    costModel
-	last    load // of the step committed last
-	context int  // mean tokens of the sequences that ran last
+	align   int // Align, or less without recurrent state
+	cost    cost.Model
+	jitter  jitter
+	last    lastStep
+	context int // mean tokens of the sequences that ran last
 
 	plan     Plan
 	open     bool // plan has items and is not committed
@@ -182,6 +184,7 @@ type Scheduler struct {
 	turn     []*Sequence
 	after    []kv.StateOp
 	guesses  []guess
+	assumed  func(rows int) float64 // see AssumeSteps
 	count    Stats
 }
 
@@ -197,11 +200,15 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	if c.QueueAccountMax == 0 {
 		c.QueueAccountMax = c.QueueMax
 	}
+	align := Align
+	if !pool.Hybrid() {
+		align = alignPlain
+	}
 	return &Scheduler{
 		config: c, pool: pool, hybrid: pool.Hybrid(),
 		fresh: sequenceList(inFresh), holders: sequenceList(inHolders),
 		accounts: make(map[string]*account),
-		idle:     idleList(),
+		idle:     idleList(), align: align,
 	}, nil
 }
 

@@ -222,7 +222,8 @@ func TestPieces(t *testing.T) {
 		want   []piece
 	}{
 		"plain":             {0, 0, nil, 150, []piece{{0, 128}, {128, 22}}},
-		"after a hit":       {0, 48, nil, 300, []piece{{48, 80}, {128, 128}, {256, 44}}},
+		"hybrid":            {4, 0, nil, 300, []piece{{0, 128}, {128, 128}, {256, 44}}},
+		"after a hit":       {0, 48, nil, 300, []piece{{48, 128}, {176, 124}}},
 		"snaps are ignored": {0, 0, []int{20}, 100, []piece{{0, 100}}},
 		"cut":               {4, 0, []int{40, 90}, 100, []piece{{0, 32}, {32, 48}, {80, 20}}},
 		"realigned":         {4, 0, []int{30}, 300, []piece{{0, 16}, {16, 112}, {128, 128}, {256, 44}}},

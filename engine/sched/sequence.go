@@ -32,7 +32,7 @@ type Sequence struct {
 	// Draft are tokens that may come after Tokens, and Chance is the probability
 	// that one of them is right when those before it are. The caller may change
 	// them between Commit and Plan; they are looked at when the sequence decodes
-	// next, and Append empties Draft. See Config.StepSeconds.
+	// next, and Append empties Draft. See Config.Speculate.
 	Draft  []int32
 	Chance float64
 

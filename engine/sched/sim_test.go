@@ -336,7 +336,9 @@ func (m *sim) checkPlan(p *Plan) error {
 			return fmt.Errorf("item %+v is wrong", it)
 		}
 		cut := m.pool.Hybrid() && slices.Contains(q.cuts, end)
-		if end < len(q.Tokens) && end%Align != 0 && !cut {
+		// The recurrence's parallel form wants absolute multiples of its chunk; without
+		// it a piece may end anywhere, and only small ones are not worth a step.
+		if end < len(q.Tokens) && end%m.s.align != 0 && !cut {
 			return fmt.Errorf("sequence %d: a piece ends at %d", q.ID, end)
 		}
 		if err := m.checkDraft(&it); err != nil {
@@ -400,7 +402,7 @@ func (m *sim) step(meddling int) error {
 	}
 	for _, c := range m.clients {
 		c.decodes = c.seq.Running() && c.seq.pending() == 1
-		if m.s.config.StepSeconds != nil && c.decodes {
+		if m.s.config.Speculate && c.decodes {
 			c.guess(m.r, m.pool.Hybrid())
 		}
 	}
@@ -548,11 +550,12 @@ func TestSimulation(t *testing.T) {
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
 					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
-					DecodeSnapshotTokens: shape.rolling, StepSeconds: simCosts[seed%uint64(len(simCosts))],
+					DecodeSnapshotTokens: shape.rolling, Speculate: seed%3 > 0,
 					GapMax: time.Duration(seed/2%2) * 40 * time.Millisecond, GapStretchMax: int(seed % 3)})
 				if err != nil {
 					t.Fatal(err)
 				}
+				m.s.AssumeSteps(simCosts[seed%uint64(len(simCosts))])
 				if err := m.run(shape.steps, shape.load, 12); err != nil {
 					t.Fatalf("%s, page size %d, seed %d: %v", shape.name, size, seed, err)
 				}

@@ -1,0 +1,36 @@
+package sched
+
+import "corenode/engine/cost"
+
+// loadOf is what a step with these items computes.
+func loadOf(items []Item) (l cost.Load) {
+	for i := range items {
+		logits := 0
+		if items[i].Logits {
+			logits = 1 + len(items[i].Draft)
+		}
+		l = l.With(items[i].Start, items[i].Len, logits)
+	}
+	return l
+}
+
+// decodes says whether an item computes a next token, with a draft or without.
+func (i *Item) decodes() bool { return i.Logits && i.Len == 1+len(i.Draft) }
+
+// lastStep is what is to be known of the step committed last when it was measured.
+type lastStep struct {
+	load    cost.Load
+	decodes bool      // some item does
+	alone   cost.Load // of its only item if that decodes, without its draft; else zero
+}
+
+func lastOf(items []Item) lastStep {
+	l := lastStep{load: loadOf(items)}
+	for i := range items {
+		l.decodes = l.decodes || items[i].decodes()
+	}
+	if l.decodes && len(items) == 1 {
+		l.alone = l.alone.With(items[0].Start, 1, 1)
+	}
+	return l
+}
