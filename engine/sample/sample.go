@@ -194,6 +194,21 @@ func Greedy(logits []float32) int32 {
 	return int32(at)
 }
 
+// Likeliest is the token that Greedy takes, and its probability at temperature 1;
+// 0 when no token is possible.
+func Likeliest(logits []float32) (token int32, probability float64) {
+	token = Greedy(logits)
+	most := logits[token]
+	if !(most > minusInf) {
+		return token, 0
+	}
+	if most == plusInf {
+		return token, 1
+	}
+	f := softmax{float64(most), 1}
+	return token, 1 / scan.weightSum(logits, f, f.floor())
+}
+
 // next and previous are the numbers beside x.
 func next(x float32) float32     { return math.Nextafter32(x, plusInf) }
 func previous(x float32) float32 { return math.Nextafter32(x, minusInf) }

@@ -39,14 +39,11 @@ func (s *Scheduler) planDrafts() {
 			continue
 		}
 		decodes++
-		if most := s.draftMax(it.Seq); most > 0 {
+		if most := s.draftMax(it.Seq, len(it.Seq.Draft)); most > 0 {
 			s.guesses = append(s.guesses, guess{item: i, most: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
 		}
 	}
-	room := min(draftRowsMax, s.config.StepTokensMax-s.rows)
-	if s.hybrid {
-		room = min(room, s.pool.StatesFree())
-	}
+	room := min(s.DraftRows(), s.config.StepTokensMax-s.rows)
 	chooseDrafts(s.guesses, room, decodes, s.rows, s.config.StepSeconds)
 	for _, g := range s.guesses {
 		if g.kept > 0 {
@@ -55,12 +52,22 @@ func (s *Scheduler) planDrafts() {
 	}
 }
 
-// draftMax is how many tokens of its draft a sequence could compute: it ends
+// DraftMax is how many of n drafted tokens the next step could compute for a
+// sequence that decodes, with what there is now; 0 for one that does not. A caller
+// for whom a draft costs something asks before it makes one.
+func (s *Scheduler) DraftMax(q *Sequence, n int) int {
+	if q.phase != phaseRunning || !q.decodes() || s.hybrid && s.pool.StatesFree() == 0 {
+		return 0
+	}
+	return max(0, s.draftMax(q, n))
+}
+
+// draftMax is how many of n tokens of a draft a sequence could compute: it ends
 // where the tokens must, where a snapshot is to be taken, which is only possible
 // at the end of a step, and with the pages there are.
-func (s *Scheduler) draftMax(q *Sequence) int {
+func (s *Scheduler) draftMax(q *Sequence, n int) int {
 	size := s.pool.Config().PageTokens
-	end := min(len(q.Tokens)+len(q.Draft), q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
+	end := min(len(q.Tokens)+n, q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
 	if s.hybrid {
 		if cut := q.nextCut(q.computed); cut > 0 {
 			end = min(end, cut)
@@ -70,6 +77,14 @@ func (s *Scheduler) draftMax(q *Sequence) int {
 		}
 	}
 	return end - len(q.Tokens)
+}
+
+// DraftRows is how many rows of drafts a step can have now, of all sequences.
+func (s *Scheduler) DraftRows() int {
+	if s.hybrid {
+		return min(draftRowsMax, s.pool.StatesFree())
+	}
+	return draftRowsMax
 }
 
 // chooseDrafts decides how much of each guess is computed, at most room tokens

@@ -56,19 +56,16 @@ func WithPrediction(f *modelfile.File, change func(tensors map[string]*modelfile
 }
 
 func hashedTensor(name string, typ kernel.Type, shape ...int) *modelfile.Tensor {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	values := Hashed(name, n, float32(2/math.Sqrt(float64(shape[0]))))
-	if strings.HasSuffix(name, "norm.weight") {
-		values = Hashed(name, n, 0.25)
-		for i := range values {
-			values[i]++
-		}
-	}
 	x := &modelfile.Tensor{Name: name, Shape: shape}
-	Set(x, typ, values)
+	if !strings.HasSuffix(name, "norm.weight") {
+		Set(x, typ, Hashed(name, values(x), float32(2/math.Sqrt(float64(shape[0])))))
+		return x
+	}
+	weights := Hashed(name, values(x), 0.25)
+	for i := range weights {
+		weights[i]++
+	}
+	Set(x, typ, weights)
 	return x
 }
 
@@ -97,4 +94,69 @@ func Hashed(name string, n int, scale float32) []float32 {
 		out[i] = scale * (float32(h>>8)/(1<<23) - 1)
 	}
 	return out
+}
+
+// WithAptPrediction is WithPrediction of a model whose next token is nearly a
+// function of its latest one, and of a block that knows this function: the layers
+// add a share of what they did to the residual stream, and the block passes on the
+// embedding that it gets.
+func WithAptPrediction(f *modelfile.File, share float32) []byte {
+	quiet, err := modelfile.OpenBytes("quiet", quieted(f, share))
+	if err != nil {
+		panic(err)
+	}
+	return WithPrediction(quiet, func(x map[string]*modelfile.Tensor) {
+		for name, t := range x {
+			if adds(name) {
+				Set(t, t.Type, make([]float32, values(t)))
+			}
+		}
+		norm, _ := f.Tensor("output_norm.weight")
+		*x["nextn.shared_head_norm.weight"] = *norm
+		hidden := norm.Shape[0]
+		Set(x["nextn.enorm.weight"], kernel.F32, slices.Repeat([]float32{1}, hidden))
+		pass := make([]float32, 2*hidden*hidden)
+		for i := range hidden {
+			pass[i*2*hidden+i] = 1 // of the embedding's half
+		}
+		Set(x["nextn.eh_proj.weight"], kernel.F16, pass)
+	})
+}
+
+// quieted is the file with a share of the weights that add to the residual stream.
+func quieted(f *modelfile.File, share float32) []byte {
+	var meta []KV
+	for _, v := range f.Keys() {
+		meta = append(meta, KV{v.Key, v})
+	}
+	var tensors []*modelfile.Tensor
+	for _, x := range f.Tensors() {
+		c := *x
+		if adds(x.Name) {
+			v, err := x.Floats()
+			if err != nil {
+				panic(err)
+			}
+			v = slices.Clone(v)
+			for i := range v {
+				v[i] *= share
+			}
+			Set(&c, x.Type, v)
+		}
+		tensors = append(tensors, &c)
+	}
+	return Bytes(meta, tensors)
+}
+
+// adds says whether a tensor's product is added to the residual stream.
+func adds(name string) bool {
+	return strings.Contains(name, "ssm_out.") || strings.Contains(name, "attn_output.") || strings.Contains(name, "ffn_down")
+}
+
+func values(x *modelfile.Tensor) int {
+	n := 1
+	for _, d := range x.Shape {
+		n *= d
+	}
+	return n
 }
