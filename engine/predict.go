@@ -80,11 +80,12 @@ func lastKept(it sched.Item) int { return it.Len - 1 - len(it.Draft) + it.Kept -
 
 // predict lets the layer guess for the sequences that the step gave a token and
 // that go on, in as many passes as are worth their time. A sequence that can look
-// up what it says next drafts whichever promises more.
-func (s *Stepper) predict(plan *sched.Plan) {
+// up what it says next drafts whichever promises more. It returns what the passes
+// took.
+func (s *Stepper) predict(plan *sched.Plan) (spent time.Duration) {
 	p := s.predictor()
 	if p == nil {
-		return
+		return 0
 	}
 	a, decodes := &s.ahead, s.hope(plan)
 	all := a.hopes
@@ -96,7 +97,9 @@ func (s *Stepper) predict(plan *sched.Plan) {
 		a.hopes = a.hopes[:n]
 		begun := time.Now()
 		s.pass(p, drafted == 0)
-		a.layer.Took(n, decodes, time.Since(begun), s.stepSeconds)
+		took := time.Since(begun)
+		spent += took
+		a.layer.Took(n, decodes, took, s.sched.StepSeconds)
 		drafted += n
 		a.hopes = slices.DeleteFunc(a.hopes, func(h hope) bool { return h.most == 0 })
 	}
@@ -105,6 +108,7 @@ func (s *Stepper) predict(plan *sched.Plan) {
 	}
 	clear(all) // drops pointers to runs that end
 	a.hopes = all[:0]
+	return spent
 }
 
 // hope lists the sequences of a plan that could draft, and counts those that decode
@@ -136,9 +140,9 @@ func (s *Stepper) worth(decodes, drafted int) int {
 		a.gains = append(a.gains, h.gain)
 	}
 	if drafted == 0 {
-		return a.layer.Begin(a.gains, decodes, s.stepSeconds)
+		return a.layer.Begin(a.gains, decodes, s.sched.StepSeconds)
 	}
-	return a.layer.Worth(a.gains, decodes, drafted, s.stepSeconds)
+	return a.layer.Worth(a.gains, decodes, drafted, s.sched.StepSeconds)
 }
 
 // pass guesses one token more for each of the hopes. Those that cannot have

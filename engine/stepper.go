@@ -205,8 +205,8 @@ func (s *Stepper) Step(now time.Time) bool {
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))
 	s.deliver(plan, done)
-	s.predict(plan)
-	s.sched.Measured(time.Since(now))
+	spent := s.predict(plan) // on what the next step may save: no part of this one's load
+	s.sched.Measured(time.Since(now) - spent)
 	return true
 }
 

@@ -52,16 +52,6 @@ func (s *Scheduler) planDrafts() {
 	}
 }
 
-// DraftMax is how many of n drafted tokens the next step could compute for a
-// sequence that decodes, with what there is now; 0 for one that does not. A caller
-// for whom a draft costs something asks before it makes one.
-func (s *Scheduler) DraftMax(q *Sequence, n int) int {
-	if q.phase != phaseRunning || !q.decodes() || s.hybrid && s.pool.StatesFree() == 0 {
-		return 0
-	}
-	return max(0, s.draftMax(q, n))
-}
-
 // draftMax is how many of n tokens of a draft a sequence could compute: it ends
 // where the tokens must, where a snapshot is to be taken, which is only possible
 // at the end of a step, and with the pages there are.
@@ -77,14 +67,6 @@ func (s *Scheduler) draftMax(q *Sequence, n int) int {
 		}
 	}
 	return end - len(q.Tokens)
-}
-
-// DraftRows is how many rows of drafts a step can have now, of all sequences.
-func (s *Scheduler) DraftRows() int {
-	if s.hybrid {
-		return min(draftRowsMax, s.pool.StatesFree())
-	}
-	return draftRowsMax
 }
 
 // chooseDrafts decides how much of each guess is computed, at most room tokens
