@@ -398,3 +398,24 @@ func TestPredictionRefuses(t *testing.T) {
 	refuse("no layer", plain.Remember(step, []int32{1, 2}, cache))
 	refuse("no layer", plain.Predict(one, []int32{0}, nil, cache, out))
 }
+
+// TestPredictionMemory: a page has room for one layer more, and what a page takes
+// is what the cache then uses; states stay as they are.
+func TestPredictionMemory(t *testing.T) {
+	for _, k := range makers(t)[1:2] {
+		f := openPredicting(t, "tiny-qwen35", nil)
+		plain, with := loadOn(t, f, k.make(t, 1)), loadPredicting(t, f, k.make(t, 1))
+		full := int64(plain.Config().FullLayers())
+		if a, b := plain.BytesPerPage(16, kernel.KVF16), with.BytesPerPage(16, kernel.KVF16); b*full != a*(full+1) {
+			t.Errorf("a page takes %d bytes, %d without the layer, of %d layers", b, a, full)
+		}
+		if plain.BytesPerState() != with.BytesPerState() {
+			t.Error("the layer changes the size of a state")
+		}
+		s := newSequence(t, with, newCache(t, with, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16)
+		s.remember(t, someTokens(with, 40, 1), 1, 40)
+		if used, want := s.cache.BytesUsed(), 3*with.BytesPerPage(16, kernel.KVF16)+with.BytesPerState(); used != want {
+			t.Errorf("40 tokens take %d bytes, want %d", used, want)
+		}
+	}
+}
