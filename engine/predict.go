@@ -167,7 +167,7 @@ func (s *Stepper) pass(p predictor, first bool) {
 	}
 	for i := range a.hopes {
 		h := &a.hopes[i]
-		more := h.run.prediction.Add(sample.Likeliest(s.logits[i]))
+		more := h.run.prediction.Add(sample.Likeliest(s.logits[i], s.mask))
 		h.row, h.pos = int32(i), h.pos+1
 		// The next pass stores K and V at h.pos: where there is no page yet the guess ends.
 		covered := h.pos < len(h.run.seq.Pages())*s.engine.options.Cache.PageTokens

@@ -145,7 +145,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	if s.speculates {
 		r.drafter = draft.New(s.stops)
 		if s.predictor() != nil {
-			r.prediction = s.ahead.layer.NewPrediction(s.stops, s.mask)
+			r.prediction = s.ahead.layer.NewPrediction(s.stops)
 		}
 	}
 	cached, err := s.sched.Add(&r.seq, now)

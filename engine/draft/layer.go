@@ -125,18 +125,17 @@ func stepOf(rows, decodes int, seconds func(int) float64) float64 {
 type Prediction struct {
 	layer  *Layer
 	stops  []int32 // tokens after which nothing comes
-	mask   []int32 // tokens that are never sampled, in rising order
 	record record
 	guess  []int32
-	level  []int   // by token
+	level  []int   // by token; one more where the guess ended before a stop
+	stop   int32   // that one
 	chance float64 // that all of guess is right
 }
 
-// NewPrediction returns the prediction of a sequence that ends with any of stops
-// and never has one of mask, which is in rising order. Both belong to the caller,
-// who does not change them.
-func (l *Layer) NewPrediction(stops, mask []int32) *Prediction {
-	return &Prediction{layer: l, stops: stops, mask: mask, chance: 1}
+// NewPrediction returns the prediction of a sequence that ends with any of stops.
+// They belong to the caller, who does not change them.
+func (l *Layer) NewPrediction(stops []int32) *Prediction {
+	return &Prediction{layer: l, stops: stops, chance: 1}
 }
 
 // Expected is the chance that one token more of the guess would be right, and all
@@ -146,15 +145,19 @@ func (p *Prediction) Expected() float64 {
 }
 
 // Add adds a token to the guess that the layer gives a probability of confidence.
-// It returns false where the guess ends: at its largest, or before a token behind
+// It returns false where the guess ends: at its largest, or before a stop, behind
 // which nothing is won.
 func (p *Prediction) Add(token int32, confidence float64) bool {
-	_, masked := slices.BinarySearch(p.mask, token)
-	if masked || slices.Contains(p.stops, token) || len(p.guess) == PredictedMax {
+	if len(p.guess) == PredictedMax || len(p.level) > len(p.guess) {
 		return false
 	}
 	level := levelOf(confidence)
-	p.guess, p.level = append(p.guess, token), append(p.level, level)
+	p.level = append(p.level, level)
+	if slices.Contains(p.stops, token) {
+		p.stop = token
+		return false
+	}
+	p.guess = append(p.guess, token)
 	usual := p.layer.record.levels[level].chance(levels[level].usual)
 	p.chance *= p.record.levels[level].chance(usual)
 	return len(p.guess) < PredictedMax
@@ -171,8 +174,12 @@ func (p *Prediction) Guess() (guess []int32, chance float64) {
 
 // Saw says which tokens came after the guess, and ends it.
 func (p *Prediction) Saw(sampled []int32) {
-	for i, id := range sampled[:min(len(sampled), len(p.guess))] {
-		right := id == p.guess[i]
+	for i, id := range sampled[:min(len(sampled), len(p.level))] {
+		said := p.stop
+		if i < len(p.guess) {
+			said = p.guess[i]
+		}
+		right := id == said
 		p.record.learn(p.level[i], right, forget)
 		p.layer.record.learn(p.level[i], right, forgetLayer)
 		if !right {

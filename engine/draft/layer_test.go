@@ -117,15 +117,15 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// TestPrediction: a guess ends before a stop, a masked token and at its largest, and
+// TestPrediction: a guess ends before a stop and at its largest, and
 // its chance follows what was right, by confidence, here and in other sequences.
 func TestPrediction(t *testing.T) {
 	l := &Layer{}
-	p := l.NewPrediction([]int32{7}, []int32{3, 9})
+	p := l.NewPrediction([]int32{7, 3})
 	if guess, chance := p.Guess(); guess != nil || chance != 0 {
 		t.Errorf("guess %v with chance %g of nothing", guess, chance)
 	}
-	for _, last := range []int32{7, 3, 9} {
+	for _, last := range []int32{7, 3} {
 		if !p.Add(1, 0.99) || p.Add(last, 0.99) {
 			t.Errorf("the guess goes on behind %d", last)
 		}
@@ -143,6 +143,17 @@ func TestPrediction(t *testing.T) {
 		t.Error("the guess has no end")
 	}
 	p.Saw(nil)
+	foretold := l.NewPrediction([]int32{7})
+	for i := range 40 { // a stop is a guess too, which nobody drafts
+		if foretold.Add(7, 0.9) {
+			t.Fatal("the guess goes on behind a stop")
+		}
+		foretold.Saw([]int32{int32(7 + i%2)})
+	}
+	if c := foretold.Expected(); math.Abs(c-0.5) > 0.05 {
+		t.Errorf("expected %g where every other stop came", c)
+	}
+	*l = Layer{}
 	before := p.Expected()
 	for i := range 200 { // sure ones are right, others in one of four
 		sure := i%2 == 0
@@ -164,7 +175,7 @@ func TestPrediction(t *testing.T) {
 		_, c := p.Guess()
 		return c
 	}
-	other := l.NewPrediction(nil, nil)
+	other := l.NewPrediction(nil)
 	for name, q := range map[string]*Prediction{"its own": p, "another sequence's": other} {
 		if sure, unsure := chance(q, 0.995), chance(q, 0.3); sure < 0.9 || unsure > 0.4 || unsure < 0.1 {
 			t.Errorf("%s: chances %g and %g, want about 1 and 1/4", name, sure, unsure)

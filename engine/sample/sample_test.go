@@ -514,22 +514,29 @@ func TestLikeliest(t *testing.T) {
 			if n > 7 {
 				logits[3], logits[5] = minusInf, float32(math.NaN())
 			}
-			token, p := Likeliest(logits)
+			mask := []int32{int32(n / 3), int32(n + 5)}
+			if n == 1 {
+				mask = nil
+			}
+			token, p := Likeliest(logits, mask)
 			sum := 0.0
 			for _, x := range logits {
 				if x == x {
 					sum += math.Exp(float64(x) - float64(logits[token]))
 				}
 			}
+			if n > 1 && (token == mask[0] || logits[mask[0]] > minusInf) {
+				t.Errorf("%s, %d logits: the masked token is possible", scan.name, n)
+			}
 			if token != Greedy(logits) || math.Abs(p*sum-1) > 1e-9 {
 				t.Errorf("%s, %d logits: token %d with %g, want %d with %g", scan.name, n, token, p, Greedy(logits), 1/sum)
 			}
 		}
 	}
-	if _, p := Likeliest([]float32{minusInf, minusInf}); p != 0 {
+	if _, p := Likeliest([]float32{minusInf, minusInf}, nil); p != 0 {
 		t.Errorf("probability %g where nothing is possible", p)
 	}
-	if token, p := Likeliest([]float32{1, plusInf}); token != 1 || p != 1 {
+	if token, p := Likeliest([]float32{1, plusInf}, nil); token != 1 || p != 1 {
 		t.Errorf("token %d with %g, want the certain one", token, p)
 	}
 }
