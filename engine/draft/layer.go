@@ -15,6 +15,10 @@ const (
 	forgetLayer = 0.995
 	// usualPrediction is the chance of a predicted token before any was seen.
 	usualPrediction = 0.6
+	// layerWeight is how many guesses that expectation counts for, and what all
+	// sequences had for one of them: a few wrong ones must not end what costs
+	// something to try again. firstTries are seen before anything is believed.
+	layerWeight, firstTries = 8, 16
 	// layerGain is what guesses must be expected to add to the tokens in a second, as
 	// a factor: expectations are not exact.
 	layerGain = 1.03
@@ -70,7 +74,7 @@ func (l *Layer) Begin(gains []float64, decodes int, seconds func(int) float64) i
 		return 0
 	}
 	n := l.Worth(gains, decodes, 0, seconds)
-	if l.idle++; n == 0 && (l.share == 0 || l.idle >= tryEvery) {
+	if l.idle++; n == 0 && (l.share == 0 || l.record.all.seen < firstTries || l.idle >= tryEvery) {
 		n = len(gains)
 	}
 	if n > 0 {
@@ -141,7 +145,8 @@ func (l *Layer) NewPrediction(stops []int32) *Prediction {
 // Expected is the chance that one token more of the guess would be right, and all
 // before it.
 func (p *Prediction) Expected() float64 {
-	return p.chance * p.record.all.chance(p.layer.record.all.chance(usualPrediction))
+	usual := p.layer.record.all.chance(usualPrediction, layerWeight)
+	return p.chance * p.record.all.chance(usual, layerWeight)
 }
 
 // Add adds a token to the guess that the layer gives a probability of confidence.
@@ -158,8 +163,8 @@ func (p *Prediction) Add(token int32, confidence float64) bool {
 		return false
 	}
 	p.guess = append(p.guess, token)
-	usual := p.layer.record.levels[level].chance(levels[level].usual)
-	p.chance *= p.record.levels[level].chance(usual)
+	usual := p.layer.record.levels[level].chance(levels[level].usual, layerWeight)
+	p.chance *= p.record.levels[level].chance(usual, layerWeight)
 	return len(p.guess) < PredictedMax
 }
 

@@ -17,6 +17,7 @@ func flat(step float64, knee int) func(int) float64 {
 // knowing is a layer whose passes take a share of a step.
 func knowing(share float64) *Layer {
 	l := &Layer{}
+	l.record.all = tally{firstTries, firstTries}
 	l.Took(1, 1, time.Duration(share*float64(time.Second)), flat(1, 99))
 	return l
 }
@@ -78,6 +79,12 @@ func TestBegin(t *testing.T) {
 	l.Took(2, 2, 100*time.Millisecond, flat(1, 9))
 	if n := l.Begin(gains, 2, flat(1, 9)); n != 2 {
 		t.Errorf("%d, want both where a pass costs a tenth of a step", n)
+	}
+	tried := knowing(2)
+	for tried.record.all = (tally{}); tried.record.all.seen < firstTries-1; tried.record.all.learn(true, forgetLayer) {
+		if n := tried.Begin(gains, 2, flat(1, 9)); n != 2 {
+			t.Fatalf("%d after %g tries, want both", n, tried.record.all.seen)
+		}
 	}
 	dear := knowing(2)
 	for i := range 3 * tryEvery {

@@ -18,9 +18,10 @@ var kinds = [...]struct {
 // tally is how often guesses of one kind were right, the latest ones most.
 type tally struct{ right, seen float64 }
 
-// chance is that of the next guess; usual is what is expected without a tally.
-func (t tally) chance(usual float64) float64 {
-	return (t.right + priorWeight*usual) / (t.seen + priorWeight)
+// chance is that of the next guess; usual is what is expected without a tally, and
+// counts for weight guesses.
+func (t tally) chance(usual, weight float64) float64 {
+	return (t.right + weight*usual) / (t.seen + weight)
 }
 
 func (t *tally) learn(right bool, forget float64) {
@@ -45,7 +46,7 @@ func kindOf(match int) int {
 // those before it were.
 func (t *trust) of(match int) float64 {
 	k := kindOf(match)
-	return t[k].chance(kinds[k].usual)
+	return t[k].chance(kinds[k].usual, priorWeight)
 }
 
 func (t *trust) learn(match int, right bool) { t[kindOf(match)].learn(right, forget) }
