@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ const plainTemplate = `{% for m in messages %}{{ m.content }}{% endfor %}`
 const nearly = 1e-3
 
 // invariantModels have every kind of layer and of matrix; "" is the embedded one.
-var invariantModels = []string{"", "tiny-qwen35-f16", "tiny-qwen3-f16", "tiny-llama-f16", "tiny-qwen3-q4_0", "tiny-qwen3-q4_k_m"}
+var invariantModels = []string{"", "tiny-qwen35-f16", "tiny-qwen3-f16", "tiny-llama-f16", "tiny-qwen3-q4_0", "tiny-qwen3-q4_k_m", predictive[1]}
 
 // setup is one way to serve a model; its zero value is the plain one.
 type setup struct {
@@ -39,7 +40,9 @@ const outputTokens = 40
 
 func (c setup) options() Options {
 	o := options(CPU)
-	if c.model != "" {
+	if kind, name, ok := strings.Cut(c.model, "/"); ok {
+		o.Data = predicting(kind, name)
+	} else if c.model != "" {
 		o.Data, o.Path = nil, filepath.Join("model", "testdata", "parity", c.model+".gguf")
 	}
 	or := func(x, otherwise int) int {
@@ -297,7 +300,7 @@ func TestLogitsNearlyDoNotDependOnHistory(t *testing.T) {
 		c := setup{model: model}
 		want := baselines(t, c)
 		modes := []bool{false}
-		if slices.Index(invariantModels, model) < 3 { // every kind of layer
+		if slices.Index(invariantModels, model) < 3 || strings.Contains(model, "/") { // every kind of layer
 			modes = []bool{false, true}
 		}
 		for _, scene := range []struct {

@@ -179,7 +179,11 @@ func (e *Engine) loadModel(o Options) error {
 	if err != nil {
 		return err
 	}
-	m, err := model.Load(e.file, backend)
+	load := model.Load
+	if o.Speculate {
+		load = model.LoadPredicting
+	}
+	m, err := load(e.file, backend)
 	if err != nil {
 		backend.Close()
 		return err

@@ -27,6 +27,8 @@ type shadow struct {
 	pageTokens int
 	hybrid     bool
 	cells      map[cell]mark
+	ahead      map[cell]mark // the prediction layer's part of each position
+	foretold   int           // positions whose owner was checked for a prediction
 	states     map[int32]mark
 	traces     map[*Job]*trace
 	hits       int // sequences that began after a cached prefix
@@ -60,7 +62,7 @@ func watch(t testing.TB, e *Engine, s *Stepper) *shadow {
 	t.Helper()
 	sh := &shadow{
 		t: t, s: s, model: e.forwarder, memory: s.cache, pageTokens: e.options.Cache.PageTokens, hybrid: e.memory.states > 0,
-		cells: map[cell]mark{}, states: map[int32]mark{}, traces: map[*Job]*trace{},
+		cells: map[cell]mark{}, ahead: map[cell]mark{}, states: map[int32]mark{}, traces: map[*Job]*trace{},
 	}
 	e.forwarder, s.cache = sh, shadowCache{sh}
 	return sh
@@ -238,12 +240,81 @@ func mix(h, x uint64) uint64 {
 	return h ^ h>>31
 }
 
+// Predicts says whether the model below has a prediction layer.
+func (sh *shadow) Predicts() bool {
+	p, ok := sh.model.(predictor)
+	return ok && p.Predicts()
+}
+
+// Remember notes what the prediction layer stores. Rows that are not kept have
+// marks that no sequence asks for.
+func (sh *shadow) Remember(step *kernel.Step, next []int32, _ kernel.Cache) error {
+	for _, sp := range step.Spans {
+		tr := sh.owner(sp)
+		own := min(sp.Len, len(tr.run.seq.Tokens)-sp.Pos) // the others are of its draft
+		hashes := append(slices.Clone(tr.hashes[sp.Pos+1:sp.Pos+own+1]), chained(tr.hashes[sp.Pos+own], tr.run.seq.Draft[:sp.Len-own])...)
+		for i, hash := range hashes {
+			p := sp.Pos + i
+			sh.ahead[cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}] = mark{tr.run.job.Account, hash}
+			following, known := next[sp.Row+i], p+1 < len(tr.run.seq.Tokens)
+			if known && following != tr.run.seq.Tokens[p+1] {
+				return fmt.Errorf("position %d is said to be followed by %d, not %d", p, following, tr.run.seq.Tokens[p+1])
+			}
+		}
+	}
+	if sh.dream {
+		return nil
+	}
+	return sh.model.(predictor).Remember(step, next, sh.memory)
+}
+
+// Predict checks that every position it reads was remembered for the same tokens
+// of the same account, or is its own guess.
+func (sh *shadow) Predict(step *kernel.Step, rows, tokens []int32, _ kernel.Cache, logits [][]float32) error {
+	for i, sp := range step.Spans {
+		tr := sh.owner(sp)
+		q, account := &tr.run.seq, tr.run.job.Account
+		guess, _ := tr.run.prediction.Guess()
+		if sp.Pos != q.Computed()-1+len(guess) || (tokens == nil) != (len(guess) == 0) || tokens != nil && tokens[i] != guess[len(guess)-1] {
+			return fmt.Errorf("a prediction at %d with %v, of a sequence that has computed %d and guessed %v", sp.Pos, tokens, q.Computed(), guess)
+		}
+		want := append(slices.Clone(tr.hashes[1:q.Computed()+1]), chained(tr.hashes[q.Computed()+1], guess)...)
+		at := func(p int) cell { return cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens} }
+		if tokens != nil {
+			sh.ahead[at(sp.Pos)] = mark{account, want[sp.Pos]}
+		}
+		for p := range sp.Pos + 1 {
+			if got := sh.ahead[at(p)]; got != (mark{account, want[p]}) {
+				return fmt.Errorf("a prediction at %d reads %+v at %d, want that of account %q", sp.Pos, got, p, account)
+			}
+		}
+		sh.foretold += sp.Pos
+		if sh.dream {
+			dreamAhead(logits[i], append(slices.Clone(q.Tokens), guess...))
+		}
+	}
+	if sh.dream {
+		return nil
+	}
+	return sh.model.(predictor).Predict(step, rows, tokens, sh.memory, logits)
+}
+
 // dreamt makes one token certain, a function of all tokens before it: for one
 // hash in five of the hash, else of the last token, which makes answers repeat
 // themselves and drafts right now and then.
 func dreamt(logits []float32, last int32, hash uint64) {
 	clear(logits)
 	logits[dreamtToken(len(logits), last, hash)] = 1000
+}
+
+// dreamAhead predicts what dreamt will say, and for one hash in six something else.
+func dreamAhead(logits []float32, tokens []int32) {
+	hashes := chained(0, tokens)
+	hash, last := hashes[len(hashes)-1], tokens[len(tokens)-1]
+	if hash%6 == 0 {
+		hash++
+	}
+	dreamt(logits, last, hash)
 }
 
 func dreamtToken(vocab int, last int32, hash uint64) int32 {

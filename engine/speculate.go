@@ -40,6 +40,9 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 	if r.drafter != nil {
 		r.drafter.Saw(r.sampled)
 	}
+	if r.prediction != nil {
+		r.prediction.Saw(r.sampled)
+	}
 	return len(r.sampled)
 }
 
@@ -64,7 +67,21 @@ func (r *run) take(token int32, stops []int32) outcome {
 
 // guess hands the scheduler what the sequence may say next.
 func (r *run) guess() {
+	r.predicted, r.seq.Draft, r.seq.Chance = false, nil, 0
 	if r.drafter != nil {
 		r.seq.Draft, r.seq.Chance = r.drafter.Guess(r.seq.Tokens)
+	}
+}
+
+// Drafts counts the tokens of one kind of draft.
+type Drafts struct {
+	Drafted  int64 // computed, kept or not
+	Accepted int64 // of them, those that were kept
+}
+
+func (d *Drafts) count(drafted, kept int) {
+	if drafted > 0 {
+		d.Drafted += int64(drafted)
+		d.Accepted += int64(kept - 1)
 	}
 }

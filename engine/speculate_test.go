@@ -13,7 +13,7 @@ import (
 )
 
 // speculative are models with every kind of state that a draft leaves behind.
-var speculative = []string{"tiny-qwen3-f16", "tiny-qwen35-f16", "tiny-qwen35moe-f16"}
+var speculative = append([]string{"tiny-qwen3-f16", "tiny-qwen35-f16", "tiny-qwen35moe-f16"}, predictive...)
 
 // samplers have every kind of step that depends on what was sampled before.
 var samplers = []sample.Params{

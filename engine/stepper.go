@@ -55,10 +55,14 @@ type run struct {
 	sampler *sample.Sampler
 	decoder *tokenizer.Decoder
 	parser  *parse.Parser
-	drafter drafter     // nil without speculation
-	events  []abi.Event // scratch of one step's events
-	sampled []int32     // in one step
-	outcome outcome     // after them
+	drafter drafter // nil without speculation
+	// prediction is what the model's own layer guesses: nil without one, or without
+	// speculation. predicted says that the draft is its.
+	prediction *draft.Prediction
+	predicted  bool
+	events     []abi.Event // scratch of one step's events
+	sampled    []int32     // in one step
+	outcome    outcome     // after them
 
 	produced int
 	first    time.Time // of the first token, zero before it
@@ -86,6 +90,9 @@ type Stepper struct {
 	published time.Time
 	touched   int // rows since the model file's pages were given back
 
+	ahead      ahead
+	lookedUp   Drafts
+	predicted  Drafts
 	speculates bool
 }
 
@@ -133,6 +140,9 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	}
 	if s.speculates {
 		r.drafter = draft.New(s.stops)
+		if s.predictor() != nil {
+			r.prediction = s.ahead.layer.NewPrediction(s.stops)
+		}
 	}
 	cached, err := s.sched.Add(&r.seq, now)
 	if err != nil {
@@ -183,13 +193,15 @@ func (s *Stepper) Step(now time.Time) bool {
 		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
 	}
 	s.sample(plan)
+	s.remember(plan)
 	s.apply(s.sched.Commit(plan))
 	done := time.Now()
 	s.rest(plan.Rows)
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))
 	s.deliver(plan, done)
-	s.sched.Measured(time.Since(now))
+	spent := s.predict(plan) // on what the next step may save: no part of this one's load
+	s.sched.Measured(time.Since(now) - spent)
 	return true
 }
 
@@ -260,7 +272,12 @@ func (s *Stepper) lay(plan *sched.Plan) {
 			}
 		}
 	}
-	for len(s.logits) < len(s.logitRows) {
+	s.growLogits(len(s.logitRows))
+}
+
+// growLogits makes room for n rows.
+func (s *Stepper) growLogits(n int) {
+	for len(s.logits) < n {
 		s.logits = append(s.logits, make([]float32, s.engine.logitsWidth()))
 	}
 }
@@ -298,7 +315,13 @@ func (s *Stepper) sample(plan *sched.Plan) {
 		}
 		rows := s.logits[row : row+1+len(it.Draft)]
 		row += len(rows)
-		it.Kept = s.runs[it.Seq].sample(rows, it.Draft, s.stops)
+		r := s.runs[it.Seq]
+		it.Kept = r.sample(rows, it.Draft, s.stops)
+		if r.predicted {
+			s.predicted.count(len(it.Draft), it.Kept)
+		} else {
+			s.lookedUp.count(len(it.Draft), it.Kept)
+		}
 	}
 }
 
@@ -436,7 +459,9 @@ func (s *Stepper) Close() {
 type Stats struct {
 	Pool       kv.Stats
 	Scheduler  sched.Stats
-	CacheBytes int64 // memory taken for pages and states
+	CacheBytes int64  // memory taken for pages and states
+	LookedUp   Drafts // drafts from a sequence's own prompt and output
+	Predicted  Drafts // drafts of the model's prediction layer
 }
 
 // publish makes the gauges readable for other goroutines, every now and then
@@ -446,7 +471,7 @@ func (s *Stepper) publish(now time.Time, asleep bool) {
 		return
 	}
 	s.published = now
-	st := &Stats{Pool: s.pool.Stats(), Scheduler: s.sched.Stats()}
+	st := &Stats{Pool: s.pool.Stats(), Scheduler: s.sched.Stats(), LookedUp: s.lookedUp, Predicted: s.predicted}
 	if s.cache != nil {
 		st.CacheBytes = s.cache.BytesUsed()
 	}

@@ -6,6 +6,24 @@ import (
 	"corenode/engine"
 )
 
+// drafters are what guesses tokens, by the label of its metrics.
+var drafters = map[string]func(engine.Stats) engine.Drafts{
+	"ngram": func(s engine.Stats) engine.Drafts { return s.LookedUp },
+	"mtp":   func(s engine.Stats) engine.Drafts { return s.Predicted },
+}
+
+// draftsOf are the tokens that one of the drafters guessed for a model and that
+// steps computed, and those of them that were kept.
+func draftsOf(e *engine.Engine, of func(engine.Stats) engine.Drafts) (drafted, accepted func() float64) {
+	read := func(value func(engine.Drafts) int64) func() float64 {
+		return func() float64 {
+			s, _ := e.Stats() // zeros before the first step
+			return float64(value(of(s)))
+		}
+	}
+	return read(func(d engine.Drafts) int64 { return d.Drafted }), read(func(d engine.Drafts) int64 { return d.Accepted })
+}
+
 // gaugesOf are the readings of one model's step loop by metric name. Counters
 // that only rise end in _total.
 func gaugesOf(e *engine.Engine) map[string]func() float64 {
@@ -42,8 +60,6 @@ func gaugesOf(e *engine.Engine) map[string]func() float64 {
 		"queue_expired_total":       read(func(s engine.Stats) int64 { return s.Scheduler.Expired }),
 		"step_prefill_tokens_total": read(func(s engine.Stats) int64 { return s.Scheduler.PrefillTokens }),
 		"step_decode_tokens_total":  read(func(s engine.Stats) int64 { return s.Scheduler.DecodeTokens }),
-		"drafted_tokens_total":      read(func(s engine.Stats) int64 { return s.Scheduler.DraftedTokens }),
-		"accepted_tokens_total":     read(func(s engine.Stats) int64 { return s.Scheduler.AcceptedTokens }),
 		"sequences_speculating":     read(func(s engine.Stats) int64 { return int64(s.Scheduler.Speculating) }),
 		"recomputed_tokens_total":   read(func(s engine.Stats) int64 { return s.Scheduler.RecomputedTokens }),
 		"queue_refused_full_total":  read(func(s engine.Stats) int64 { return s.Scheduler.RefusedQueueFull }),

@@ -382,6 +382,11 @@ func (n *node) gauges() (gauges []server.Gauge) {
 		for state, read := range gaugesOf(e) {
 			add(fmt.Sprintf("corenode_%s{model=%q}", state, info.ID), read)
 		}
+		for name, of := range drafters {
+			drafted, accepted := draftsOf(e, of)
+			add(fmt.Sprintf("corenode_drafted_tokens_total{model=%q,drafter=%q}", info.ID, name), drafted)
+			add(fmt.Sprintf("corenode_accepted_tokens_total{model=%q,drafter=%q}", info.ID, name), accepted)
+		}
 	}
 	add("corenode_ledger_waiting", func() float64 { return float64(n.tree.Ledger().Waiting) })
 	add("corenode_ledger_commits_total", func() float64 { return float64(n.tree.Ledger().Commits) })

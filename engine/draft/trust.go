@@ -15,8 +15,24 @@ var kinds = [...]struct {
 	usual float64
 }{{2, 0.2}, {3, 0.3}, {4, 0.45}, {6, 0.6}, {10, 0.75}, {20, 0.85}}
 
+// tally is how often guesses of one kind were right, the latest ones most.
+type tally struct{ right, seen float64 }
+
+// chance is that of the next guess; usual is what is expected without a tally, and
+// counts for weight guesses.
+func (t tally) chance(usual, weight float64) float64 {
+	return (t.right + weight*usual) / (t.seen + weight)
+}
+
+func (t *tally) learn(right bool, forget float64) {
+	t.right, t.seen = t.right*forget, t.seen*forget+1
+	if right {
+		t.right++
+	}
+}
+
 // trust is how often guesses were right, by kind.
-type trust [len(kinds)]struct{ right, seen float64 }
+type trust [len(kinds)]tally
 
 func kindOf(match int) int {
 	kind := 0
@@ -30,13 +46,7 @@ func kindOf(match int) int {
 // those before it were.
 func (t *trust) of(match int) float64 {
 	k := kindOf(match)
-	return (t[k].right + priorWeight*kinds[k].usual) / (t[k].seen + priorWeight)
+	return t[k].chance(kinds[k].usual, priorWeight)
 }
 
-func (t *trust) learn(match int, right bool) {
-	k := &t[kindOf(match)]
-	k.right, k.seen = k.right*forget, k.seen*forget+1
-	if right {
-		k.right++
-	}
-}
+func (t *trust) learn(match int, right bool) { t[kindOf(match)].learn(right, forget) }

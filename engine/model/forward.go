@@ -93,12 +93,18 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 		m.finish(&m.layers[i], step.Rows, m.layers[i+1].norm)
 	}
 	m.mix(&m.layers[last], step, cache)
+	if m.ahead != nil { // which needs what every row ends as
+		m.finish(&m.layers[last], step.Rows, m.norm)
+		m.ahead.rows, m.ahead.remembered = step.Rows, false
+		m.predict(m.head, logitRows, logits)
+		return nil
+	}
 	if len(logitRows) == 0 {
 		return nil
 	}
 	m.keep(&m.layers[last], step.Rows, logitRows)
 	m.finish(&m.layers[last], len(logitRows), m.norm)
-	m.predict(logits)
+	m.predict(m.head, nil, logits)
 	return nil
 }
 
@@ -121,10 +127,8 @@ func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]f
 	if next != step.Rows {
 		return fmt.Errorf("spans cover %d of %d rows", next, step.Rows)
 	}
-	for i, id := range tokens {
-		if id < 0 || int(id) >= m.cfg.Vocab {
-			return fmt.Errorf("token %d is %d, want 0 to %d", i, id, m.cfg.Vocab-1)
-		}
+	if err := m.checkTokens(tokens); err != nil {
+		return err
 	}
 	if len(logits) != len(logitRows) || len(logitRows) > step.Rows {
 		return fmt.Errorf("%d rows of logits into %d slices, want at most the step's %d", len(logitRows), len(logits), step.Rows)
@@ -132,6 +136,15 @@ func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]f
 	for i, r := range logitRows {
 		if r < 0 || int(r) >= step.Rows || len(logits[i]) != m.cfg.Vocab {
 			return fmt.Errorf("logits %d: row %d of %d into %d values, want %d", i, r, step.Rows, len(logits[i]), m.cfg.Vocab)
+		}
+	}
+	return nil
+}
+
+func (m *Model) checkTokens(tokens []int32) error {
+	for i, id := range tokens {
+		if id < 0 || int(id) >= m.cfg.Vocab {
+			return fmt.Errorf("token %d is %d, want 0 to %d", i, id, m.cfg.Vocab-1)
 		}
 	}
 	return nil
@@ -160,26 +173,47 @@ func (m *Model) mix(l *layer, step *kernel.Step, cache kernel.Cache) {
 }
 
 func (m *Model) mixFull(l *layer, step *kernel.Step, cache kernel.Cache) {
-	a, c, n, w := &m.act, m.cfg, step.Rows, l.attention
-	q, rows := a.q, c.Heads*c.HeadDim
-	if w.gated {
-		q, rows = a.qGate, 2*rows
-	}
+	a, n, w := &m.act, step.Rows, l.attention
+	q, _ := m.queries(w)
 	m.products = m.products.with(q, w.q).and(a.k, w.k).and(a.v, w.v)
 	m.products.run(m.b, a.h, n)
-	m.bias(q, w.qBias, n, rows)
+	m.storeKeys(l, step, cache)
+	m.attend(l, step, cache)
+}
+
+// queries is where the product with a layer's q goes, and how wide its rows are.
+func (m *Model) queries(w *attention) (q kernel.Buffer, width int) {
+	if w.gated {
+		return m.act.qGate, 2 * m.cfg.Heads * m.cfg.HeadDim
+	}
+	return m.act.q, m.cfg.Heads * m.cfg.HeadDim
+}
+
+// storeKeys takes the products of k and v to the cache.
+func (m *Model) storeKeys(l *layer, step *kernel.Step, cache kernel.Cache) {
+	a, c, n, w := &m.act, m.cfg, step.Rows, l.attention
 	m.bias(a.k, w.kBias, n, c.KVHeads*c.HeadDim)
 	m.bias(a.v, w.vBias, n, c.KVHeads*c.HeadDim)
+	if w.kNorm != nil {
+		m.b.RMSNorm(a.k, a.k, w.kNorm, n*c.KVHeads, c.HeadDim, c.Eps)
+	}
+	m.b.Rope(a.k, a.angles, n, c.KVHeads, c.HeadDim, c.RopeDim/2, c.Neox)
+	m.b.StoreKV(cache, l.index, a.k, a.v, step)
+}
+
+// attend takes the product of q through the attention into mix; the keys of the
+// step's rows are stored.
+func (m *Model) attend(l *layer, step *kernel.Step, cache kernel.Cache) {
+	a, c, n, w := &m.act, m.cfg, step.Rows, l.attention
+	q, width := m.queries(w)
+	m.bias(q, w.qBias, n, width)
 	if w.gated {
 		m.b.SplitHeads(a.q, a.gate, a.qGate, n, c.Heads, c.HeadDim)
 	}
 	if w.qNorm != nil {
 		m.b.RMSNorm(a.q, a.q, w.qNorm, n*c.Heads, c.HeadDim, c.Eps)
-		m.b.RMSNorm(a.k, a.k, w.kNorm, n*c.KVHeads, c.HeadDim, c.Eps)
 	}
 	m.b.Rope(a.q, a.angles, n, c.Heads, c.HeadDim, c.RopeDim/2, c.Neox)
-	m.b.Rope(a.k, a.angles, n, c.KVHeads, c.HeadDim, c.RopeDim/2, c.Neox)
-	m.b.StoreKV(cache, l.index, a.k, a.v, step)
 	scale := float32(1 / math.Sqrt(float64(c.HeadDim)))
 	m.b.Attend(cache, l.index, a.mix, a.q, step, c.Heads, scale)
 	if w.gated {
@@ -208,11 +242,7 @@ func (m *Model) bias(x, bias kernel.Buffer, n, d int) {
 // keep drops the rows whose logits nobody wants: after the last mixer nothing
 // reads them any more. Rows come in the order of rows from here on.
 func (m *Model) keep(l *layer, n int, rows []int32) {
-	same := len(rows) == n
-	for i, r := range rows {
-		same = same && int(r) == i
-	}
-	if same {
+	if len(rows) == n && inOrder(rows) {
 		return
 	}
 	a := &m.act
@@ -262,22 +292,26 @@ func (m *Model) experts(w *moe, n int) {
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)
 }
 
-// predict runs the output head over the first rows of h, a few rows at a time.
-func (m *Model) predict(logits [][]float32) {
+// predict runs an output head over rows of h, nil for the first ones, a few rows
+// at a time.
+func (m *Model) predict(head kernel.Weight, rows []int32, logits [][]float32) {
 	m.growHead(min(len(logits), headRowsMax))
+	if rows == nil && len(logits) > headRowsMax {
+		rows = rowsFrom(0, len(logits))
+	}
 	a := &m.act
 	for at := 0; at < len(logits); at += headRowsMax {
 		n := min(headRowsMax, len(logits)-at)
 		in := a.h
-		if at > 0 {
+		if rows != nil && !inOrder(rows[at:at+n]) {
 			in = a.headIn
-			m.b.GatherRows(in, a.h, rowsFrom(at, n), m.cfg.Hidden)
+			m.b.GatherRows(in, a.h, rows[at:at+n], m.cfg.Hidden)
 		}
 		if direct := m.wrap(logits[at : at+n]); direct != nil {
-			m.multiply(in, n, direct, m.head)
+			m.multiply(in, n, direct, head)
 			continue
 		}
-		m.multiply(in, n, a.logits, m.head)
+		m.multiply(in, n, a.logits, head)
 		for i := range n {
 			m.b.Download(logits[at+i], a.logits, i*m.cfg.Vocab)
 		}
@@ -329,6 +363,16 @@ func (p products) and(dst kernel.Buffer, w kernel.Weight) products {
 }
 
 func (p products) run(b kernel.Backend, x kernel.Buffer, n int) { b.MatMul(p.dst, x, n, p.w) }
+
+// inOrder says whether rows are the first ones, one after the other.
+func inOrder(rows []int32) bool {
+	for i, r := range rows {
+		if int(r) != i {
+			return false
+		}
+	}
+	return true
+}
 
 func rowsFrom(at, n int) []int32 {
 	rows := make([]int32, n)

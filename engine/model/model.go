@@ -30,6 +30,7 @@ type Model struct {
 	head     kernel.Weight // embed when the file has no output tensor
 	norm     kernel.Buffer
 	layers   []layer
+	ahead    *ahead // nil without a layer that predicts further tokens
 	act      activations
 	products products
 	close    sync.Once
@@ -85,7 +86,14 @@ type sealer interface{ Seal() error }
 
 // Load brings the model to b, which then belongs to the model: Close closes
 // it. After an error b is still the caller's. The file must stay open until Close.
-func Load(f *modelfile.File, b kernel.Backend) (*Model, error) {
+// A prediction layer that the file may have is left out.
+func Load(f *modelfile.File, b kernel.Backend) (*Model, error) { return load(f, b, false) }
+
+// LoadPredicting is Load with the layer that predicts further tokens, where the
+// file has one that this package computes: then Predicts is true.
+func LoadPredicting(f *modelfile.File, b kernel.Backend) (*Model, error) { return load(f, b, true) }
+
+func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) {
 	cfg, err := ReadConfig(f)
 	if err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
@@ -95,13 +103,16 @@ func Load(f *modelfile.File, b kernel.Backend) (*Model, error) {
 	m.loadEnds(t)
 	full, linear := 0, 0
 	for i := 0; i < cfg.Layers && len(t.errs) == 0; i++ {
-		l := t.layer(cfg, i)
+		l := t.layer(cfg, i, cfg.Linear[i])
 		if cfg.Linear[i] {
 			l.index, linear = linear, linear+1
 		} else {
 			l.index, full = full, full+1
 		}
 		m.layers = append(m.layers, l)
+	}
+	if predicting {
+		m.loadAhead(t)
 	}
 	if err := t.err(cfg.Layers); err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
@@ -124,10 +135,10 @@ func (m *Model) loadEnds(t *tensors) {
 }
 
 // layer loads block i.
-func (t *tensors) layer(c Config, i int) layer {
+func (t *tensors) layer(c Config, i int, linear bool) layer {
 	a, p := archs[c.Arch], fmt.Sprintf("blk.%d.", i)
 	l := layer{norm: t.vector(p+"attn_norm.weight", c.Hidden)}
-	if c.Linear[i] {
+	if linear {
 		l.delta = t.deltaNet(c, p)
 		l.out = t.matrix(p+"ssm_out.weight", c.Hidden, c.LinearVHeads*c.LinearDim)
 	} else {
@@ -218,11 +229,20 @@ func (m *Model) Config() Config { return m.cfg }
 // HasState says that sequences carry a recurrent state beside their pages.
 func (m *Model) HasState() bool { return m.cfg.LinearLayers() > 0 }
 
+// fullLayers is the number of layers with K and V in the pages: the prediction
+// layer's come last.
+func (m *Model) fullLayers() int {
+	if m.ahead != nil {
+		return m.cfg.FullLayers() + 1
+	}
+	return m.cfg.FullLayers()
+}
+
 // CacheConfig is the cache shape for this model: pages of pageTokens positions
 // and, for models with state, stateSlots slots.
 func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kv kernel.KVType) kernel.CacheConfig {
 	c := kernel.CacheConfig{
-		Layers: m.cfg.FullLayers(), KVHeads: m.cfg.KVHeads, HeadDim: m.cfg.HeadDim,
+		Layers: m.fullLayers(), KVHeads: m.cfg.KVHeads, HeadDim: m.cfg.HeadDim,
 		PageTokens: pageTokens, Pages: pages, KV: kv,
 	}
 	if m.HasState() {

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +122,39 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 		at += n
 	}
 	return out
+}
+
+// columns loads a matrix of rows outputs by 2·cols inputs as two of cols inputs
+// each. The halves are copies of their parts of the file; where a block of the
+// tensor's type lies in both, they are copied as float32.
+func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weight) {
+	x := t.find(name, 2*cols, rows)
+	if x == nil {
+		return nil, nil
+	}
+	data, typ := x.Data, x.Type
+	if _, block, _, _ := modelfile.TypeInfo(typ); cols%block != 0 {
+		values, err := x.Floats()
+		if err != nil {
+			t.errs = append(t.errs, err)
+			return nil, nil
+		}
+		typ, data = kernel.F32, make([]byte, 0, 4*len(values))
+		for _, v := range values {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+		}
+	}
+	var out [2]kernel.Weight
+	size := len(data) / (2 * rows)
+	for i := range out {
+		part := modelfile.Tensor{Name: name + "[" + strconv.Itoa(i) + "]", Type: typ, Data: make([]byte, 0, rows*size)}
+		for r := range rows {
+			at := (2*r + i) * size
+			part.Data = append(part.Data, data[at:at+size]...)
+		}
+		out[i] = t.load(&part, 1, rows, cols)
+	}
+	return out[0], out[1]
 }
 
 // halves loads a stack whose experts are each one matrix of rows outputs above

@@ -155,7 +155,12 @@ func (s *Sampler) adjust(logits []float32) {
 		}
 		*x -= float32(float32(t.count)*s.p.FrequencyPenalty) + s.p.PresencePenalty
 	}
-	for _, id := range s.mask {
+	hide(logits, s.mask)
+}
+
+// hide makes the tokens of mask, in rising order, impossible.
+func hide(logits []float32, mask []int32) {
+	for _, id := range mask {
 		if int(id) >= len(logits) {
 			break
 		}
@@ -192,6 +197,23 @@ func Greedy(logits []float32) int32 {
 		best = logits[at]
 	}
 	return int32(at)
+}
+
+// Likeliest is the token that Greedy takes of those that are not in mask, which is
+// in rising order, and its probability at temperature 1; 0 when none is possible. It
+// overwrites logits.
+func Likeliest(logits []float32, mask []int32) (token int32, probability float64) {
+	hide(logits, mask)
+	token = Greedy(logits)
+	most := logits[token]
+	if !(most > minusInf) {
+		return token, 0
+	}
+	if most == plusInf {
+		return token, 1
+	}
+	f := softmax{float64(most), 1}
+	return token, 1 / scan.weightSum(logits, f, f.floor())
 }
 
 // next and previous are the numbers beside x.

@@ -500,3 +500,43 @@ var benchParams = []struct {
 	{"min_p 0.05", Params{Temperature: 1, TopP: 1, MinP: 0.05}},
 	{"temperature 100, top_p 0.9", Params{Temperature: 100, TopP: 0.9}},
 }
+
+// TestLikeliest compares with the sum of exponentials in float64, by every scanner.
+func TestLikeliest(t *testing.T) {
+	defer func(s scanner) { scan = s }(scan)
+	r := rand.New(rand.NewPCG(4, 4))
+	for _, scan = range scanners {
+		for _, n := range []int{1, 7, 64, 1000, 4099} {
+			logits := make([]float32, n)
+			for i := range logits {
+				logits[i] = float32(8 * r.NormFloat64())
+			}
+			if n > 7 {
+				logits[3], logits[5] = minusInf, float32(math.NaN())
+			}
+			mask := []int32{int32(n / 3), int32(n + 5)}
+			if n == 1 {
+				mask = nil
+			}
+			token, p := Likeliest(logits, mask)
+			sum := 0.0
+			for _, x := range logits {
+				if x == x {
+					sum += math.Exp(float64(x) - float64(logits[token]))
+				}
+			}
+			if n > 1 && (token == mask[0] || logits[mask[0]] > minusInf) {
+				t.Errorf("%s, %d logits: the masked token is possible", scan.name, n)
+			}
+			if token != Greedy(logits) || math.Abs(p*sum-1) > 1e-9 {
+				t.Errorf("%s, %d logits: token %d with %g, want %d with %g", scan.name, n, token, p, Greedy(logits), 1/sum)
+			}
+		}
+	}
+	if _, p := Likeliest([]float32{minusInf, minusInf}, nil); p != 0 {
+		t.Errorf("probability %g where nothing is possible", p)
+	}
+	if token, p := Likeliest([]float32{1, plusInf}, nil); token != 1 || p != 1 {
+		t.Errorf("token %d with %g, want the certain one", token, p)
+	}
+}

@@ -44,14 +44,11 @@ func (s *Scheduler) planDrafts() {
 			continue
 		}
 		decodes = decodes.With(it.Start, 1, 1)
-		if most := s.draftMax(it.Seq); most > 0 {
+		if most := s.draftMax(it.Seq, len(it.Seq.Draft)); most > 0 {
 			s.guesses = append(s.guesses, guess{item: i, most: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
 		}
 	}
-	room := min(draftRowsMax, s.config.StepTokensMax-s.rows)
-	if s.hybrid {
-		room = min(room, s.pool.StatesFree())
-	}
+	room := min(s.DraftRows(), s.config.StepTokensMax-s.rows)
 	alone, with := s.draftSeconds(decodes)
 	chooseDrafts(s.guesses, room, decodes.Rows, alone, with)
 	for _, g := range s.guesses {
@@ -82,12 +79,12 @@ func (s *Scheduler) draftSeconds(decodes cost.Load) (alone float64, with func(ad
 // seconds, in place of what was measured: for tests.
 func (s *Scheduler) AssumeSteps(seconds func(rows int) float64) { s.assumed = seconds }
 
-// draftMax is how many tokens of its draft a sequence could compute: it ends
+// draftMax is how many of n tokens of a draft a sequence could compute: it ends
 // where the tokens must, where a snapshot is to be taken, which is only possible
 // at the end of a step, and with the pages there are.
-func (s *Scheduler) draftMax(q *Sequence) int {
+func (s *Scheduler) draftMax(q *Sequence, n int) int {
 	size := s.pool.Config().PageTokens
-	end := min(len(q.Tokens)+len(q.Draft), q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
+	end := min(len(q.Tokens)+n, q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
 	if s.hybrid {
 		if cut := q.nextCut(q.computed); cut > 0 {
 			end = min(end, cut)

@@ -92,6 +92,10 @@ func sequenceList(kind int) list[Sequence] {
 // are still to be computed.
 func (q *Sequence) Computed() int { return q.computed }
 
+// Pages is the page table: the positions that have memory now. It is read only and
+// valid until the next Plan, Finish or Pause.
+func (q *Sequence) Pages() []int32 { return q.table.Pages }
+
 // Running says whether the sequence has a slot.
 func (q *Sequence) Running() bool { return q.phase == phaseRunning }
 
