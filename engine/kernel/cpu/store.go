@@ -30,8 +30,10 @@ type storeUnit struct {
 	head      int
 }
 
-// storeScratch holds one row of a head: padded, and as it is stored.
+// storeScratch holds one row of a head: padded, and as it is stored; and K of a
+// whole tile.
 type storeScratch struct {
+	tile   []float32 // [dim][16]
 	x      [headDimMax]float32
 	halves [headDimMax]uint16
 	codes  [headDimMax]byte
@@ -72,15 +74,44 @@ func (t *storeTask) plan(s *kernel.Span) {
 	}
 }
 
-// do stores one unit.
+// do stores one unit, whole tiles at a time where they come in rows as wide as they are.
 func (t *storeTask) do(worker, i int) {
 	u, w, d := &t.units[i], &t.scratch[worker], t.c.cfg.HeadDim
-	for row := u.row; row < u.row+u.rows; row++ {
+	whole := t.c.shape.kv != kernel.KVQ8 && d == t.c.shape.dim
+	for row := u.row; row < u.row+u.rows; {
 		pos := u.span.Pos + row
 		tile := t.c.tile(t.layer, u.head, u.span.Pages, pos)
+		keys, values := tile[:t.c.shape.half], tile[t.c.shape.half:]
 		at := ((u.span.Row+row)*t.c.cfg.KVHeads + u.head) * d
-		t.row(w, tile[:t.c.shape.half], t.k[at:at+d], pos%kvTile, true)
-		t.row(w, tile[t.c.shape.half:], t.v[at:at+d], pos%kvTile, false)
+		if whole && pos%kvTile == 0 && row+kvTile <= u.row+u.rows {
+			t.wholeTile(w, keys, values, at)
+			row += kvTile
+			continue
+		}
+		t.row(w, keys, t.k[at:at+d], pos%kvTile, true)
+		t.row(w, values, t.v[at:at+d], pos%kvTile, false)
+		row++
+	}
+}
+
+// wholeTile stores 16 rows, the first of which begins at at.
+func (t *storeTask) wholeTile(w *storeScratch, keys, values []byte, at int) {
+	d, o := t.c.shape.dim, t.b.ops
+	width := t.c.cfg.KVHeads * d
+	if t.c.shape.kv == kernel.KVF32 {
+		o.transpose(ptr(asFloats(keys)), &t.k[at], 4*width, d)
+	} else {
+		w.tile = grow(w.tile, d*kvTile)
+		o.transpose(&w.tile[0], &t.k[at], 4*width, d)
+		o.toHalf(&asHalves(keys)[0], &w.tile[0], d*kvTile)
+	}
+	for lane := range kvTile {
+		x := t.v[at+lane*width:][:d]
+		if t.c.shape.kv == kernel.KVF32 {
+			copy(asFloats(values)[lane*d:], x)
+		} else {
+			o.toHalf(&asHalves(values)[lane*d], &x[0], d)
+		}
 	}
 }
 
