@@ -18,8 +18,9 @@
 // them). So a panel takes as many bytes as its rows take in the file.
 //
 // The codes of four adjacent columns of a row are adjacent bytes: 32 rows x 4
-// bytes make one 128-byte line of a column group. 4-bit codes put column
-// groups j and j+4 of a 32-column block in the low and high half of a byte.
+// bytes make one 128-byte line of a column group. Nibbles of rows r and r+16
+// share a byte, in lines of 64: both meet the same activation, so that a product
+// of one row takes the upper ones from the products with whole bytes.
 // A code c means scale·(c-offset) - min:
 //
 //	layout  from   group  offset  bytes per step
