@@ -6,55 +6,75 @@ import (
 )
 
 const (
-	bandRows         = 8        // rows of activations that a band kernel takes at once
-	bandMin          = 5        // rows from which a band, partly empty, is no slower than the kernels for fewer
-	bandSteps        = 8        // steps that are taken apart at once: 18 KB and the sums' buffers fit in the nearest cache
-	bandsFew         = 2        // bands for which half as much is taken apart: reading takes most of the time then
-	bandConfig       = 64       // bytes of a tile configuration
-	bandDots         = 2 * 1024 // bytes of integer sums
-	bandStepMax      = 2048 + 512
-	bandCodesAt      = bandConfig + bandDots
-	bandSumsAt       = bandCodesAt + bandSteps*bandStepMax
-	bandScratchBytes = bandSumsAt + rowBlockMax*panelRows*4
+	bandRowsMax   = 12  // rows of the tallest band: their sums leave registers for what scales them
+	bandMin       = 5   // rows from which a band, partly empty, is no slower than the kernels for fewer
+	bandsFew      = 4   // bands for which memory may be the bound: see fewBands
+	fewStepsMax   = 128 // steps of a panel that lies in the second cache taken apart, beside the activations
+	fewPanels     = 8   // panels of one call: making tiles ready takes 0.1 us
+	bandSteps     = 8   // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
+	bandStepMax   = 2048 + 512
+	bandConfig    = 64 // bytes of a tile configuration
+	bandMagicAt   = bandConfig
+	bandDotsAt    = bandMagicAt + 64
+	bandFixed     = bandDotsAt + 2*bandRowsMax*panelRows*4 // two buffers of integer sums
+	aheadsPerStep = 4                                      // times that a step asks for weights
+	magic         = 0x4b400000                             // the bits of 1.5·2^23
 )
 
-// bandFunc writes to dst the products of bands of 8 rows with steps of a panel
+// bandHeights are the numbers of rows of a band.
+var bandHeights = [...]int{8, bandRowsMax}
+
+// bandFunc writes to dst the products of bands of rows with steps of a panel
 // that was taken apart, on top of the sums of earlier steps if more is 1. Rows
 // of dst are dstStride bytes apart, those of sums follow each other, bands of
-// act are actStride bytes apart. One step in aheadEvery also asks for a step
-// of weights at ahead. scratch is that of a bandScratch.
-type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+// act are actStride bytes apart. Memory from ahead on is asked for, aheadStep
+// bytes a time. scratch is that of a bandScratch.
+type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// panelsFunc writes to dst the products of bands of rows with adjacent panels,
+// each of which it takes apart to codes, two steps more than it has.
+type panelsFunc func(dst *float32, dstStride int, act *byte, bands, actStride int, panel *byte, panels, steps, aheadStep int, codes, scratch *byte)
 
 // bandOps are the kernels of a level with matrix tiles.
 type bandOps struct {
 	// unpack takes steps of a panel apart into signed bytes and float32 scales,
 	// once for many rows.
 	unpack   [layouts]func(dst, panel *byte, steps int)
-	multiply [layouts]bandFunc
+	multiply [layouts][len(bandHeights)]bandFunc
+	panels   [layouts][len(bandHeights)]panelsFunc
 }
 
-// bandScratch is the memory of one thread for bands: a tile configuration, two
-// buffers of integer sums, a part of a panel taken apart, and outputs of a
-// block of rows.
+// bandScratch is the memory of one thread for bands.
 type bandScratch struct {
-	mem   []byte
-	group int // that the configuration is for
+	fixed  []byte    // a tile configuration, 16 x magic, two buffers of integer sums
+	codes  []byte    // a part of a panel taken apart
+	sums   []float32 // outputs of a block of rows
+	group  int       // that the configuration is for
+	height int
 }
 
-// configure writes the configuration for groups of so many columns: sums in
-// tiles 0 to 3, activations in 4 and 5, codes in 6 and 7.
-func (s *bandScratch) configure(group int) {
-	if s.mem == nil {
-		s.mem = heapBytes(bandScratchBytes)
+// configure makes room and writes the configuration for groups of so many
+// columns and bands of so many rows: sums in tiles 0 to 3, activations in 4 and
+// 5, codes in 6 and 7.
+func (s *bandScratch) configure(group, height, steps int) {
+	if s.fixed == nil {
+		s.fixed = heapBytes(bandFixed)
+		s.sums = asFloats(heapBytes(rowBlockMax * panelRows * 4))
+		for i := range 16 {
+			binary.LittleEndian.PutUint32(s.fixed[bandMagicAt+4*i:], magic)
+		}
 	}
-	if s.group == group {
+	if len(s.codes) < steps*bandStepMax {
+		s.codes = heapBytes(steps * bandStepMax)
+	}
+	if s.group == group && s.height == height {
 		return
 	}
-	s.group = group
-	c := s.mem[:bandConfig]
+	s.group, s.height = group, height
+	c := s.fixed[:bandConfig]
 	c[0] = 1 // the only palette
 	for t := range 8 {
-		rows, rowBytes := bandRows, 64
+		rows, rowBytes := height, 64
 		switch {
 		case t >= 6:
 			rows = group / 4
@@ -66,51 +86,104 @@ func (s *bandScratch) configure(group int) {
 	}
 }
 
-// bandCount is how many bands n rows of a job are computed in; rows that are left
-// over are fewer than bandMin.
-func (o *ops) bandCount(quantized bool, n int) int {
-	if o.bands == nil || !quantized {
+// bandHeight is the height of the bands that n rows of a job are computed in;
+// the last may be partly empty. It is 0 for what other kernels compute.
+func (o *ops) bandHeight(quantized bool, n int) int {
+	switch {
+	case o.bands == nil || !quantized || n < bandMin:
 		return 0
+	case n <= 8 || n > bandRowsMax && n <= 16:
+		return 8
 	}
-	return (n + bandRows - bandMin) / bandRows
+	return bandRowsMax
+}
+
+// bandRows computes panels from to end for all rows.
+func (j *matJob) bandRows(o *bandOps, s *bandScratch, height, from, end int) {
+	bands, steps := (j.n+height-1)/height, j.w.layout.steps(j.w.src.Cols)
+	if bands <= bandsFew && steps <= fewStepsMax {
+		j.fewBands(o, s, height, from, end)
+		return
+	}
+	s.configure(shapes[j.w.layout].group, height, bandSteps)
+	most := max(min(rowBlockBytes/actRow(true, j.w.src.Cols), rowBlockMax)/height, 1)
+	blocks := (bands + most - 1) / most
+	block := (bands + blocks - 1) / blocks
+	for band := 0; band < bands; band += block {
+		for p := from; p < end; p++ {
+			j.bandPanel(o, s, height, p, band*height, min(block, bands-band))
+		}
+	}
+}
+
+// aheadStep spreads a step of the weights over that step of all bands.
+func (l layout) aheadStep(bands int) int {
+	return (shapes[l].stepBytes + aheadsPerStep*bands - 1) / (aheadsPerStep * bands)
+}
+
+// fewBands computes panels from to end for so few rows that reading the weights
+// takes as long as computing, or longer.
+func (j *matJob) fewBands(o *bandOps, s *bandScratch, height, from, end int) {
+	l, width := j.w.layout, j.w.src.Rows
+	steps, bands := l.steps(j.w.src.Cols), (j.n+height-1)/height
+	s.configure(shapes[l].group, height, steps+2)
+	kernel := o.panels[l][bandIndex(height)]
+	for p := from; p < end; {
+		n := min(fewPanels, end-p, rowBlockMax/(bands*height))
+		at, lanes := p*panelRows, min(n*panelRows, width-p*panelRows)
+		dst, stride := unsafe.SliceData(s.sums), n*panelRows
+		direct := lanes == n*panelRows && j.n == bands*height
+		if direct {
+			dst, stride = &j.dst[at], width
+		}
+		kernel(dst, 4*stride, j.act, bands, height*actRow(true, j.w.src.Cols), unsafe.SliceData(j.w.panel(j.expert, p)),
+			n, steps, l.aheadStep(bands), unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed))
+		for r := 0; r < j.n && !direct; r++ {
+			copy(j.dst[r*width+at:r*width+at+lanes], s.sums[r*stride:])
+		}
+		p += n
+	}
+}
+
+// bandIndex is the place of a height in bandHeights.
+func bandIndex(height int) int {
+	if height == bandRowsMax {
+		return 1
+	}
+	return 0
 }
 
 // bandPanel computes the 32 outputs of panel p for bands of rows from row on.
-func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
+func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int) {
 	l, width := j.w.layout, j.w.src.Rows
-	s.configure(shapes[l].group)
-	base := unsafe.SliceData(s.mem)
-	codes, sums := skip(base, bandCodesAt), asFloats(s.mem[bandSumsAt:])
+	codes, fixed := unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed)
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
 	direct := 0 // bands whose outputs need no detour
 	if lanes == panelRows {
-		direct = min(bands, (j.n-row)/bandRows)
+		direct = min(bands, (j.n-row)/height)
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
-	bandBytes, stepBytes := bandRows*actRow(true, j.w.src.Cols), shapes[l].stepBytes
-	part := bandSteps
-	if bands <= bandsFew {
-		part /= 2
-	}
-	for first := 0; first < steps; first += part {
-		n, more := min(part, steps-first), min(first, 1)
+	bandBytes, stepBytes := height*actRow(true, j.w.src.Cols), shapes[l].stepBytes
+	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands)
+	for first := 0; first < steps; first += bandSteps {
+		n, more := min(bandSteps, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
-		act := skip(j.act, row/bandRows*bandBytes+first*bandRows*recordSize)
+		act := skip(j.act, row/height*bandBytes+first*height*recordSize)
 		placed := 0 // bands whose outputs go to their place
 		if first+n == steps {
 			placed = direct
 			if direct > 0 {
-				o.multiply[l](&j.dst[row*width+at], 4*width, &sums[0], more, act, direct, bandBytes, codes, n, ahead, bands, base)
+				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, aheadStep, fixed)
 			}
 		}
 		if placed < bands {
 			ahead += uintptr(n * placed / bands * stepBytes)
-			to := &sums[placed*bandRows*panelRows]
-			o.multiply[l](to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, bands, base)
+			to := &s.sums[placed*height*panelRows]
+			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, aheadStep, fixed)
 		}
 	}
-	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {
-		copy(j.dst[r*width+at:r*width+at+lanes], sums[(r-row)*panelRows:])
+	for r := row + direct*height; r < min(row+bands*height, j.n); r++ {
+		copy(j.dst[r*width+at:r*width+at+lanes], s.sums[(r-row)*panelRows:])
 	}
 }

@@ -27,27 +27,102 @@ func unpackCode4AMX(dst *byte, panel *byte, steps int)
 //go:noescape
 func unpackCode4mAMX(dst *byte, panel *byte, steps int)
 
-// bandCode8AMX multiplies bands of 8 rows of activations with steps of a Code8 panel taken apart.
+// bandCode8Rows8AMX multiplies bands of 8 rows of activations with steps of a Code8 panel taken apart.
 //
 //go:noescape
-func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode8Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
 
-// bandCode6AMX multiplies bands of 8 rows of activations with steps of a Code6 panel taken apart.
+// bandPanelsCode8Rows8AMX multiplies bands of 8 rows of activations with Code8 panels.
 //
 //go:noescape
-func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandPanelsCode8Rows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
 
-// bandCode5mAMX multiplies bands of 8 rows of activations with steps of a Code5m panel taken apart.
+// bandCode8Rows12AMX multiplies bands of 12 rows of activations with steps of a Code8 panel taken apart.
 //
 //go:noescape
-func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode8Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
 
-// bandCode4AMX multiplies bands of 8 rows of activations with steps of a Code4 panel taken apart.
+// bandPanelsCode8Rows12AMX multiplies bands of 12 rows of activations with Code8 panels.
 //
 //go:noescape
-func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandPanelsCode8Rows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
 
-// bandCode4mAMX multiplies bands of 8 rows of activations with steps of a Code4m panel taken apart.
+// bandCode6Rows8AMX multiplies bands of 8 rows of activations with steps of a Code6 panel taken apart.
 //
 //go:noescape
-func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+func bandCode6Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode6Rows8AMX multiplies bands of 8 rows of activations with Code6 panels.
+//
+//go:noescape
+func bandPanelsCode6Rows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode6Rows12AMX multiplies bands of 12 rows of activations with steps of a Code6 panel taken apart.
+//
+//go:noescape
+func bandCode6Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode6Rows12AMX multiplies bands of 12 rows of activations with Code6 panels.
+//
+//go:noescape
+func bandPanelsCode6Rows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode5mRows8AMX multiplies bands of 8 rows of activations with steps of a Code5m panel taken apart.
+//
+//go:noescape
+func bandCode5mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode5mRows8AMX multiplies bands of 8 rows of activations with Code5m panels.
+//
+//go:noescape
+func bandPanelsCode5mRows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode5mRows12AMX multiplies bands of 12 rows of activations with steps of a Code5m panel taken apart.
+//
+//go:noescape
+func bandCode5mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode5mRows12AMX multiplies bands of 12 rows of activations with Code5m panels.
+//
+//go:noescape
+func bandPanelsCode5mRows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode4Rows8AMX multiplies bands of 8 rows of activations with steps of a Code4 panel taken apart.
+//
+//go:noescape
+func bandCode4Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode4Rows8AMX multiplies bands of 8 rows of activations with Code4 panels.
+//
+//go:noescape
+func bandPanelsCode4Rows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode4Rows12AMX multiplies bands of 12 rows of activations with steps of a Code4 panel taken apart.
+//
+//go:noescape
+func bandCode4Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode4Rows12AMX multiplies bands of 12 rows of activations with Code4 panels.
+//
+//go:noescape
+func bandPanelsCode4Rows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode4mRows8AMX multiplies bands of 8 rows of activations with steps of a Code4m panel taken apart.
+//
+//go:noescape
+func bandCode4mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode4mRows8AMX multiplies bands of 8 rows of activations with Code4m panels.
+//
+//go:noescape
+func bandPanelsCode4mRows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+
+// bandCode4mRows12AMX multiplies bands of 12 rows of activations with steps of a Code4m panel taken apart.
+//
+//go:noescape
+func bandCode4mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+
+// bandPanelsCode4mRows12AMX multiplies bands of 12 rows of activations with Code4m panels.
+//
+//go:noescape
+func bandPanelsCode4mRows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)

@@ -9,12 +9,16 @@ import (
 
 // Sizes of the tile kernels, as in package cpu.
 const (
-	bandRows   = 8              // rows of activations of a tile
-	lineBytes  = 128            // a column group of a panel, and a row of 32 sums
-	dotsBytes  = bandRows * 128 // the integer sums of 8 rows x 32 outputs
-	dotsAt     = 64             // offset of the first of two of them in the scratch, after the configuration
-	plainCodes = 64 / 4 * 128   // codes of a step as signed bytes
+	bandRowsMax = 12                // the tallest band
+	lineBytes   = 128               // a column group of a panel, and a row of 32 sums
+	dotsBytes   = bandRowsMax * 128 // the integer sums of a band x 32 outputs
+	magicAt     = 64                // offset in the scratch, after the configuration, of 16 x bits of 1.5·2^23
+	dotsAt      = 128               // and of the first of two buffers of integer sums
+	plainCodes  = 64 / 4 * 128      // codes of a step as signed bytes
 )
+
+// bandHeights are the numbers of rows of a band.
+var bandHeights = []int{8, bandRowsMax}
 
 // bandStep is the size of a step of a panel taken apart: signed codes, then
 // the float32 scales of its groups, then their minima.
@@ -32,7 +36,10 @@ func (g *gen) bands() {
 		g.unpack(l)
 	}
 	for _, l := range layouts {
-		g.band(l)
+		for _, rows := range bandHeights {
+			g.band(l, rows)
+			g.bandPanels(l, rows)
+		}
 	}
 }
 
@@ -54,35 +61,9 @@ func (g *gen) unpack(l layout) {
 	g.function("unpack"+l.name, "func(dst *byte, panel *byte, steps int)",
 		fmt.Sprintf("takes steps of a %s panel apart.", l.name))
 	dst, panel, steps := g.arg("dst"), g.arg("panel"), g.arg("steps")
-	mask, offset := g.vec(), g.vec()
-	if l.nibbles {
-		g.VMOVDQU32(g.c("nibbles"), mask)
-	}
-	if l.offset > 0 {
-		g.VMOVDQU32(g.c(fmt.Sprintf("offset%d", l.offset)), offset)
-	}
 	g.loop(steps, func() {
-		for _, p := range l.all() {
-			for k := range p.groups {
-				for side := range 2 {
-					w := g.vec()
-					if l.nibbles {
-						g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
-						g.nibble(l, p, k, panel, side*64, w, mask)
-					} else {
-						g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*lineBytes+side*64), w)
-					}
-					if l.offset > 0 {
-						g.VPSUBB(offset, w, w)
-					}
-					g.VMOVDQU32(w, mem(dst, (p.first+k)*lineBytes+side*64))
-				}
-			}
-		}
-		for i := range (l.bandStep() - plainCodes) / 64 {
-			v := g.vec()
-			g.loadHalves(mem(panel, i*32), v)
-			g.VMOVUPS(v, mem(dst, plainCodes+i*64))
+		for _, line := range g.unpackStep(l, dst, 0, panel) {
+			line()
 		}
 		g.ADDQ(operand.I32(l.bandStep()), dst)
 		g.ADDQ(operand.I32(l.stepBytes), panel)
@@ -90,7 +71,42 @@ func (g *gen) unpack(l layout) {
 	g.finish()
 }
 
-const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)"
+// unpackStep takes one step apart, to dst+at: what it returns emits that, a
+// register at a time.
+func (g *gen) unpackStep(l layout, dst reg.Register, at int, panel reg.Register) (lines []func()) {
+	for _, p := range l.all() {
+		for k := range p.groups {
+			for side := range 2 {
+				lines = append(lines, func() {
+					w := g.vec()
+					if l.nibbles {
+						g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
+						g.nibble(l, p, k, panel, side*64, w, g.c("nibbles"))
+					} else {
+						g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*lineBytes+side*64), w)
+					}
+					if l.offset > 0 {
+						g.VPSUBB(g.c(fmt.Sprintf("offset%d", l.offset)), w, w)
+					}
+					g.VMOVDQU32(w, mem(dst, at+(p.first+k)*lineBytes+side*64))
+				})
+			}
+		}
+	}
+	for i := range (l.bandStep() - plainCodes) / 64 {
+		lines = append(lines, func() {
+			v := g.vec()
+			g.loadHalves(mem(panel, i*32), v)
+			g.VMOVUPS(v, mem(dst, at+plainCodes+i*64))
+		})
+	}
+	return lines
+}
+
+const (
+	bandSignature   = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)"
+	panelsSignature = "func(dst *float32, dstStride int, act *byte, bands, actStride int, panel *byte, panels, steps, aheadStep int, codes, scratch *byte)"
+)
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.
@@ -100,168 +116,295 @@ var (
 	dotsBase, line     = reg.R8, reg.RDX
 )
 
-// band emits the product of bands of 8 rows with steps of a panel taken apart.
-//
-// Groups pass through three stages, two groups apart: their integer products
-// form in one of two pairs of tiles, the pair is stored to one of two
-// buffers, and the buffer is scaled and added to 16 sums in registers. The
-// stages of three groups overlap; the last two groups of a band overlap the
-// first two of the next. After the last band the products of its own first
-// groups are made once more, for nothing.
-//
-// One step in aheadEvery also asks for a step of the weights at ahead, a line
-// at a time between the rest, so that reading them fills the time of the others.
-func (g *gen) band(l layout) {
-	g.function("band"+l.name, bandSignature,
-		fmt.Sprintf("multiplies bands of 8 rows of activations with steps of a %s panel taken apart.", l.name))
+// banding is what the parts of a kernel for bands share.
+type banding struct {
+	*gen
+	layout
+	rows  int
+	sums  []reg.VecVirtual // by row, two each
+	magic reg.VecVirtual   // 1.5·2^23: see multiply
+	// ahead is the memory that was asked for so far, target how far it should be.
+	ahead, target reg.GPVirtual
+}
+
+// newBanding begins a kernel for bands.
+func (g *gen) newBanding(l layout, rows int) *banding {
 	scratch := reg.R9
 	g.Load(g.Param("scratch"), scratch)
 	g.loadTileConfig(scratch)
 	g.LEAQ(operand.Mem{Base: scratch, Disp: dotsAt}, dotsBase)
 	g.MOVQ(operand.U32(lineBytes), line)
+	return &banding{g, l, rows, g.vecs(2 * rows), g.load(mem(dotsBase, magicAt-dotsAt)), g.GP64(), g.GP64()}
+}
+
+// band emits the product of bands of rows with steps of a panel taken apart.
+//
+// Groups pass through three stages, two groups apart: their integer products
+// form in one of two pairs of tiles, the pair is stored to one of two
+// buffers, and the buffer is scaled and added to the sums in registers. The
+// stages of three groups overlap; the last two groups of a band overlap the
+// first two of the next. After the last band the products of its own first
+// groups are made once more, for nothing.
+func (g *gen) band(l layout, rows int) {
+	g.function(fmt.Sprintf("band%sRows%d", l.name, rows), bandSignature,
+		fmt.Sprintf("multiplies bands of %d rows of activations with steps of a %s panel taken apart.", rows, l.name))
+	b := g.newBanding(l, rows)
 	dst, earlier, bands := g.arg("dst"), g.arg("sums"), g.arg("bands")
-	ahead, wait := g.arg("ahead"), g.GP64()
-	g.MOVQ(operand.U32(1), wait)
+	g.Load(g.Param("ahead"), b.ahead)
+	g.MOVQ(b.ahead, b.target)
 	g.Load(g.Param("act"), nowAct)
-	g.Load(g.Param("w"), nowCodes)
+	g.Load(g.Param("codes"), nowCodes)
 	nextBand := g.GP64()
 	g.MOVQ(nowAct, nextBand)
-	sums := g.vecs(2 * bandRows)
-
-	g.multiply(l, 0, 0, nowAct, nowCodes)
-	g.multiply(l, 1, 1, nowAct, nowCodes)
-	g.storeDots(0)
+	b.start()
 	g.loop(bands, func() {
-		g.nextBand(bands, nextBand)
-		g.startSums(earlier, sums)
-		g.ADDQ(operand.U32(bandRows*lineBytes), earlier)
-		left := g.arg("steps")
-		g.loop(left, func() {
-			g.nextStep(l, left, nextBand)
-			plain, end := fmt.Sprintf("plain%d", g.labels), fmt.Sprintf("next%d", g.labels)
-			g.DECQ(wait)
-			g.JNZ(operand.LabelRef(plain))
-			g.Load(g.Param("aheadEvery"), wait)
-			g.bandStep(l, sums, func(slot int) {
-				for i := slot * 64; i < l.stepBytes; i += 64 * bandSlots(l) {
-					g.PREFETCHT0(mem(ahead, i))
-				}
-			})
-			g.ADDQ(operand.I32(l.stepBytes), ahead)
-			g.JMP(operand.LabelRef(end))
-			g.Label(plain)
-			g.bandStep(l, sums, func(int) {})
-			g.Label(end)
-			g.MOVQ(nextAct, nowAct)
-			g.MOVQ(nextCodes, nowCodes)
-		})
-		stride := g.arg("dstStride")
-		for r := range bandRows {
-			g.VMOVUPS(sums[2*r], mem(dst, 0))
-			g.VMOVUPS(sums[2*r+1], mem(dst, 64))
-			g.ADDQ(stride, dst)
-		}
+		b.nextBand(bands, nextBand)
+		b.startSums(earlier)
+		g.ADDQ(operand.U32(rows*lineBytes), earlier)
+		b.steps(nextBand, nil)
+		b.finishBand(dst)
 	})
 	g.tileRelease()
 	g.finish()
 }
 
+// bandPanels emits the product of few bands with panels: the first band of each
+// takes the panel apart as it goes, two steps before their use, for the others.
+// Meanwhile the panel after is asked for, evenly: reading takes as long as computing.
+func (g *gen) bandPanels(l layout, rows int) {
+	g.function(fmt.Sprintf("bandPanels%sRows%d", l.name, rows), panelsSignature,
+		fmt.Sprintf("multiplies bands of %d rows of activations with %s panels.", rows, l.name))
+	b := g.newBanding(l, rows)
+	locals := g.AllocLocal(24)
+	to, panels, end := locals, locals.Offset(8), locals.Offset(16)
+	first := g.arg("dst")
+	g.MOVQ(first, to)
+	src, left := g.arg("panel"), g.arg("panels")
+	g.MOVQ(left, panels)
+	g.Label("panel")
+	length := g.arg("steps")
+	g.IMUL3Q(operand.U32(l.stepBytes), length, length)
+	g.ADDQ(src, length)
+	g.MOVQ(length, end)
+	g.MOVQ(length, b.ahead)
+	g.MOVQ(length, b.target)
+	g.Load(g.Param("codes"), nowCodes)
+	for step := range 2 {
+		for _, line := range g.unpackStep(l, nowCodes, step*l.bandStep(), src) {
+			line()
+		}
+		b.nextSource(src, end)
+	}
+	g.Load(g.Param("act"), nowAct)
+	nextBand, bands, dst := g.GP64(), g.arg("bands"), g.GP64()
+	g.MOVQ(nowAct, nextBand)
+	g.MOVQ(to, dst)
+	b.start()
+	b.nextBand(bands, nextBand)
+	g.zero(b.sums...)
+	b.steps(nextBand, func() []func() {
+		return append(g.unpackStep(l, nowCodes, 2*l.bandStep(), src), func() { b.nextSource(src, end) })
+	})
+	b.finishBand(dst)
+	g.DECQ(bands)
+	g.loop(bands, func() {
+		b.nextBand(bands, nextBand)
+		g.zero(b.sums...)
+		b.steps(nextBand, nil)
+		b.finishBand(dst)
+	})
+	g.MOVQ(end, src)
+	g.ADDQ(operand.U32(lineBytes), to)
+	g.DECQ(panels)
+	g.JNZ(operand.LabelRef("panel"))
+	g.tileRelease()
+	g.finish()
+}
+
+// nextSource moves on to the next step of a panel, or stays at the last.
+func (b *banding) nextSource(src reg.GPVirtual, end operand.Mem) {
+	next := b.GP64()
+	b.LEAQ(mem(src, b.stepBytes), next)
+	b.CMPQ(next, end)
+	b.CMOVQLT(next, src)
+}
+
+// start fills the stages.
+func (b *banding) start() {
+	for _, group := range []int{0, 1} {
+		for _, op := range b.multiply(group, group, nowAct, nowCodes) {
+			op()
+		}
+	}
+	for _, op := range b.storeDots(0) {
+		op()
+	}
+}
+
+// steps computes all steps of a band; more, if any, makes what else each step does.
+func (b *banding) steps(nextBand reg.GPVirtual, more func() []func()) {
+	left := b.arg("steps")
+	b.loop(left, func() {
+		b.nextStep(left, nextBand)
+		var also []func()
+		if more != nil {
+			also = more()
+		}
+		b.step(also)
+		b.MOVQ(nextAct, nowAct)
+		b.MOVQ(nextCodes, nowCodes)
+	})
+}
+
+// finishBand writes the sums.
+func (b *banding) finishBand(dst reg.GPVirtual) {
+	stride := b.arg("dstStride")
+	for r := range b.rows {
+		b.VMOVUPS(b.sums[2*r], mem(dst, 0))
+		b.VMOVUPS(b.sums[2*r+1], mem(dst, 64))
+		b.ADDQ(stride, dst)
+	}
+}
+
 // nextBand moves on to the band after the one that it points at, unless that is the last.
-func (g *gen) nextBand(bands, band reg.GPVirtual) {
-	after := g.GP64()
-	stride := g.arg("actStride")
-	g.LEAQ(operand.Mem{Base: band, Index: stride, Scale: 1}, after)
-	g.CMPQ(bands, operand.U8(1))
-	g.CMOVQNE(after, band)
+func (b *banding) nextBand(bands, band reg.GPVirtual) {
+	after := b.GP64()
+	b.Load(b.Param("actStride"), after)
+	b.ADDQ(band, after)
+	b.CMPQ(bands, operand.U8(1))
+	b.CMOVQNE(after, band)
 }
 
 // nextStep points at the step after this one, which may be the first of the next band.
-func (g *gen) nextStep(l layout, left, nextBand reg.GPVirtual) {
-	first := g.arg("w")
-	g.LEAQ(operand.Mem{Base: nowAct, Disp: bandRows * recordSize}, nextAct)
-	g.LEAQ(operand.Mem{Base: nowCodes, Disp: l.bandStep()}, nextCodes)
-	g.CMPQ(left, operand.U8(1))
-	g.CMOVQEQ(nextBand, nextAct)
-	g.CMOVQEQ(first, nextCodes)
+func (b *banding) nextStep(left, nextBand reg.GPVirtual) {
+	first := b.arg("codes")
+	b.LEAQ(operand.Mem{Base: nowAct, Disp: b.rows * recordSize}, nextAct)
+	b.LEAQ(operand.Mem{Base: nowCodes, Disp: b.bandStep()}, nextCodes)
+	b.CMPQ(left, operand.U8(1))
+	b.CMOVQEQ(nextBand, nextAct)
+	b.CMOVQEQ(first, nextCodes)
 }
 
-// bandSlots is how many rows a step scales: the places for prefetches.
-func bandSlots(l layout) int { return 64 / l.group * bandRows }
-
-// bandStep computes one step; between gets its turn in every slot.
-func (g *gen) bandStep(l layout, sums []reg.VecVirtual, between func(slot int)) {
-	for _, p := range l.all() {
-		groups, then := 64/l.group, p.index+2
-		if then < groups {
-			g.multiply(l, then, then%2, nowAct, nowCodes)
+// step computes one step. What tiles do, what also lists and asking for memory
+// are spread between the rows that are scaled.
+func (b *banding) step(also []func()) {
+	groups := 64 / b.group
+	for _, p := range b.all() {
+		var ops []func()
+		if then := p.index + 2; then < groups {
+			ops = b.multiply(then, then%2, nowAct, nowCodes)
 		} else {
-			g.multiply(l, then-groups, then%2, nextAct, nextCodes)
+			ops = b.multiply(then-groups, then%2, nextAct, nextCodes)
 		}
-		g.scaleBand(l, p, sums, between)
-		g.storeDots((p.index + 1) % 2)
+		ops = append(ops, b.storeDots((p.index+1)%2)...)
+		share := also[p.index*len(also)/groups : (p.index+1)*len(also)/groups]
+		b.scale(p, func(slot int) {
+			emitPart(ops, slot, 2*b.rows)
+			emitPart(share, slot, 2*b.rows)
+			if slot%(groups*b.rows) == 0 {
+				b.askAhead()
+			}
+		})
+	}
+}
+
+// askAhead asks for what target says, in aheadsPerStep places of a step.
+func (b *banding) askAhead() {
+	b.labels++
+	head, end := fmt.Sprintf("ask%d", b.labels), fmt.Sprintf("asked%d", b.labels)
+	step, err := b.Param("aheadStep").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	b.ADDQ(step.Addr, b.target)
+	b.CMPQ(b.ahead, b.target)
+	b.JGE(operand.LabelRef(end))
+	b.Label(head)
+	b.PREFETCHT1(mem(b.ahead, 0))
+	b.ADDQ(operand.I8(64), b.ahead)
+	b.CMPQ(b.ahead, b.target)
+	b.JLT(operand.LabelRef(head))
+	b.Label(end)
+}
+
+// emitPart does the share of ops that belongs to one of so many slots.
+func emitPart(ops []func(), slot, slots int) {
+	for _, op := range ops[slot*len(ops)/slots : (slot+1)*len(ops)/slots] {
+		op()
 	}
 }
 
 // startSums takes up the sums of earlier steps, or zeros.
-func (g *gen) startSums(earlier reg.GPVirtual, sums []reg.VecVirtual) {
-	g.labels++
-	fresh, end := fmt.Sprintf("fresh%d", g.labels), fmt.Sprintf("started%d", g.labels)
-	more := g.arg("more")
-	g.TESTQ(more, more)
-	g.JZ(operand.LabelRef(fresh))
-	for i, s := range sums {
-		g.VMOVUPS(mem(earlier, i*64), s)
+func (b *banding) startSums(earlier reg.GPVirtual) {
+	b.labels++
+	fresh, end := fmt.Sprintf("fresh%d", b.labels), fmt.Sprintf("started%d", b.labels)
+	more := b.arg("more")
+	b.TESTQ(more, more)
+	b.JZ(operand.LabelRef(fresh))
+	for i, s := range b.sums {
+		b.VMOVUPS(mem(earlier, i*64), s)
 	}
-	g.JMP(operand.LabelRef(end))
-	g.Label(fresh)
-	g.zero(sums...)
-	g.Label(end)
+	b.JMP(operand.LabelRef(end))
+	b.Label(fresh)
+	b.zero(b.sums...)
+	b.Label(end)
 }
 
 // multiply forms the products of a group in a pair of tiles: 0 and 1, or 2 and
 // 3, with the activations in 4 or 5 and the codes in 6 and 7.
-func (g *gen) multiply(l layout, group, pair int, act, codes reg.GPPhysical) {
+//
+// The integer sums start at the bits of the float32 1.5·2^23: as long as they
+// stay below 2^22, which 32 products of signed bytes do, their bits are those of
+// 1.5·2^23 + sum, and a subtraction makes a float32 of them, exactly. While
+// tiles multiply, one of the two ports for wide instructions only adds: it does
+// subtractions beside the other's multiplications, but not conversions.
+func (b *banding) multiply(group, pair int, act, codes reg.GPPhysical) []func() {
 	c, a := tile(2*pair), tile(4+pair)
-	at := group * l.group / 4 * lineBytes
-	g.tileLoad(a, tileMem{act, line, group * l.group})
-	g.tileLoad(6, tileMem{codes, line, at})
-	g.tileLoad(7, tileMem{codes, line, at + 64})
-	g.tileZero(c)
-	g.tileZero(c + 1)
-	g.tileDot(c, a, 6)
-	g.tileDot(c+1, a, 7)
+	at := group * b.group / 4 * lineBytes
+	magic := tileMem{dotsBase, noIndex, magicAt - dotsAt}
+	return []func(){
+		func() { b.tileLoad(a, tileMem{act, line, group * b.group}) },
+		func() { b.tileLoad(6, tileMem{codes, line, at}) },
+		func() { b.tileLoad(7, tileMem{codes, line, at + 64}) },
+		func() { b.tileLoad(c, magic) },
+		func() { b.tileLoad(c+1, magic) },
+		func() { b.tileDot(c, a, 6) },
+		func() { b.tileDot(c+1, a, 7) },
+	}
 }
 
 // storeDots writes a pair of tiles to its buffer.
-func (g *gen) storeDots(pair int) {
+func (b *banding) storeDots(pair int) (ops []func()) {
 	for side := range 2 {
-		g.tileStore(tileMem{dotsBase, line, pair*dotsBytes + side*64}, tile(2*pair+side))
+		ops = append(ops, func() {
+			b.tileStore(tileMem{dotsBase, line, pair*dotsBytes + side*64}, tile(2*pair+side))
+		})
 	}
+	return ops
 }
 
-// scaleBand adds a group's integer sums, times their scales, to the sums: the
-// same operations as scaleDots, in the same order.
-func (g *gen) scaleBand(l layout, p group, sums []reg.VecVirtual, between func(slot int)) {
+// scale adds a group's integer sums, times their scales, to the sums: what
+// scaleDots computes. The negative of a sum is subtracted, since only the
+// second operand of a subtraction can be in memory.
+func (b *banding) scale(p group, between func(slot int)) {
 	scales := plainCodes + p.index*lineBytes
-	scale := []reg.VecVirtual{g.load(mem(nowCodes, scales)), g.load(mem(nowCodes, scales+64))}
-	var low []reg.VecVirtual
-	if l.mins {
-		at := scales + 64/l.group*lineBytes
-		low = []reg.VecVirtual{g.load(mem(nowCodes, at)), g.load(mem(nowCodes, at+64))}
-	}
-	for r := range bandRows {
-		d := g.vec()
-		g.VBROADCASTSS(mem(nowAct, r*recordSize+atScale+4*p.block), d)
-		between(p.index*bandRows + r)
+	scale := []reg.VecVirtual{b.load(mem(nowCodes, scales)), b.load(mem(nowCodes, scales+64))}
+	low := scales + 64/b.group*lineBytes
+	for r := range b.rows {
+		d := b.vec()
+		b.VBROADCASTSS(mem(nowAct, r*recordSize+atScale+4*p.block), d)
 		for side := range 2 {
-			t, dots := g.vec(), g.vec()
-			g.VMULPS(d, scale[side], t)
-			g.VCVTDQ2PS(mem(dotsBase, p.index%2*dotsBytes+r*lineBytes+side*64), dots)
-			g.VFMADD231PS(t, dots, sums[2*r+side])
+			between(2*r + side)
+			t, dots := b.vec(), b.vec()
+			b.VMULPS(d, scale[side], t)
+			b.VSUBPS(mem(dotsBase, p.index%2*dotsBytes+r*lineBytes+side*64), b.magic, dots)
+			b.VFNMADD231PS(t, dots, b.sums[2*r+side])
 		}
-		if l.mins {
+		if b.mins {
+			sum := b.vec()
+			b.VBROADCASTSS(mem(nowAct, r*recordSize+atSum+4*p.block), sum)
 			for side := range 2 {
-				g.VFNMADD231PS_BCST(mem(nowAct, r*recordSize+atSum+4*p.block), low[side], sums[2*r+side])
+				b.VFNMADD231PS(mem(nowCodes, low+side*64), sum, b.sums[2*r+side])
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (l layout) nibbleLine(p group, k int) int {
 }
 
 // nibble turns a line of nibbles into the codes of column group k of p.
-func (g *gen) nibble(l layout, p group, k int, panel reg.Register, at int, w, mask reg.VecVirtual) {
+func (g *gen) nibble(l layout, p group, k int, panel reg.Register, at int, w reg.VecVirtual, mask operand.Op) {
 	inBlock := (p.first + k) % 8
 	if inBlock >= 4 {
 		g.VPSRLW(operand.U8(4), w, w)
