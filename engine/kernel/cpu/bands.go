@@ -6,17 +6,18 @@ import (
 )
 
 const (
-	bandRowsMax   = 12  // rows of the tallest band: their sums leave registers for what scales them
-	bandMin       = 5   // rows from which a band, partly empty, is no slower than the kernels for fewer
-	bandsFew      = 4   // bands for which memory may be the bound: see fewBands
-	fewStepsMax   = 128 // steps of a panel that lies in the second cache taken apart, beside the activations
-	fewPanels     = 8   // panels of one call: making tiles ready takes 0.1 us
-	bandSteps     = 8   // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
+	bandRowsMax   = 12 // rows of the tallest band: their sums leave registers for what scales them
+	bandMin       = 5  // rows from which a band, partly empty, is no slower than the kernels for fewer
+	bandsFew      = 4  // bands for which memory may be the bound: see fewBands
+	fewPanels     = 4  // panels of one call: making tiles ready takes 0.1 us
+	bandSteps     = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
 	bandStepMax   = 2048 + 512
 	bandConfig    = 64 // bytes of a tile configuration
 	bandMagicAt   = bandConfig
 	bandDotsAt    = bandMagicAt + 64
 	bandFixed     = bandDotsAt + 2*bandRowsMax*panelRows*4 // two buffers of integer sums
+	bandCodes     = 64                                     // bytes of codes of a row and step
+	bandTail      = 16                                     // bytes after the codes of all rows: two scales, two scale·Σcodes
 	aheadsPerStep = 4                                      // times that a step asks for weights
 	magic         = 0x4b400000                             // the bits of 1.5·2^23
 )
@@ -29,11 +30,15 @@ var bandHeights = [...]int{8, bandRowsMax}
 // of dst are dstStride bytes apart, those of sums follow each other, bands of
 // act are actStride bytes apart. Memory from ahead on is asked for, aheadStep
 // bytes a time. scratch is that of a bandScratch.
-type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)
 
 // panelsFunc writes to dst the products of bands of rows with adjacent panels,
 // each of which it takes apart to codes, two steps more than it has.
-type panelsFunc func(dst *float32, dstStride int, act *byte, bands, actStride int, panel *byte, panels, steps, aheadStep int, codes, scratch *byte)
+type panelsFunc func(dst *float32, dstStride int, sums *float32, act *byte, bands, actStride int, panel *byte, panels, steps int, ahead uintptr, aheadStride, aheadStep int, codes, scratch *byte)
+
+// quantizeBandFunc writes a row of a band: codes and tails of its steps, which lie
+// stride bytes apart.
+type quantizeBandFunc func(codes, tail *byte, stride int, x *float32, blocks int)
 
 // bandOps are the kernels of a level with matrix tiles.
 type bandOps struct {
@@ -42,15 +47,17 @@ type bandOps struct {
 	unpack   [layouts]func(dst, panel *byte, steps int)
 	multiply [layouts][len(bandHeights)]bandFunc
 	panels   [layouts][len(bandHeights)]panelsFunc
+	quantize quantizeBandFunc
 }
 
 // bandScratch is the memory of one thread for bands.
 type bandScratch struct {
-	fixed  []byte    // a tile configuration, 16 x magic, two buffers of integer sums
-	codes  []byte    // a part of a panel taken apart
-	sums   []float32 // outputs of a block of rows
-	group  int       // that the configuration is for
-	height int
+	fixed   []byte    // a tile configuration, 16 x magic, two buffers of integer sums
+	codes   []byte    // a part of a panel taken apart
+	sums    []float32 // outputs of a block of rows
+	partial []float32 // sums of few bands over a part of a panel
+	group   int       // that the configuration is for
+	height  int
 }
 
 // configure makes room and writes the configuration for groups of so many
@@ -60,6 +67,7 @@ func (s *bandScratch) configure(group, height, steps int) {
 	if s.fixed == nil {
 		s.fixed = heapBytes(bandFixed)
 		s.sums = asFloats(heapBytes(rowBlockMax * panelRows * 4))
+		s.partial = asFloats(heapBytes(bandsFew * bandRowsMax * panelRows * 4))
 		for i := range 16 {
 			binary.LittleEndian.PutUint32(s.fixed[bandMagicAt+4*i:], magic)
 		}
@@ -98,15 +106,23 @@ func (o *ops) bandHeight(quantized bool, n int) int {
 	return bandRowsMax
 }
 
+// bandRow is how many bytes a row takes in a band.
+func bandRow(cols int) int { return roundUp(cols, stepCols) / stepCols * (bandCodes + bandTail) }
+
+// quantizeBandRow writes x as row r of the band at dst.
+func (o *bandOps) quantizeBandRow(dst *byte, height, r int, x []float32) {
+	o.quantize(skip(dst, r*bandCodes), skip(dst, height*bandCodes+r*bandTail), height*(bandCodes+bandTail), ptr(x), len(x)/blockCols)
+}
+
 // bandRows computes panels from to end for all rows.
 func (j *matJob) bandRows(o *bandOps, s *bandScratch, height, from, end int) {
-	bands, steps := (j.n+height-1)/height, j.w.layout.steps(j.w.src.Cols)
-	if bands <= bandsFew && steps <= fewStepsMax {
+	bands := (j.n + height - 1) / height
+	if bands <= bandsFew {
 		j.fewBands(o, s, height, from, end)
 		return
 	}
 	s.configure(shapes[j.w.layout].group, height, bandSteps)
-	most := max(min(rowBlockBytes/actRow(true, j.w.src.Cols), rowBlockMax)/height, 1)
+	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/height, 1)
 	blocks := (bands + most - 1) / most
 	block := (bands + blocks - 1) / blocks
 	for band := 0; band < bands; band += block {
@@ -126,7 +142,7 @@ func (l layout) aheadStep(bands int) int {
 func (j *matJob) fewBands(o *bandOps, s *bandScratch, height, from, end int) {
 	l, width := j.w.layout, j.w.src.Rows
 	steps, bands := l.steps(j.w.src.Cols), (j.n+height-1)/height
-	s.configure(shapes[l].group, height, steps+2)
+	s.configure(shapes[l].group, height, bandSteps+2)
 	kernel := o.panels[l][bandIndex(height)]
 	for p := from; p < end; {
 		n := min(fewPanels, end-p, rowBlockMax/(bands*height))
@@ -136,8 +152,11 @@ func (j *matJob) fewBands(o *bandOps, s *bandScratch, height, from, end int) {
 		if direct {
 			dst, stride = &j.dst[at], width
 		}
-		kernel(dst, 4*stride, j.act, bands, height*actRow(true, j.w.src.Cols), unsafe.SliceData(j.w.panel(j.expert, p)),
-			n, steps, l.aheadStep(bands), unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed))
+		size := steps * shapes[l].stepBytes
+		panel := unsafe.SliceData(j.w.panel(j.expert, p))
+		ahead := uintptr(unsafe.Pointer(panel)) + uintptr(n*size)
+		kernel(dst, 4*stride, &s.partial[0], j.act, bands, height*bandRow(j.w.src.Cols), panel,
+			n, steps, ahead, size, l.aheadStep(bands*n), unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed))
 		for r := 0; r < j.n && !direct; r++ {
 			copy(j.dst[r*width+at:r*width+at+lanes], s.sums[r*stride:])
 		}
@@ -163,24 +182,24 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int
 		direct = min(bands, (j.n-row)/height)
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
-	bandBytes, stepBytes := height*actRow(true, j.w.src.Cols), shapes[l].stepBytes
-	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands)
+	bandBytes, stepBytes := height*bandRow(j.w.src.Cols), shapes[l].stepBytes
+	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands*4)
 	for first := 0; first < steps; first += bandSteps {
 		n, more := min(bandSteps, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
-		act := skip(j.act, row/height*bandBytes+first*height*recordSize)
+		act := skip(j.act, row/height*bandBytes+first*height*(bandCodes+bandTail))
 		placed := 0 // bands whose outputs go to their place
 		if first+n == steps {
 			placed = direct
 			if direct > 0 {
-				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, aheadStep, fixed)
+				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, n*stepBytes/4, aheadStep, fixed)
 			}
 		}
 		if placed < bands {
-			ahead += uintptr(n * placed / bands * stepBytes)
+			ahead += uintptr(n * placed / bands * stepBytes / 4)
 			to := &s.sums[placed*height*panelRows]
-			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, aheadStep, fixed)
+			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, n*stepBytes/4, aheadStep, fixed)
 		}
 	}
 	for r := row + direct*height; r < min(row+bands*height, j.n); r++ {

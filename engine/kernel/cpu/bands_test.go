@@ -108,7 +108,11 @@ func TestBandHeight(t *testing.T) {
 		if got := with.bandHeight(true, c.n); got != c.height {
 			t.Errorf("%d rows: bands of %d, want %d", c.n, got, c.height)
 		}
-		if got, want := with.actSize(true, c.n, 64), c.rows*recordSize; got != want {
+		record := recordSize
+		if c.height > 0 {
+			record = bandCodes + bandTail
+		}
+		if got, want := with.actSize(true, c.n, 64), c.rows*record; got != want {
 			t.Errorf("%d rows: %d bytes of activations, want %d", c.n, got, want)
 		}
 		if without.bandHeight(true, c.n)+with.bandHeight(false, c.n) != 0 {

@@ -110,6 +110,70 @@ DATA offset8_amx<>+56(SB)/4, $0x08080808
 DATA offset8_amx<>+60(SB)/4, $0x08080808
 GLOBL offset8_amx<>(SB), RODATA|NOPTR, $64
 
+DATA topmin_amx<>+0(SB)/4, $0x0da24260
+DATA topmin_amx<>+4(SB)/4, $0x0da24260
+DATA topmin_amx<>+8(SB)/4, $0x0da24260
+DATA topmin_amx<>+12(SB)/4, $0x0da24260
+DATA topmin_amx<>+16(SB)/4, $0x0da24260
+DATA topmin_amx<>+20(SB)/4, $0x0da24260
+DATA topmin_amx<>+24(SB)/4, $0x0da24260
+DATA topmin_amx<>+28(SB)/4, $0x0da24260
+DATA topmin_amx<>+32(SB)/4, $0x0da24260
+DATA topmin_amx<>+36(SB)/4, $0x0da24260
+DATA topmin_amx<>+40(SB)/4, $0x0da24260
+DATA topmin_amx<>+44(SB)/4, $0x0da24260
+DATA topmin_amx<>+48(SB)/4, $0x0da24260
+DATA topmin_amx<>+52(SB)/4, $0x0da24260
+DATA topmin_amx<>+56(SB)/4, $0x0da24260
+DATA topmin_amx<>+60(SB)/4, $0x0da24260
+GLOBL topmin_amx<>(SB), RODATA|NOPTR, $64
+
+DATA abs_amx<>+0(SB)/4, $0x7fffffff
+DATA abs_amx<>+4(SB)/4, $0x7fffffff
+DATA abs_amx<>+8(SB)/4, $0x7fffffff
+DATA abs_amx<>+12(SB)/4, $0x7fffffff
+DATA abs_amx<>+16(SB)/4, $0x7fffffff
+DATA abs_amx<>+20(SB)/4, $0x7fffffff
+DATA abs_amx<>+24(SB)/4, $0x7fffffff
+DATA abs_amx<>+28(SB)/4, $0x7fffffff
+DATA abs_amx<>+32(SB)/4, $0x7fffffff
+DATA abs_amx<>+36(SB)/4, $0x7fffffff
+DATA abs_amx<>+40(SB)/4, $0x7fffffff
+DATA abs_amx<>+44(SB)/4, $0x7fffffff
+DATA abs_amx<>+48(SB)/4, $0x7fffffff
+DATA abs_amx<>+52(SB)/4, $0x7fffffff
+DATA abs_amx<>+56(SB)/4, $0x7fffffff
+DATA abs_amx<>+60(SB)/4, $0x7fffffff
+GLOBL abs_amx<>(SB), RODATA|NOPTR, $64
+
+DATA c127_amx<>+0(SB)/4, $0x42fe0000
+DATA c127_amx<>+4(SB)/4, $0x42fe0000
+DATA c127_amx<>+8(SB)/4, $0x42fe0000
+DATA c127_amx<>+12(SB)/4, $0x42fe0000
+DATA c127_amx<>+16(SB)/4, $0x42fe0000
+DATA c127_amx<>+20(SB)/4, $0x42fe0000
+DATA c127_amx<>+24(SB)/4, $0x42fe0000
+DATA c127_amx<>+28(SB)/4, $0x42fe0000
+DATA c127_amx<>+32(SB)/4, $0x42fe0000
+DATA c127_amx<>+36(SB)/4, $0x42fe0000
+DATA c127_amx<>+40(SB)/4, $0x42fe0000
+DATA c127_amx<>+44(SB)/4, $0x42fe0000
+DATA c127_amx<>+48(SB)/4, $0x42fe0000
+DATA c127_amx<>+52(SB)/4, $0x42fe0000
+DATA c127_amx<>+56(SB)/4, $0x42fe0000
+DATA c127_amx<>+60(SB)/4, $0x42fe0000
+GLOBL c127_amx<>(SB), RODATA|NOPTR, $64
+
+DATA order_amx<>+0(SB)/4, $0x00000000
+DATA order_amx<>+4(SB)/4, $0x00000004
+DATA order_amx<>+8(SB)/4, $0x00000001
+DATA order_amx<>+12(SB)/4, $0x00000005
+DATA order_amx<>+16(SB)/4, $0x00000002
+DATA order_amx<>+20(SB)/4, $0x00000006
+DATA order_amx<>+24(SB)/4, $0x00000003
+DATA order_amx<>+28(SB)/4, $0x00000007
+GLOBL order_amx<>(SB), RODATA|NOPTR, $32
+
 // func unpackCode8AMX(dst *byte, panel *byte, steps int)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·unpackCode8AMX(SB), NOSPLIT, $0-24
@@ -125,94 +189,94 @@ loop1:
 	VMOVDQU32 Z0, (AX)
 	VMOVDQU32 192(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(AX)
+	VMOVDQU32 Z0, 1024(AX)
 	VMOVDQU32 256(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(AX)
+	VMOVDQU32 Z0, 64(AX)
 	VMOVDQU32 320(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(AX)
+	VMOVDQU32 Z0, 1088(AX)
 	VMOVDQU32 384(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(AX)
+	VMOVDQU32 Z0, 128(AX)
 	VMOVDQU32 448(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(AX)
+	VMOVDQU32 Z0, 1152(AX)
 	VMOVDQU32 512(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(AX)
+	VMOVDQU32 Z0, 192(AX)
 	VMOVDQU32 576(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(AX)
+	VMOVDQU32 Z0, 1216(AX)
 	VMOVDQU32 640(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 Z0, 256(AX)
 	VMOVDQU32 704(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 Z0, 1280(AX)
 	VMOVDQU32 768(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 Z0, 320(AX)
 	VMOVDQU32 832(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 Z0, 1344(AX)
 	VMOVDQU32 896(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 Z0, 384(AX)
 	VMOVDQU32 960(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 Z0, 1408(AX)
 	VMOVDQU32 1024(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 Z0, 448(AX)
 	VMOVDQU32 1088(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(AX)
+	VMOVDQU32 Z0, 1472(AX)
 	VMOVDQU32 1152(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(AX)
+	VMOVDQU32 Z0, 512(AX)
 	VMOVDQU32 1216(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(AX)
+	VMOVDQU32 Z0, 1536(AX)
 	VMOVDQU32 1280(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(AX)
+	VMOVDQU32 Z0, 576(AX)
 	VMOVDQU32 1344(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(AX)
+	VMOVDQU32 Z0, 1600(AX)
 	VMOVDQU32 1408(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(AX)
+	VMOVDQU32 Z0, 640(AX)
 	VMOVDQU32 1472(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(AX)
+	VMOVDQU32 Z0, 1664(AX)
 	VMOVDQU32 1536(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(AX)
+	VMOVDQU32 Z0, 704(AX)
 	VMOVDQU32 1600(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1472(AX)
+	VMOVDQU32 Z0, 1728(AX)
 	VMOVDQU32 1664(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1536(AX)
+	VMOVDQU32 Z0, 768(AX)
 	VMOVDQU32 1728(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1600(AX)
+	VMOVDQU32 Z0, 1792(AX)
 	VMOVDQU32 1792(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1664(AX)
+	VMOVDQU32 Z0, 832(AX)
 	VMOVDQU32 1856(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1728(AX)
+	VMOVDQU32 Z0, 1856(AX)
 	VMOVDQU32 1920(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1792(AX)
+	VMOVDQU32 Z0, 896(AX)
 	VMOVDQU32 1984(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1856(AX)
+	VMOVDQU32 Z0, 1920(AX)
 	VMOVDQU32 2048(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1920(AX)
+	VMOVDQU32 Z0, 960(AX)
 	VMOVDQU32 2112(CX), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1984(AX)
@@ -258,7 +322,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(AX)
+	VMOVDQU32 Z0, 1024(AX)
 	VMOVDQU32 384(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
@@ -266,7 +330,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(AX)
+	VMOVDQU32 Z0, 64(AX)
 	VMOVDQU32 448(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
@@ -274,21 +338,21 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(AX)
+	VMOVDQU32 Z0, 1088(AX)
 	VMOVDQU32 512(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(AX)
+	VMOVDQU32 Z0, 128(AX)
 	VMOVDQU32 576(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(AX)
+	VMOVDQU32 Z0, 1152(AX)
 	VMOVDQU32 640(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
@@ -296,7 +360,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(AX)
+	VMOVDQU32 Z0, 192(AX)
 	VMOVDQU32 704(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
@@ -304,7 +368,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(AX)
+	VMOVDQU32 Z0, 1216(AX)
 	VMOVDQU32 256(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -313,7 +377,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 Z0, 256(AX)
 	VMOVDQU32 320(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -322,7 +386,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 Z0, 1280(AX)
 	VMOVDQU32 384(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -331,7 +395,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 Z0, 320(AX)
 	VMOVDQU32 448(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -340,7 +404,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 Z0, 1344(AX)
 	VMOVDQU32 512(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -348,7 +412,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 Z0, 384(AX)
 	VMOVDQU32 576(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -356,7 +420,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 Z0, 1408(AX)
 	VMOVDQU32 640(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -365,7 +429,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 Z0, 448(AX)
 	VMOVDQU32 704(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -374,7 +438,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(AX)
+	VMOVDQU32 Z0, 1472(AX)
 	VMOVDQU32 768(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(CX), Z1
@@ -382,7 +446,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(AX)
+	VMOVDQU32 Z0, 512(AX)
 	VMOVDQU32 832(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(CX), Z1
@@ -390,7 +454,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(AX)
+	VMOVDQU32 Z0, 1536(AX)
 	VMOVDQU32 896(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(CX), Z1
@@ -398,7 +462,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(AX)
+	VMOVDQU32 Z0, 576(AX)
 	VMOVDQU32 960(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(CX), Z1
@@ -406,21 +470,21 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(AX)
+	VMOVDQU32 Z0, 1600(AX)
 	VMOVDQU32 1024(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(CX), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(AX)
+	VMOVDQU32 Z0, 640(AX)
 	VMOVDQU32 1088(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(CX), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(AX)
+	VMOVDQU32 Z0, 1664(AX)
 	VMOVDQU32 1152(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(CX), Z1
@@ -428,7 +492,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(AX)
+	VMOVDQU32 Z0, 704(AX)
 	VMOVDQU32 1216(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(CX), Z1
@@ -436,7 +500,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1472(AX)
+	VMOVDQU32 Z0, 1728(AX)
 	VMOVDQU32 768(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -445,7 +509,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1536(AX)
+	VMOVDQU32 Z0, 768(AX)
 	VMOVDQU32 832(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -454,7 +518,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1600(AX)
+	VMOVDQU32 Z0, 1792(AX)
 	VMOVDQU32 896(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -463,7 +527,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1664(AX)
+	VMOVDQU32 Z0, 832(AX)
 	VMOVDQU32 960(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -472,7 +536,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1728(AX)
+	VMOVDQU32 Z0, 1856(AX)
 	VMOVDQU32 1024(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -480,7 +544,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1792(AX)
+	VMOVDQU32 Z0, 896(AX)
 	VMOVDQU32 1088(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -488,7 +552,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1856(AX)
+	VMOVDQU32 Z0, 1920(AX)
 	VMOVDQU32 1152(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -497,7 +561,7 @@ loop1:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1920(AX)
+	VMOVDQU32 Z0, 960(AX)
 	VMOVDQU32 1216(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -555,63 +619,63 @@ loop1:
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 64(AX)
+	VMOVDQU32 Z0, 1024(AX)
 	VMOVDQU32 384(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 128(AX)
+	VMOVDQU32 Z0, 64(AX)
 	VMOVDQU32 448(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 192(AX)
+	VMOVDQU32 Z0, 1088(AX)
 	VMOVDQU32 512(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 256(AX)
+	VMOVDQU32 Z0, 128(AX)
 	VMOVDQU32 576(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 320(AX)
+	VMOVDQU32 Z0, 1152(AX)
 	VMOVDQU32 640(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 384(AX)
+	VMOVDQU32 Z0, 192(AX)
 	VMOVDQU32 704(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 448(AX)
+	VMOVDQU32 Z0, 1216(AX)
 	VMOVDQU32 256(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(CX), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 Z0, 256(AX)
 	VMOVDQU32 320(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(CX), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 Z0, 1280(AX)
 	VMOVDQU32 384(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -619,7 +683,7 @@ loop1:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 Z0, 320(AX)
 	VMOVDQU32 448(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -627,7 +691,7 @@ loop1:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 Z0, 1344(AX)
 	VMOVDQU32 512(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -635,7 +699,7 @@ loop1:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 Z0, 384(AX)
 	VMOVDQU32 576(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -643,7 +707,7 @@ loop1:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 Z0, 1408(AX)
 	VMOVDQU32 640(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -651,7 +715,7 @@ loop1:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 Z0, 448(AX)
 	VMOVDQU32 704(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -659,77 +723,77 @@ loop1:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 960(AX)
+	VMOVDQU32 Z0, 1472(AX)
 	VMOVDQU32 768(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(CX), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1024(AX)
+	VMOVDQU32 Z0, 512(AX)
 	VMOVDQU32 832(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(CX), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1088(AX)
+	VMOVDQU32 Z0, 1536(AX)
 	VMOVDQU32 896(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(CX), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1152(AX)
+	VMOVDQU32 Z0, 576(AX)
 	VMOVDQU32 960(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(CX), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1216(AX)
+	VMOVDQU32 Z0, 1600(AX)
 	VMOVDQU32 1024(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(CX), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1280(AX)
+	VMOVDQU32 Z0, 640(AX)
 	VMOVDQU32 1088(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(CX), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1344(AX)
+	VMOVDQU32 Z0, 1664(AX)
 	VMOVDQU32 1152(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(CX), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1408(AX)
+	VMOVDQU32 Z0, 704(AX)
 	VMOVDQU32 1216(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(CX), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1472(AX)
+	VMOVDQU32 Z0, 1728(AX)
 	VMOVDQU32 768(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(CX), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1536(AX)
+	VMOVDQU32 Z0, 768(AX)
 	VMOVDQU32 832(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(CX), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1600(AX)
+	VMOVDQU32 Z0, 1792(AX)
 	VMOVDQU32 896(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -737,7 +801,7 @@ loop1:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1664(AX)
+	VMOVDQU32 Z0, 832(AX)
 	VMOVDQU32 960(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -745,7 +809,7 @@ loop1:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1728(AX)
+	VMOVDQU32 Z0, 1856(AX)
 	VMOVDQU32 1024(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -753,7 +817,7 @@ loop1:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1792(AX)
+	VMOVDQU32 Z0, 896(AX)
 	VMOVDQU32 1088(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -761,7 +825,7 @@ loop1:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1856(AX)
+	VMOVDQU32 Z0, 1920(AX)
 	VMOVDQU32 1152(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -769,7 +833,7 @@ loop1:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1920(AX)
+	VMOVDQU32 Z0, 960(AX)
 	VMOVDQU32 1216(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -820,138 +884,138 @@ loop1:
 	VMOVDQU32 192(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(AX)
+	VMOVDQU32 Z0, 1024(AX)
 	VMOVDQU32 256(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(AX)
+	VMOVDQU32 Z0, 64(AX)
 	VMOVDQU32 320(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(AX)
+	VMOVDQU32 Z0, 1088(AX)
 	VMOVDQU32 384(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(AX)
+	VMOVDQU32 Z0, 128(AX)
 	VMOVDQU32 448(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(AX)
+	VMOVDQU32 Z0, 1152(AX)
 	VMOVDQU32 512(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(AX)
+	VMOVDQU32 Z0, 192(AX)
 	VMOVDQU32 576(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(AX)
+	VMOVDQU32 Z0, 1216(AX)
 	VMOVDQU32 128(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 Z0, 256(AX)
 	VMOVDQU32 192(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 Z0, 1280(AX)
 	VMOVDQU32 256(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 Z0, 320(AX)
 	VMOVDQU32 320(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 Z0, 1344(AX)
 	VMOVDQU32 384(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 Z0, 384(AX)
 	VMOVDQU32 448(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 Z0, 1408(AX)
 	VMOVDQU32 512(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 Z0, 448(AX)
 	VMOVDQU32 576(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(AX)
-	VMOVDQU32 640(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(AX)
-	VMOVDQU32 704(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(AX)
-	VMOVDQU32 768(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(AX)
-	VMOVDQU32 832(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(AX)
-	VMOVDQU32 896(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(AX)
-	VMOVDQU32 960(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(AX)
-	VMOVDQU32 1024(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(AX)
-	VMOVDQU32 1088(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1472(AX)
 	VMOVDQU32 640(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 704(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1536(AX)
-	VMOVDQU32 704(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 768(CX), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 832(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1600(AX)
-	VMOVDQU32 768(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(CX), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 960(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1664(AX)
-	VMOVDQU32 832(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(CX), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 1088(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1728(AX)
-	VMOVDQU32 896(CX), Z0
+	VMOVDQU32 640(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 704(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1792(AX)
-	VMOVDQU32 960(CX), Z0
+	VMOVDQU32 768(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 832(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1856(AX)
-	VMOVDQU32 1024(CX), Z0
+	VMOVDQU32 896(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 960(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1920(AX)
+	VMOVDQU32 1024(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 960(AX)
 	VMOVDQU32 1088(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -989,109 +1053,109 @@ loop1:
 	VMOVDQU32 Z0, (AX)
 	VMOVDQU32 320(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(AX)
+	VMOVDQU32 Z0, 1024(AX)
 	VMOVDQU32 384(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(AX)
+	VMOVDQU32 Z0, 64(AX)
 	VMOVDQU32 448(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(AX)
+	VMOVDQU32 Z0, 1088(AX)
 	VMOVDQU32 512(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(AX)
+	VMOVDQU32 Z0, 128(AX)
 	VMOVDQU32 576(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(AX)
+	VMOVDQU32 Z0, 1152(AX)
 	VMOVDQU32 640(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(AX)
+	VMOVDQU32 Z0, 192(AX)
 	VMOVDQU32 704(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(AX)
+	VMOVDQU32 Z0, 1216(AX)
 	VMOVDQU32 256(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 Z0, 256(AX)
 	VMOVDQU32 320(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 Z0, 1280(AX)
 	VMOVDQU32 384(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 Z0, 320(AX)
 	VMOVDQU32 448(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 Z0, 1344(AX)
 	VMOVDQU32 512(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 Z0, 384(AX)
 	VMOVDQU32 576(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 Z0, 1408(AX)
 	VMOVDQU32 640(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 Z0, 448(AX)
 	VMOVDQU32 704(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(AX)
-	VMOVDQU32 768(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(AX)
-	VMOVDQU32 832(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(AX)
-	VMOVDQU32 896(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(AX)
-	VMOVDQU32 960(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(AX)
-	VMOVDQU32 1024(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(AX)
-	VMOVDQU32 1088(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(AX)
-	VMOVDQU32 1152(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(AX)
-	VMOVDQU32 1216(CX), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1472(AX)
 	VMOVDQU32 768(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 512(AX)
+	VMOVDQU32 832(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1536(AX)
-	VMOVDQU32 832(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(CX), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 576(AX)
+	VMOVDQU32 960(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1600(AX)
-	VMOVDQU32 896(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(CX), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 640(AX)
+	VMOVDQU32 1088(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1664(AX)
-	VMOVDQU32 960(CX), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1152(CX), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 704(AX)
+	VMOVDQU32 1216(CX), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1728(AX)
-	VMOVDQU32 1024(CX), Z0
+	VMOVDQU32 768(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 768(AX)
+	VMOVDQU32 832(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1792(AX)
-	VMOVDQU32 1088(CX), Z0
+	VMOVDQU32 896(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 832(AX)
+	VMOVDQU32 960(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1856(AX)
-	VMOVDQU32 1152(CX), Z0
+	VMOVDQU32 1024(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 896(AX)
+	VMOVDQU32 1088(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1920(AX)
+	VMOVDQU32 1152(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 960(AX)
 	VMOVDQU32 1216(CX), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -1121,15 +1185,138 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode8Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func quantizeBandAMX(codes *byte, tail *byte, stride int, x *float32, blocks int)
+// Requires: AVX, AVX2
+TEXT ·quantizeBandAMX(SB), NOSPLIT, $0-40
+	MOVQ  codes+0(FP), AX
+	MOVQ  tail+8(FP), CX
+	MOVQ  stride+16(FP), DX
+	MOVQ  x+24(FP), BX
+	MOVQ  blocks+32(FP), SI
+	VPXOR Y0, Y0, Y0
+
+step:
+	TESTQ        SI, SI
+	JLE          finished
+	VMOVDQU      Y0, 32(AX)
+	VMOVDQU      X0, (CX)
+	VMOVUPS      topmin_amx<>+0(SB), Y1
+	VMOVUPS      (BX), Y2
+	VANDPS       abs_amx<>+0(SB), Y2, Y3
+	VMAXPS       Y3, Y1, Y1
+	VMOVUPS      32(BX), Y3
+	VANDPS       abs_amx<>+0(SB), Y3, Y4
+	VMAXPS       Y4, Y1, Y1
+	VMOVUPS      64(BX), Y4
+	VANDPS       abs_amx<>+0(SB), Y4, Y5
+	VMAXPS       Y5, Y1, Y1
+	VMOVUPS      96(BX), Y5
+	VANDPS       abs_amx<>+0(SB), Y5, Y6
+	VMAXPS       Y6, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X6
+	VMAXPS       X6, X1, X1
+	VPSHUFD      $0x0e, X1, X6
+	VMAXPS       X6, X1, X1
+	VPSHUFD      $0x01, X1, X6
+	VMAXPS       X6, X1, X1
+	VMOVSS       c127_amx<>+0(SB), X7
+	VDIVSS       X7, X1, X6
+	VDIVSS       X1, X7, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VMULPS       Y1, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, (CX)
+	VPADDD       Y3, Y2, Y1
+	VPADDD       Y5, Y4, Y7
+	VPADDD       Y7, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X7
+	VPADDD       X7, X1, X1
+	VPHADDD      X1, X1, X1
+	VPHADDD      X1, X1, X1
+	VCVTDQ2PS    X1, X1
+	VMULSS       X6, X1, X1
+	VMOVSS       X1, 8(CX)
+	VPACKSSDW    Y3, Y2, Y2
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSWB    Y4, Y2, Y2
+	VMOVDQU      order_amx<>+0(SB), Y1
+	VPERMD       Y2, Y1, Y1
+	VMOVDQU      Y1, (AX)
+	DECQ         SI
+	JZ           finished
+	VMOVUPS      topmin_amx<>+0(SB), Y1
+	VMOVUPS      128(BX), Y2
+	VANDPS       abs_amx<>+0(SB), Y2, Y3
+	VMAXPS       Y3, Y1, Y1
+	VMOVUPS      160(BX), Y3
+	VANDPS       abs_amx<>+0(SB), Y3, Y4
+	VMAXPS       Y4, Y1, Y1
+	VMOVUPS      192(BX), Y4
+	VANDPS       abs_amx<>+0(SB), Y4, Y5
+	VMAXPS       Y5, Y1, Y1
+	VMOVUPS      224(BX), Y5
+	VANDPS       abs_amx<>+0(SB), Y5, Y6
+	VMAXPS       Y6, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X6
+	VMAXPS       X6, X1, X1
+	VPSHUFD      $0x0e, X1, X6
+	VMAXPS       X6, X1, X1
+	VPSHUFD      $0x01, X1, X6
+	VMAXPS       X6, X1, X1
+	VMOVSS       c127_amx<>+0(SB), X7
+	VDIVSS       X7, X1, X6
+	VDIVSS       X1, X7, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VMULPS       Y1, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 4(CX)
+	VPADDD       Y3, Y2, Y1
+	VPADDD       Y5, Y4, Y7
+	VPADDD       Y7, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X7
+	VPADDD       X7, X1, X1
+	VPHADDD      X1, X1, X1
+	VPHADDD      X1, X1, X1
+	VCVTDQ2PS    X1, X1
+	VMULSS       X6, X1, X1
+	VMOVSS       X1, 12(CX)
+	VPACKSSDW    Y3, Y2, Y2
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSWB    Y4, Y2, Y2
+	VMOVDQU      order_amx<>+0(SB), Y1
+	VPERMD       Y2, Y1, Y1
+	VMOVDQU      Y1, 32(AX)
+	ADDQ         $+256, BX
+	ADDQ         DX, AX
+	ADDQ         DX, CX
+	DECQ         SI
+	JMP          step
+
+finished:
+	VZEROUPPER
+	RET
+
+// func bandCode8Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode8Rows8AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode8Rows8AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -1146,8 +1333,8 @@ TEXT ·bandCode8Rows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -1164,11 +1351,11 @@ TEXT ·bandCode8Rows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -1185,8 +1372,8 @@ TEXT ·bandCode8Rows8AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -1242,20 +1429,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1024(AX), SI
+	LEAQ         640(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -1268,90 +1460,95 @@ asked4:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), CX
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -1364,78 +1561,78 @@ asked5:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
@@ -1479,123 +1676,160 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode8Rows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode8Rows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode8Rows8AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode8Rows8AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	ADDQ    $0x00000400, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000880, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 128(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, (CX)
 	VMOVDQU32 192(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
+	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
+	VMOVDQU32 Z0, 512(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
+	VMOVDQU32 Z0, 1536(CX)
 	VMOVDQU32 1280(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
+	VMOVDQU32 Z0, 576(CX)
 	VMOVDQU32 1344(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
+	VMOVDQU32 Z0, 1600(CX)
 	VMOVDQU32 1408(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
+	VMOVDQU32 Z0, 640(CX)
 	VMOVDQU32 1472(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
+	VMOVDQU32 Z0, 1664(CX)
 	VMOVDQU32 1536(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
+	VMOVDQU32 Z0, 704(CX)
 	VMOVDQU32 1600(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1472(CX)
+	VMOVDQU32 Z0, 1728(CX)
 	VMOVDQU32 1664(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1536(CX)
+	VMOVDQU32 Z0, 768(CX)
 	VMOVDQU32 1728(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1600(CX)
+	VMOVDQU32 Z0, 1792(CX)
 	VMOVDQU32 1792(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1664(CX)
+	VMOVDQU32 Z0, 832(CX)
 	VMOVDQU32 1856(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1728(CX)
+	VMOVDQU32 Z0, 1856(CX)
 	VMOVDQU32 1920(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1792(CX)
+	VMOVDQU32 Z0, 896(CX)
 	VMOVDQU32 1984(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1856(CX)
+	VMOVDQU32 Z0, 1920(CX)
 	VMOVDQU32 2048(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 2112(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1984(CX)
@@ -1608,101 +1842,101 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 2240(CX)
 	LEAQ      2176(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 128(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 2304(CX)
 	VMOVDQU32 192(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2368(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2432(CX)
+	VMOVDQU32 Z0, 2368(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2496(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2560(CX)
+	VMOVDQU32 Z0, 2432(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2496(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2560(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 1280(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 1344(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 1408(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 1472(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 1536(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 1600(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
+	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 1664(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
+	VMOVDQU32 Z0, 3072(CX)
 	VMOVDQU32 1728(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
+	VMOVDQU32 Z0, 4096(CX)
 	VMOVDQU32 1792(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
+	VMOVDQU32 Z0, 3136(CX)
 	VMOVDQU32 1856(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4032(CX)
+	VMOVDQU32 Z0, 4160(CX)
 	VMOVDQU32 1920(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4096(CX)
+	VMOVDQU32 Z0, 3200(CX)
 	VMOVDQU32 1984(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4160(CX)
+	VMOVDQU32 Z0, 4224(CX)
 	VMOVDQU32 2048(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 2112(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4288(CX)
@@ -1715,12 +1949,22 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 4544(CX)
 	LEAQ      2176(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -1728,8 +1972,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -1746,11 +1990,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -1767,56 +2011,63 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1024(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         640(AX), SI
 	LEAQ         2304(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
+	VBROADCASTSS 512(AX), Z19
 	VMOVDQU32    128(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 4608(CX)
-	ADDQ         aheadStep+64(FP), R9
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -1825,60 +2076,60 @@ asked2:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMOVDQU32    192(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4672(CX)
+	VMOVDQU32    Z20, 5632(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMOVDQU32    256(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4736(CX)
+	VMOVDQU32    Z20, 4672(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMOVDQU32    320(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4800(CX)
+	VMOVDQU32    Z20, 5696(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMOVDQU32    384(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4864(CX)
+	VMOVDQU32    Z20, 4736(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    448(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4928(CX)
+	VMOVDQU32    Z20, 5760(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMOVDQU32    512(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4992(CX)
+	VMOVDQU32    Z20, 4800(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    576(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5056(CX)
+	VMOVDQU32    Z20, 5824(CX)
 	VMOVDQU32    640(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5120(CX)
+	VMOVDQU32    Z20, 4864(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
@@ -1886,87 +2137,92 @@ asked2:
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    704(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5184(CX)
+	VMOVDQU32    Z20, 5888(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    768(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5248(CX)
+	VMOVDQU32    Z20, 4928(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMOVDQU32    832(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5312(CX)
+	VMOVDQU32    Z20, 5952(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    896(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5376(CX)
+	VMOVDQU32    Z20, 4992(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMOVDQU32    960(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5440(CX)
+	VMOVDQU32    Z20, 6016(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMOVDQU32    1024(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5504(CX)
+	VMOVDQU32    Z20, 5056(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1088(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5568(CX)
+	VMOVDQU32    Z20, 6080(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1152(R10), Z17
 	VPSUBB       offset128_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 5632(CX)
+	VMOVDQU32    Z17, 5120(CX)
 	VMOVDQU32    1216(R10), Z17
 	VPSUBB       offset128_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 5696(CX)
+	VMOVDQU32    Z17, 6144(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
+	VBROADCASTSS 516(AX), Z19
 	VMOVDQU32    1280(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5760(CX)
-	ADDQ         aheadStep+64(FP), R9
+	VMOVDQU32    Z20, 5184(CX)
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -1975,60 +2231,60 @@ asked3:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMOVDQU32    1344(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5824(CX)
+	VMOVDQU32    Z20, 6208(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMOVDQU32    1408(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5888(CX)
+	VMOVDQU32    Z20, 5248(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1472(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5952(CX)
+	VMOVDQU32    Z20, 6272(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMOVDQU32    1536(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6016(CX)
+	VMOVDQU32    Z20, 5312(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1600(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6080(CX)
+	VMOVDQU32    Z20, 6336(CX)
 	VMOVDQU32    1664(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6144(CX)
+	VMOVDQU32    Z20, 5376(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMOVDQU32    1728(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6208(CX)
+	VMOVDQU32    Z20, 6400(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    1792(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6272(CX)
+	VMOVDQU32    Z20, 5440(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
@@ -2036,150 +2292,159 @@ asked3:
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    1856(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6336(CX)
+	VMOVDQU32    Z20, 6464(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    1920(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6400(CX)
+	VMOVDQU32    Z20, 5504(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMOVDQU32    1984(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6464(CX)
+	VMOVDQU32    Z20, 6528(CX)
 	VMOVDQU32    2048(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6528(CX)
+	VMOVDQU32    Z20, 5568(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    2112(R10), Z20
 	VPSUBB       offset128_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 6592(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VCVTPH2PS    (R10), Z20
 	VMOVUPS      Z20, 6656(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VCVTPH2PS    32(R10), Z20
 	VMOVUPS      Z20, 6720(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VCVTPH2PS    64(R10), Z20
 	VMOVUPS      Z20, 6784(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VCVTPH2PS    96(R10), Z17
 	VMOVUPS      Z17, 6848(CX)
 	LEAQ         2176(R10), AX
-	CMPQ         AX, 16(SP)
+	CMPQ         AX, 32(SP)
 	CMOVQLT      AX, R10
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1024(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         640(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked6
+	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
-ask6:
+ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask6
+	JLT        ask7
 
-asked6:
+asked7:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -2187,95 +2452,100 @@ asked6:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked7
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), CX
 
-ask7:
+ask8:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R13
+	PREFETCHT1 (R13)
+	PREFETCHT1 (R13)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask7
+	JLT        ask8
 
-asked7:
+asked8:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -2283,135 +2553,142 @@ asked7:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x00000280, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode8Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode8Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode8Rows12AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode8Rows12AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -2428,8 +2705,8 @@ TEXT ·bandCode8Rows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -2446,11 +2723,11 @@ TEXT ·bandCode8Rows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -2467,8 +2744,8 @@ TEXT ·bandCode8Rows12AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -2540,20 +2817,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1536(AX), SI
+	LEAQ         960(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -2563,121 +2845,126 @@ asked4:
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), CX
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -2687,109 +2974,109 @@ asked5:
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
@@ -2845,123 +3132,168 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode8Rows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode8Rows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode8Rows12AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode8Rows12AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	VMOVUPS Z0, 1024(AX)
+	VMOVUPS Z0, 1088(AX)
+	VMOVUPS Z0, 1152(AX)
+	VMOVUPS Z0, 1216(AX)
+	VMOVUPS Z0, 1280(AX)
+	VMOVUPS Z0, 1344(AX)
+	VMOVUPS Z0, 1408(AX)
+	VMOVUPS Z0, 1472(AX)
+	ADDQ    $0x00000600, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000880, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 128(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, (CX)
 	VMOVDQU32 192(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
+	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
+	VMOVDQU32 Z0, 512(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
+	VMOVDQU32 Z0, 1536(CX)
 	VMOVDQU32 1280(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
+	VMOVDQU32 Z0, 576(CX)
 	VMOVDQU32 1344(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
+	VMOVDQU32 Z0, 1600(CX)
 	VMOVDQU32 1408(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
+	VMOVDQU32 Z0, 640(CX)
 	VMOVDQU32 1472(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
+	VMOVDQU32 Z0, 1664(CX)
 	VMOVDQU32 1536(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
+	VMOVDQU32 Z0, 704(CX)
 	VMOVDQU32 1600(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1472(CX)
+	VMOVDQU32 Z0, 1728(CX)
 	VMOVDQU32 1664(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1536(CX)
+	VMOVDQU32 Z0, 768(CX)
 	VMOVDQU32 1728(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1600(CX)
+	VMOVDQU32 Z0, 1792(CX)
 	VMOVDQU32 1792(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1664(CX)
+	VMOVDQU32 Z0, 832(CX)
 	VMOVDQU32 1856(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1728(CX)
+	VMOVDQU32 Z0, 1856(CX)
 	VMOVDQU32 1920(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1792(CX)
+	VMOVDQU32 Z0, 896(CX)
 	VMOVDQU32 1984(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1856(CX)
+	VMOVDQU32 Z0, 1920(CX)
 	VMOVDQU32 2048(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 2112(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1984(CX)
@@ -2974,101 +3306,101 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 2240(CX)
 	LEAQ      2176(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 128(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 2304(CX)
 	VMOVDQU32 192(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2368(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2432(CX)
+	VMOVDQU32 Z0, 2368(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2496(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2560(CX)
+	VMOVDQU32 Z0, 2432(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2496(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2560(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 1280(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 1344(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 1408(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 1472(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 1536(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 1600(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
+	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 1664(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
+	VMOVDQU32 Z0, 3072(CX)
 	VMOVDQU32 1728(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
+	VMOVDQU32 Z0, 4096(CX)
 	VMOVDQU32 1792(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
+	VMOVDQU32 Z0, 3136(CX)
 	VMOVDQU32 1856(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4032(CX)
+	VMOVDQU32 Z0, 4160(CX)
 	VMOVDQU32 1920(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4096(CX)
+	VMOVDQU32 Z0, 3200(CX)
 	VMOVDQU32 1984(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4160(CX)
+	VMOVDQU32 Z0, 4224(CX)
 	VMOVDQU32 2048(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 2112(R10), Z0
 	VPSUBB    offset128_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4288(CX)
@@ -3081,12 +3413,22 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 4544(CX)
 	LEAQ      2176(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -3094,8 +3436,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -3112,11 +3454,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -3133,61 +3475,68 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1536(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         960(AX), SI
 	LEAQ         2304(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
@@ -3195,316 +3544,321 @@ asked2:
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 4608(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMOVDQU32    192(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4672(CX)
+	VMOVDQU32    Z28, 5632(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    256(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4736(CX)
+	VMOVDQU32    Z28, 4672(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMOVDQU32    320(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4800(CX)
+	VMOVDQU32    Z28, 5696(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMOVDQU32    384(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4864(CX)
+	VMOVDQU32    Z28, 4736(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    448(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4928(CX)
+	VMOVDQU32    Z28, 5760(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    512(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4992(CX)
+	VMOVDQU32    Z28, 4800(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    576(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5056(CX)
+	VMOVDQU32    Z28, 5824(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    640(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5120(CX)
+	VMOVDQU32    Z28, 4864(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    704(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5184(CX)
+	VMOVDQU32    Z28, 5888(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMOVDQU32    768(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5248(CX)
+	VMOVDQU32    Z28, 4928(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMOVDQU32    832(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5312(CX)
+	VMOVDQU32    Z28, 5952(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMOVDQU32    896(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5376(CX)
+	VMOVDQU32    Z28, 4992(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMOVDQU32    960(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5440(CX)
+	VMOVDQU32    Z28, 6016(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    1024(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5504(CX)
+	VMOVDQU32    Z28, 5056(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1088(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5568(CX)
+	VMOVDQU32    Z28, 6080(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMOVDQU32    1152(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5632(CX)
+	VMOVDQU32    Z28, 5120(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1216(R10), Z25
 	VPSUBB       offset128_amx<>+0(SB), Z25, Z25
-	VMOVDQU32    Z25, 5696(CX)
+	VMOVDQU32    Z25, 6144(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMOVDQU32    1280(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5760(CX)
+	VMOVDQU32    Z28, 5184(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMOVDQU32    1344(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5824(CX)
+	VMOVDQU32    Z28, 6208(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    1408(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5888(CX)
+	VMOVDQU32    Z28, 5248(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1472(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5952(CX)
+	VMOVDQU32    Z28, 6272(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMOVDQU32    1536(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6016(CX)
+	VMOVDQU32    Z28, 5312(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1600(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6080(CX)
+	VMOVDQU32    Z28, 6336(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMOVDQU32    1664(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6144(CX)
+	VMOVDQU32    Z28, 5376(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    1728(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6208(CX)
+	VMOVDQU32    Z28, 6400(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    1792(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6272(CX)
+	VMOVDQU32    Z28, 5440(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMOVDQU32    1856(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6336(CX)
+	VMOVDQU32    Z28, 6464(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    1920(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6400(CX)
+	VMOVDQU32    Z28, 5504(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMOVDQU32    1984(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6464(CX)
+	VMOVDQU32    Z28, 6528(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMOVDQU32    2048(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6528(CX)
+	VMOVDQU32    Z28, 5568(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMOVDQU32    2112(R10), Z28
 	VPSUBB       offset128_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 6592(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VCVTPH2PS    (R10), Z28
 	VMOVUPS      Z28, 6656(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VCVTPH2PS    32(R10), Z28
 	VMOVUPS      Z28, 6720(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
@@ -3512,424 +3866,445 @@ asked3:
 	VCVTPH2PS    64(R10), Z28
 	VMOVUPS      Z28, 6784(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VCVTPH2PS    96(R10), Z28
 	VMOVUPS      Z28, 6848(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	LEAQ         2176(R10), AX
-	CMPQ         AX, 16(SP)
+	CMPQ         AX, 32(SP)
 	CMOVQLT      AX, R10
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1536(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         960(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
-	CMPQ         BX, R9
-	JGE          asked6
-
-ask6:
-	PREFETCHT1 (BX)
-	ADDQ       $+64, BX
-	CMPQ       BX, R9
-	JLT        ask6
-
-asked6:
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       (R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
-
-	// TILELOADD 0(SI)(DX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z2
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z4
-
-	// TILELOADD 0(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z6
-
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z8
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
-
-	// TILELOADD -64(R8), TMM0
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z10
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z12
-
-	// TILELOADD -64(R8), TMM1
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z14
-
-	// TDPBSSD TMM6, TMM4, TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z16
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
-
-	// TDPBSSD TMM7, TMM4, TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z18
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z20
-
-	// TILESTORED TMM2, 1536(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
-	VFNMADD231PS Z25, Z28, Z22
-
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z25
-	VSUBPS       1472(R8), Z24, Z26
-	VFNMADD231PS Z25, Z26, Z23
-	VMOVUPS      2176(CX), Z25
-	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
 ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask7
 
 asked7:
 	VMULPS       Z27, Z25, Z28
+	VSUBPS       (R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       768(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z1
+	VBROADCASTSS 784(AX), Z27
+
+	// TILELOADD 0(SI)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       64(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z2
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       832(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z3
+	VBROADCASTSS 800(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       128(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z4
+
+	// TILELOADD 0(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       896(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z5
+	VBROADCASTSS 816(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       192(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z6
+
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       960(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z7
+	VBROADCASTSS 832(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       256(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z8
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1024(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z9
+	VBROADCASTSS 848(AX), Z27
+
+	// TILELOADD -64(R8), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       320(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z10
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1088(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z11
+	VBROADCASTSS 864(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       384(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z12
+
+	// TILELOADD -64(R8), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1152(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z13
+	VBROADCASTSS 880(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       448(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z14
+
+	// TDPBSSD TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1216(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z15
+	VBROADCASTSS 896(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       512(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z16
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1280(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z17
+	VBROADCASTSS 912(AX), Z27
+
+	// TDPBSSD TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       576(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z18
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1344(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z19
+	VBROADCASTSS 928(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       640(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z20
+
+	// TILESTORED TMM2, 1536(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
+	VFNMADD231PS Z25, Z28, Z22
+
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z25
+	VSUBPS       1472(R8), Z24, Z26
+	VFNMADD231PS Z25, Z26, Z23
+	VMOVUPS      2176(CX), Z25
+	VMOVUPS      2240(CX), Z26
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
+	CMPQ         BX, R9
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), CX
+
+ask8:
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R13
+	PREFETCHT1 (R13)
+	PREFETCHT1 (R13)(CX*1)
+	ADDQ       $+64, BX
+	CMPQ       BX, R9
+	JLT        ask8
+
+asked8:
+	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x000003c0, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode6Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode6Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode6Rows8AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode6Rows8AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -3946,8 +4321,8 @@ TEXT ·bandCode6Rows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -3964,11 +4339,11 @@ TEXT ·bandCode6Rows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 16(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x10
 
-	// TILELOADD 512(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 576(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -3985,8 +4360,8 @@ TEXT ·bandCode6Rows8AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -4042,20 +4417,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1024(AX), SI
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -4068,90 +4448,95 @@ asked4:
 	// TILELOADD 32(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), R15
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -4164,90 +4549,95 @@ asked5:
 	// TILELOADD 48(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x30
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1536(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 768(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1600(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1792(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x07; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2304(CX), Z17
 	VMOVUPS      2368(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked6
+	MOVQ         aheadStride+80(FP), R15
 
 ask6:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask6
@@ -4260,90 +4650,95 @@ asked6:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2432(CX), Z17
 	VMOVUPS      2496(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
+	MOVQ         aheadStride+80(FP), CX
 
 ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask7
@@ -4356,78 +4751,78 @@ asked7:
 	// TILELOADD 16(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 512(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 576(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
@@ -4471,30 +4866,67 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode6Rows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode6Rows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode6Rows8AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode6Rows8AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	ADDQ    $0x00000400, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000700, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -4510,7 +4942,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -4518,7 +4950,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -4526,21 +4958,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -4548,7 +4980,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -4556,7 +4988,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4565,7 +4997,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4574,7 +5006,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4583,7 +5015,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4592,7 +5024,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4600,7 +5032,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4608,7 +5040,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4617,7 +5049,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4626,7 +5058,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
+	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -4634,7 +5066,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
+	VMOVDQU32 Z0, 512(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -4642,7 +5074,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
+	VMOVDQU32 Z0, 1536(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -4650,7 +5082,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
+	VMOVDQU32 Z0, 576(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -4658,21 +5090,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
+	VMOVDQU32 Z0, 1600(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
+	VMOVDQU32 Z0, 640(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
+	VMOVDQU32 Z0, 1664(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -4680,7 +5112,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
+	VMOVDQU32 Z0, 704(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -4688,7 +5120,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1472(CX)
+	VMOVDQU32 Z0, 1728(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4697,7 +5129,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1536(CX)
+	VMOVDQU32 Z0, 768(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4706,7 +5138,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1600(CX)
+	VMOVDQU32 Z0, 1792(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4715,7 +5147,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1664(CX)
+	VMOVDQU32 Z0, 832(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4724,7 +5156,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1728(CX)
+	VMOVDQU32 Z0, 1856(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4732,7 +5164,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1792(CX)
+	VMOVDQU32 Z0, 896(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4740,7 +5172,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1856(CX)
+	VMOVDQU32 Z0, 1920(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4749,7 +5181,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4776,7 +5208,7 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 2496(CX)
 	LEAQ      1792(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4793,7 +5225,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -4801,7 +5233,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -4809,21 +5241,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -4831,7 +5263,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -4839,7 +5271,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4848,7 +5280,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4857,7 +5289,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4866,7 +5298,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4875,7 +5307,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4883,7 +5315,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4891,7 +5323,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4900,7 +5332,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4909,7 +5341,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
+	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -4917,7 +5349,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
+	VMOVDQU32 Z0, 3072(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -4925,7 +5357,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
+	VMOVDQU32 Z0, 4096(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -4933,7 +5365,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
+	VMOVDQU32 Z0, 3136(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -4941,21 +5373,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
+	VMOVDQU32 Z0, 4160(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
+	VMOVDQU32 Z0, 3200(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
+	VMOVDQU32 Z0, 4224(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -4963,7 +5395,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -4971,7 +5403,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4032(CX)
+	VMOVDQU32 Z0, 4288(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4980,7 +5412,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4096(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4989,7 +5421,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4160(CX)
+	VMOVDQU32 Z0, 4352(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -4998,7 +5430,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -5007,7 +5439,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4288(CX)
+	VMOVDQU32 Z0, 4416(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -5015,7 +5447,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4352(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -5023,7 +5455,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4416(CX)
+	VMOVDQU32 Z0, 4480(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -5032,7 +5464,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4480(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -5059,12 +5491,22 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 5056(CX)
 	LEAQ      1792(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -5072,8 +5514,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -5090,11 +5532,11 @@ panel:
 	// TILELOADD 16(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x10
 
-	// TILELOADD 512(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 576(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -5111,53 +5553,60 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1024(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -5173,15 +5622,15 @@ asked2:
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 5120(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    320(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1344(R10), Z21
@@ -5189,11 +5638,11 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5184(CX)
+	VMOVDQU32    Z20, 6144(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMOVDQU32    384(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1280(R10), Z21
@@ -5201,17 +5650,17 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5248(CX)
+	VMOVDQU32    Z20, 5184(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMOVDQU32    448(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1344(R10), Z21
@@ -5219,9 +5668,9 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5312(CX)
+	VMOVDQU32    Z20, 6208(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
@@ -5232,16 +5681,16 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5376(CX)
+	VMOVDQU32    Z20, 5248(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    576(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5249,16 +5698,16 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5440(CX)
+	VMOVDQU32    Z20, 6272(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    640(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5267,11 +5716,11 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5504(CX)
+	VMOVDQU32    Z20, 5312(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
@@ -5282,14 +5731,14 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5568(CX)
+	VMOVDQU32    Z20, 6336(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
@@ -5301,13 +5750,13 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5632(CX)
+	VMOVDQU32    Z20, 5376(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    320(R10), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
@@ -5316,24 +5765,29 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z20, Z20
 	VPORD        Z20, Z17, Z17
 	VPSUBB       offset32_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 5696(CX)
+	VMOVDQU32    Z17, 6400(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -5348,17 +5802,17 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5760(CX)
+	VMOVDQU32    Z20, 5440(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1536(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 768(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    448(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5367,11 +5821,11 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5824(CX)
+	VMOVDQU32    Z20, 6464(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMOVDQU32    512(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5379,17 +5833,17 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5888(CX)
+	VMOVDQU32    Z20, 5504(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1600(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1792(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x07; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMOVDQU32    576(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5397,9 +5851,9 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5952(CX)
+	VMOVDQU32    Z20, 6528(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
@@ -5412,16 +5866,16 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6016(CX)
+	VMOVDQU32    Z20, 5568(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    704(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -5431,16 +5885,16 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6080(CX)
+	VMOVDQU32    Z20, 6592(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    768(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5449,11 +5903,11 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6144(CX)
+	VMOVDQU32    Z20, 5632(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
@@ -5464,14 +5918,14 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6208(CX)
+	VMOVDQU32    Z20, 6656(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
@@ -5482,13 +5936,13 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6272(CX)
+	VMOVDQU32    Z20, 5696(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    960(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
 	VMOVUPS      1600(R10), Z20
@@ -5496,24 +5950,29 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z20, Z20
 	VPORD        Z20, Z17, Z17
 	VPSUBB       offset32_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 6336(CX)
+	VMOVDQU32    Z17, 6720(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2304(CX), Z17
 	VMOVUPS      2368(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked4
+	JGE          asked5
+	MOVQ         aheadStride+80(FP), R14
 
-ask4:
+ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask4
+	JLT        ask5
 
-asked4:
+asked5:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -5526,13 +5985,13 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6400(CX)
+	VMOVDQU32    Z20, 5760(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
@@ -5543,11 +6002,11 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6464(CX)
+	VMOVDQU32    Z20, 6784(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMOVDQU32    1152(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1536(R10), Z21
@@ -5555,17 +6014,17 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6528(CX)
+	VMOVDQU32    Z20, 5824(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMOVDQU32    1216(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1600(R10), Z21
@@ -5573,9 +6032,9 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6592(CX)
+	VMOVDQU32    Z20, 6848(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
@@ -5588,16 +6047,16 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6656(CX)
+	VMOVDQU32    Z20, 5888(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    832(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -5607,16 +6066,16 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6720(CX)
+	VMOVDQU32    Z20, 6912(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    896(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -5626,11 +6085,11 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6784(CX)
+	VMOVDQU32    Z20, 5952(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
@@ -5642,14 +6101,14 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6848(CX)
+	VMOVDQU32    Z20, 6976(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
@@ -5660,13 +6119,13 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6912(CX)
+	VMOVDQU32    Z20, 6016(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1088(R10), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
@@ -5674,24 +6133,29 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z20, Z20
 	VPORD        Z20, Z17, Z17
 	VPSUBB       offset32_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 6976(CX)
+	VMOVDQU32    Z17, 7040(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2432(CX), Z17
 	VMOVUPS      2496(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked5
+	JGE          asked6
+	MOVQ         aheadStride+80(FP), R14
 
-ask5:
+ask6:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask5
+	JLT        ask6
 
-asked5:
+asked6:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -5706,11 +6170,11 @@ asked5:
 	VPANDD       bits45_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 7040(CX)
+	VMOVDQU32    Z20, 6080(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMOVDQU32    1216(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -5721,31 +6185,31 @@ asked5:
 	VPSUBB       offset32_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 7104(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 512(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VCVTPH2PS    (R10), Z20
 	VMOVUPS      Z20, 7168(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 576(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 	VCVTPH2PS    32(R10), Z20
 	VMOVUPS      Z20, 7232(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
@@ -5753,7 +6217,7 @@ asked5:
 	VCVTPH2PS    64(R10), Z20
 	VMOVUPS      Z20, 7296(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
@@ -5762,136 +6226,145 @@ asked5:
 	VCVTPH2PS    96(R10), Z20
 	VMOVUPS      Z20, 7360(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VCVTPH2PS    128(R10), Z20
 	VMOVUPS      Z20, 7424(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VCVTPH2PS    160(R10), Z20
 	VMOVUPS      Z20, 7488(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VCVTPH2PS    192(R10), Z20
 	VMOVUPS      Z20, 7552(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VCVTPH2PS    224(R10), Z20
 	VMOVUPS      Z20, 7616(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	LEAQ         1792(R10), AX
-	CMPQ         AX, 16(SP)
+	CMPQ         AX, 32(SP)
 	CMOVQLT      AX, R10
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end6
-
-loop6:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end7
 
 loop7:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1024(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end8
+
+loop8:
+	MOVQ         codes+96(FP), R13
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked8
+	JGE          asked9
+	MOVQ         aheadStride+80(FP), R13
 
-ask8:
+ask9:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask8
+	JLT        ask9
 
-asked8:
+asked9:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -5899,95 +6372,100 @@ asked8:
 	// TILELOADD 32(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked9
+	JGE          asked10
+	MOVQ         aheadStride+80(FP), R13
 
-ask9:
+ask10:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask9
+	JLT        ask10
 
-asked9:
+asked10:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -5995,95 +6473,100 @@ asked9:
 	// TILELOADD 48(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x30
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1536(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 768(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1600(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1792(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x07; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2304(CX), Z17
 	VMOVUPS      2368(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked10
+	JGE          asked11
+	MOVQ         aheadStride+80(FP), R13
 
-ask10:
+ask11:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask10
+	JLT        ask11
 
-asked10:
+asked11:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -6091,95 +6574,100 @@ asked10:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2432(CX), Z17
 	VMOVUPS      2496(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked11
+	JGE          asked12
+	MOVQ         aheadStride+80(FP), CX
 
-ask11:
+ask12:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R13
+	PREFETCHT1 (R13)
+	PREFETCHT1 (R13)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask11
+	JLT        ask12
 
-asked11:
+asked12:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -6187,135 +6675,142 @@ asked11:
 	// TILELOADD 16(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 512(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 576(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop7
+	JNZ          loop8
+
+end8:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop7
 
 end7:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop6
-
-end6:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x00000280, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode6Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode6Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode6Rows12AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode6Rows12AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -6332,8 +6827,8 @@ TEXT ·bandCode6Rows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -6350,11 +6845,11 @@ TEXT ·bandCode6Rows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 16(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x10
 
-	// TILELOADD 512(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 576(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -6371,8 +6866,8 @@ TEXT ·bandCode6Rows12AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -6444,20 +6939,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1536(AX), SI
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -6467,121 +6967,126 @@ asked4:
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 32(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), R15
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -6591,121 +7096,126 @@ asked5:
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 48(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x30
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1536(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 768(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1600(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1792(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x07; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2304(CX), Z25
 	VMOVUPS      2368(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked6
+	MOVQ         aheadStride+80(FP), R15
 
 ask6:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask6
@@ -6715,121 +7225,126 @@ asked6:
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2432(CX), Z25
 	VMOVUPS      2496(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
+	MOVQ         aheadStride+80(FP), CX
 
 ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask7
@@ -6839,109 +7354,109 @@ asked7:
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 16(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x10
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 512(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 576(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
@@ -6997,30 +7512,75 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode6Rows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode6Rows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode6Rows12AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode6Rows12AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	VMOVUPS Z0, 1024(AX)
+	VMOVUPS Z0, 1088(AX)
+	VMOVUPS Z0, 1152(AX)
+	VMOVUPS Z0, 1216(AX)
+	VMOVUPS Z0, 1280(AX)
+	VMOVUPS Z0, 1344(AX)
+	VMOVUPS Z0, 1408(AX)
+	VMOVUPS Z0, 1472(AX)
+	ADDQ    $0x00000600, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000700, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -7036,7 +7596,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -7044,7 +7604,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -7052,21 +7612,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -7074,7 +7634,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -7082,7 +7642,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7091,7 +7651,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7100,7 +7660,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7109,7 +7669,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7118,7 +7678,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7126,7 +7686,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7134,7 +7694,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7143,7 +7703,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7152,7 +7712,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
+	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -7160,7 +7720,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
+	VMOVDQU32 Z0, 512(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -7168,7 +7728,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
+	VMOVDQU32 Z0, 1536(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -7176,7 +7736,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
+	VMOVDQU32 Z0, 576(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -7184,21 +7744,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
+	VMOVDQU32 Z0, 1600(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
+	VMOVDQU32 Z0, 640(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
+	VMOVDQU32 Z0, 1664(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -7206,7 +7766,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
+	VMOVDQU32 Z0, 704(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -7214,7 +7774,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1472(CX)
+	VMOVDQU32 Z0, 1728(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7223,7 +7783,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1536(CX)
+	VMOVDQU32 Z0, 768(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7232,7 +7792,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1600(CX)
+	VMOVDQU32 Z0, 1792(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7241,7 +7801,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1664(CX)
+	VMOVDQU32 Z0, 832(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7250,7 +7810,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1728(CX)
+	VMOVDQU32 Z0, 1856(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7258,7 +7818,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1792(CX)
+	VMOVDQU32 Z0, 896(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7266,7 +7826,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1856(CX)
+	VMOVDQU32 Z0, 1920(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7275,7 +7835,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7302,7 +7862,7 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 2496(CX)
 	LEAQ      1792(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7319,7 +7879,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -7327,7 +7887,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -7335,21 +7895,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -7357,7 +7917,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
@@ -7365,7 +7925,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7374,7 +7934,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7383,7 +7943,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7392,7 +7952,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7401,7 +7961,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7409,7 +7969,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7417,7 +7977,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7426,7 +7986,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7435,7 +7995,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
+	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -7443,7 +8003,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
+	VMOVDQU32 Z0, 3072(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -7451,7 +8011,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
+	VMOVDQU32 Z0, 4096(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -7459,7 +8019,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
+	VMOVDQU32 Z0, 3136(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -7467,21 +8027,21 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
+	VMOVDQU32 Z0, 4160(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
+	VMOVDQU32 Z0, 3200(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
+	VMOVDQU32 Z0, 4224(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1536(R10), Z1
@@ -7489,7 +8049,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1600(R10), Z1
@@ -7497,7 +8057,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4032(CX)
+	VMOVDQU32 Z0, 4288(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7506,7 +8066,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4096(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7515,7 +8075,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4160(CX)
+	VMOVDQU32 Z0, 4352(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7524,7 +8084,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7533,7 +8093,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4288(CX)
+	VMOVDQU32 Z0, 4416(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7541,7 +8101,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4352(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7549,7 +8109,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4416(CX)
+	VMOVDQU32 Z0, 4480(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7558,7 +8118,7 @@ panel:
 	VPANDD    bits45_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
 	VPSUBB    offset32_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 4480(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -7585,12 +8145,22 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 5056(CX)
 	LEAQ      1792(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -7598,8 +8168,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -7616,11 +8186,11 @@ panel:
 	// TILELOADD 16(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x10
 
-	// TILELOADD 512(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 576(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -7637,68 +8207,75 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1536(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 32(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
@@ -7711,12 +8288,12 @@ asked2:
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 5120(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMOVDQU32    320(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1344(R10), Z29
@@ -7724,23 +8301,23 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5184(CX)
+	VMOVDQU32    Z28, 6144(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    384(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1280(R10), Z29
@@ -7748,13 +8325,13 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5248(CX)
+	VMOVDQU32    Z28, 5184(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    448(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -7763,16 +8340,16 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5312(CX)
+	VMOVDQU32    Z28, 6208(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    512(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -7780,38 +8357,38 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5376(CX)
+	VMOVDQU32    Z28, 5248(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMOVDQU32    576(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1344(R10), Z29
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5440(CX)
+	VMOVDQU32    Z28, 6272(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMOVDQU32    640(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1280(R10), Z29
@@ -7819,19 +8396,19 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5504(CX)
+	VMOVDQU32    Z28, 5312(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    704(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -7840,13 +8417,13 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5568(CX)
+	VMOVDQU32    Z28, 6336(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
@@ -7859,17 +8436,17 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5632(CX)
+	VMOVDQU32    Z28, 5376(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    320(R10), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       nibbles_amx<>+0(SB), Z25, Z25
@@ -7878,31 +8455,36 @@ asked2:
 	VPANDD       bits45_amx<>+0(SB), Z28, Z28
 	VPORD        Z28, Z25, Z25
 	VPSUBB       offset32_amx<>+0(SB), Z25, Z25
-	VMOVDQU32    Z25, 5696(CX)
+	VMOVDQU32    Z25, 6400(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 48(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x30
@@ -7914,14 +8496,14 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5760(CX)
+	VMOVDQU32    Z28, 5440(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMOVDQU32    448(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -7930,23 +8512,23 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5824(CX)
+	VMOVDQU32    Z28, 6464(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1536(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 768(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1600(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1792(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x07; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    512(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -7954,13 +8536,13 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5888(CX)
+	VMOVDQU32    Z28, 5504(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    576(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -7969,16 +8551,16 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5952(CX)
+	VMOVDQU32    Z28, 6528(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    640(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -7988,21 +8570,21 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6016(CX)
+	VMOVDQU32    Z28, 5568(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMOVDQU32    704(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -8011,17 +8593,17 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6080(CX)
+	VMOVDQU32    Z28, 6592(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMOVDQU32    768(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1536(R10), Z29
@@ -8029,19 +8611,19 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6144(CX)
+	VMOVDQU32    Z28, 5632(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    832(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -8050,13 +8632,13 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6208(CX)
+	VMOVDQU32    Z28, 6656(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
@@ -8068,17 +8650,17 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6272(CX)
+	VMOVDQU32    Z28, 5696(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    960(R10), Z25
 	VPANDD       nibbles_amx<>+0(SB), Z25, Z25
 	VMOVUPS      1600(R10), Z28
@@ -8086,31 +8668,36 @@ asked3:
 	VPANDD       bits45_amx<>+0(SB), Z28, Z28
 	VPORD        Z28, Z25, Z25
 	VPSUBB       offset32_amx<>+0(SB), Z25, Z25
-	VMOVDQU32    Z25, 6336(CX)
+	VMOVDQU32    Z25, 6720(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2304(CX), Z25
 	VMOVUPS      2368(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked4
+	JGE          asked5
+	MOVQ         aheadStride+80(FP), R14
 
-ask4:
+ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask4
+	JLT        ask5
 
-asked4:
+asked5:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
@@ -8120,37 +8707,37 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6400(CX)
+	VMOVDQU32    Z28, 5760(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMOVDQU32    1088(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1600(R10), Z29
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6464(CX)
+	VMOVDQU32    Z28, 6784(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1152(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1536(R10), Z29
@@ -8158,13 +8745,13 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6528(CX)
+	VMOVDQU32    Z28, 5824(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    1216(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -8173,16 +8760,16 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6592(CX)
+	VMOVDQU32    Z28, 6848(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    768(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -8192,21 +8779,21 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6656(CX)
+	VMOVDQU32    Z28, 5888(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMOVDQU32    832(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -8215,17 +8802,17 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6720(CX)
+	VMOVDQU32    Z28, 6912(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMOVDQU32    896(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -8234,19 +8821,19 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6784(CX)
+	VMOVDQU32    Z28, 5952(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    960(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -8256,13 +8843,13 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6848(CX)
+	VMOVDQU32    Z28, 6976(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
@@ -8274,17 +8861,17 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6912(CX)
+	VMOVDQU32    Z28, 6016(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1088(R10), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       nibbles_amx<>+0(SB), Z25, Z25
@@ -8292,31 +8879,36 @@ asked4:
 	VPANDD       bits45_amx<>+0(SB), Z28, Z28
 	VPORD        Z28, Z25, Z25
 	VPSUBB       offset32_amx<>+0(SB), Z25, Z25
-	VMOVDQU32    Z25, 6976(CX)
+	VMOVDQU32    Z25, 7040(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2432(CX), Z25
 	VMOVUPS      2496(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked5
+	JGE          asked6
+	MOVQ         aheadStride+80(FP), R14
 
-ask5:
+ask6:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask5
+	JLT        ask6
 
-asked5:
+asked6:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 16(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x10
@@ -8328,14 +8920,14 @@ asked5:
 	VPANDD       bits45_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 7040(CX)
+	VMOVDQU32    Z28, 6080(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMOVDQU32    1216(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -8346,50 +8938,50 @@ asked5:
 	VPSUBB       offset32_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 7104(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 512(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VCVTPH2PS    (R10), Z28
 	VMOVUPS      Z28, 7168(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 576(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VCVTPH2PS    32(R10), Z28
 	VMOVUPS      Z28, 7232(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VCVTPH2PS    64(R10), Z28
 	VMOVUPS      Z28, 7296(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
@@ -8397,11 +8989,11 @@ asked5:
 	VCVTPH2PS    96(R10), Z28
 	VMOVUPS      Z28, 7360(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
@@ -8409,32 +9001,32 @@ asked5:
 	VCVTPH2PS    128(R10), Z28
 	VMOVUPS      Z28, 7424(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VCVTPH2PS    160(R10), Z28
 	VMOVUPS      Z28, 7488(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VCVTPH2PS    192(R10), Z28
 	VMOVUPS      Z28, 7552(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
@@ -8442,670 +9034,701 @@ asked5:
 	VCVTPH2PS    224(R10), Z28
 	VMOVUPS      Z28, 7616(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	LEAQ         1792(R10), AX
-	CMPQ         AX, 16(SP)
+	CMPQ         AX, 32(SP)
 	CMOVQLT      AX, R10
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end6
-
-loop6:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end7
 
 loop7:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1536(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end8
+
+loop8:
+	MOVQ         codes+96(FP), R13
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
-	CMPQ         BX, R9
-	JGE          asked8
-
-ask8:
-	PREFETCHT1 (BX)
-	ADDQ       $+64, BX
-	CMPQ       BX, R9
-	JLT        ask8
-
-asked8:
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       (R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
-
-	// TILELOADD 32(AX)(DX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z2
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z4
-
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z6
-
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z8
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
-
-	// TILELOADD -64(R8), TMM0
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z10
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z12
-
-	// TILELOADD -64(R8), TMM1
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z14
-
-	// TDPBSSD TMM6, TMM4, TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z16
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
-
-	// TDPBSSD TMM7, TMM4, TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z18
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z20
-
-	// TILESTORED TMM2, 1536(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
-	VFNMADD231PS Z25, Z28, Z22
-
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z25
-	VSUBPS       1472(R8), Z24, Z26
-	VFNMADD231PS Z25, Z26, Z23
-	VMOVUPS      2176(CX), Z25
-	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked9
+	MOVQ         aheadStride+80(FP), R13
 
 ask9:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask9
 
 asked9:
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1536(R8), Z24, Z29
+	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
-	// TILELOADD 48(AX)(DX*1), TMM5
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x30
+	// TILELOADD 32(AX)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1536(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1600(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z8
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
-
-	// TILELOADD -64(R8), TMM2
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z10
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z11
 	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z8
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1024(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z9
+	VBROADCASTSS 848(AX), Z27
+
+	// TILELOADD -64(R8), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       320(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z10
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1088(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z11
+	VBROADCASTSS 864(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
-	// TILELOADD -64(R8), TMM3
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
+	// TILELOADD -64(R8), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
-	// TDPBSSD TMM6, TMM5, TMM2
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
+	// TDPBSSD TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
-	// TDPBSSD TMM7, TMM5, TMM3
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
+	// TDPBSSD TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
-	// TILESTORED TMM0, 0(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
+	// TILESTORED TMM2, 1536(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
-	VSUBPS       3008(R8), Z24, Z26
+	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VMOVUPS      2304(CX), Z25
-	VMOVUPS      2368(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VMOVUPS      2176(CX), Z25
+	VMOVUPS      2240(CX), Z26
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked10
+	MOVQ         aheadStride+80(FP), R13
 
 ask10:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask10
 
 asked10:
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       (R8), Z24, Z29
+	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
-	// TILELOADD 0(SI)(DX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
+	// TILELOADD 48(AX)(DX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x30
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 0(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
+	// TILELOADD 768(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1792(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x07; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
-	// TILELOADD -64(R8), TMM0
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	// TILELOADD -64(R8), TMM2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
-	// TILELOADD -64(R8), TMM1
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
+	// TILELOADD -64(R8), TMM3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
-	// TDPBSSD TMM6, TMM4, TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
+	// TDPBSSD TMM6, TMM5, TMM2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
-	// TDPBSSD TMM7, TMM4, TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
+	// TDPBSSD TMM7, TMM5, TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
-	// TILESTORED TMM2, 1536(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM0, 0(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
-	VSUBPS       1472(R8), Z24, Z26
+	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VMOVUPS      2432(CX), Z25
-	VMOVUPS      2496(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VMOVUPS      2304(CX), Z25
+	VMOVUPS      2368(CX), Z26
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked11
+	MOVQ         aheadStride+80(FP), R13
 
 ask11:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask11
 
 asked11:
 	VMULPS       Z27, Z25, Z28
+	VSUBPS       (R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       768(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z1
+	VBROADCASTSS 788(AX), Z27
+
+	// TILELOADD 0(SI)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       64(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z2
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       832(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z3
+	VBROADCASTSS 804(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       128(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z4
+
+	// TILELOADD 0(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       896(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z5
+	VBROADCASTSS 820(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       192(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z6
+
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       960(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z7
+	VBROADCASTSS 836(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       256(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z8
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1024(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z9
+	VBROADCASTSS 852(AX), Z27
+
+	// TILELOADD -64(R8), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       320(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z10
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1088(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z11
+	VBROADCASTSS 868(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       384(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z12
+
+	// TILELOADD -64(R8), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1152(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z13
+	VBROADCASTSS 884(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       448(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z14
+
+	// TDPBSSD TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1216(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z15
+	VBROADCASTSS 900(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       512(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z16
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1280(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z17
+	VBROADCASTSS 916(AX), Z27
+
+	// TDPBSSD TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       576(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z18
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1344(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z19
+	VBROADCASTSS 932(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       640(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z20
+
+	// TILESTORED TMM2, 1536(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
+	VFNMADD231PS Z25, Z28, Z22
+
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z25
+	VSUBPS       1472(R8), Z24, Z26
+	VFNMADD231PS Z25, Z26, Z23
+	VMOVUPS      2432(CX), Z25
+	VMOVUPS      2496(CX), Z26
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
+	CMPQ         BX, R9
+	JGE          asked12
+	MOVQ         aheadStride+80(FP), CX
+
+ask12:
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R13
+	PREFETCHT1 (R13)
+	PREFETCHT1 (R13)(CX*1)
+	ADDQ       $+64, BX
+	CMPQ       BX, R9
+	JLT        ask12
+
+asked12:
+	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 16(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x10
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 512(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 256(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x01; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 576(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1280(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x05; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop7
+	JNZ          loop8
+
+end8:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop7
 
 end7:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop6
-
-end6:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x000003c0, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode5mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode5mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode5mRows8AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode5mRows8AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -9122,8 +9745,8 @@ TEXT ·bandCode5mRows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -9140,11 +9763,11 @@ TEXT ·bandCode5mRows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -9161,8 +9784,8 @@ TEXT ·bandCode5mRows8AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -9218,20 +9841,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1024(AX), SI
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -9244,48 +9872,48 @@ asked4:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 88(AX), Z19
+	VBROADCASTSS 520(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z0
 	VFNMADD231PS 2368(CX), Z19, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 216(AX), Z19
+	VBROADCASTSS 536(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z2
 	VFNMADD231PS 2368(CX), Z19, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 344(AX), Z19
+	VBROADCASTSS 552(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z4
 	VFNMADD231PS 2368(CX), Z19, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 472(AX), Z19
+	VBROADCASTSS 568(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z6
 	VFNMADD231PS 2368(CX), Z19, Z7
 	VBROADCASTSS 576(AX), Z19
@@ -9293,65 +9921,70 @@ asked4:
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 600(AX), Z19
+	VBROADCASTSS 584(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z8
 	VFNMADD231PS 2368(CX), Z19, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 728(AX), Z19
+	VBROADCASTSS 600(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z10
 	VFNMADD231PS 2368(CX), Z19, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 856(AX), Z19
+	VBROADCASTSS 616(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z12
 	VFNMADD231PS 2368(CX), Z19, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 984(AX), Z17
+	VBROADCASTSS 632(AX), Z17
 	VFNMADD231PS 2304(CX), Z17, Z14
 	VFNMADD231PS 2368(CX), Z17, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), R15
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -9364,48 +9997,48 @@ asked5:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 92(AX), Z19
+	VBROADCASTSS 524(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z0
 	VFNMADD231PS 2496(CX), Z19, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 220(AX), Z19
+	VBROADCASTSS 540(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z2
 	VFNMADD231PS 2496(CX), Z19, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 348(AX), Z19
+	VBROADCASTSS 556(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z4
 	VFNMADD231PS 2496(CX), Z19, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 476(AX), Z19
+	VBROADCASTSS 572(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z6
 	VFNMADD231PS 2496(CX), Z19, Z7
 	VBROADCASTSS 580(AX), Z19
@@ -9413,54 +10046,54 @@ asked5:
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 604(AX), Z19
+	VBROADCASTSS 588(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z8
 	VFNMADD231PS 2496(CX), Z19, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 732(AX), Z19
+	VBROADCASTSS 604(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z10
 	VFNMADD231PS 2496(CX), Z19, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 860(AX), Z19
+	VBROADCASTSS 620(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z12
 	VFNMADD231PS 2496(CX), Z19, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 988(AX), Z17
+	VBROADCASTSS 636(AX), Z17
 	VFNMADD231PS 2432(CX), Z17, Z14
 	VFNMADD231PS 2496(CX), Z17, Z15
 	MOVQ         SI, AX
@@ -9503,30 +10136,67 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode5mRows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode5mRows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode5mRows8AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode5mRows8AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	ADDQ    $0x00000400, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000600, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -9540,63 +10210,63 @@ panel:
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9604,7 +10274,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9612,7 +10282,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9620,7 +10290,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9628,7 +10298,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9636,7 +10306,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9644,77 +10314,77 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
+	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
+	VMOVDQU32 Z0, 512(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
+	VMOVDQU32 Z0, 1536(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
+	VMOVDQU32 Z0, 576(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
+	VMOVDQU32 Z0, 1600(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
+	VMOVDQU32 Z0, 640(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
+	VMOVDQU32 Z0, 1664(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
+	VMOVDQU32 Z0, 704(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1472(CX)
+	VMOVDQU32 Z0, 1728(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1536(CX)
+	VMOVDQU32 Z0, 768(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1600(CX)
+	VMOVDQU32 Z0, 1792(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9722,7 +10392,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1664(CX)
+	VMOVDQU32 Z0, 832(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9730,7 +10400,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1728(CX)
+	VMOVDQU32 Z0, 1856(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9738,7 +10408,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1792(CX)
+	VMOVDQU32 Z0, 896(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9746,7 +10416,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1856(CX)
+	VMOVDQU32 Z0, 1920(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9754,7 +10424,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9780,7 +10450,7 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 2496(CX)
 	LEAQ      1536(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9795,63 +10465,63 @@ panel:
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9859,7 +10529,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9867,7 +10537,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9875,7 +10545,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9883,7 +10553,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9891,7 +10561,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9899,77 +10569,77 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
+	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
+	VMOVDQU32 Z0, 3072(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
+	VMOVDQU32 Z0, 4096(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
+	VMOVDQU32 Z0, 3136(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
+	VMOVDQU32 Z0, 4160(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
+	VMOVDQU32 Z0, 3200(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
+	VMOVDQU32 Z0, 4224(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4032(CX)
+	VMOVDQU32 Z0, 4288(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4096(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4160(CX)
+	VMOVDQU32 Z0, 4352(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9977,7 +10647,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9985,7 +10655,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4288(CX)
+	VMOVDQU32 Z0, 4416(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -9993,7 +10663,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4352(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -10001,7 +10671,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4416(CX)
+	VMOVDQU32 Z0, 4480(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -10009,7 +10679,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4480(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -10035,12 +10705,22 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 5056(CX)
 	LEAQ      1536(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -10048,8 +10728,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -10066,11 +10746,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -10087,42 +10767,44 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1024(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
+	VBROADCASTSS 512(AX), Z19
 	VMOVDQU32    256(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1280(R10), Z21
@@ -10130,17 +10812,22 @@ loop1:
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
 	VMOVDQU32    Z20, 5120(CX)
-	ADDQ         aheadStep+64(FP), R9
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -10153,23 +10840,23 @@ asked2:
 	VPSLLW       $0x04, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5184(CX)
+	VMOVDQU32    Z20, 6144(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 88(AX), Z19
+	VBROADCASTSS 520(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z0
 	VFNMADD231PS 2368(CX), Z19, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMOVDQU32    384(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1280(R10), Z21
 	VPSLLW       $0x03, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5248(CX)
+	VMOVDQU32    Z20, 5184(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
@@ -10180,57 +10867,57 @@ asked2:
 	VPSLLW       $0x03, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5312(CX)
+	VMOVDQU32    Z20, 6208(CX)
 	VMOVDQU32    512(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1280(R10), Z21
 	VPSLLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5376(CX)
+	VMOVDQU32    Z20, 5248(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 216(AX), Z19
+	VBROADCASTSS 536(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z2
 	VFNMADD231PS 2368(CX), Z19, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMOVDQU32    576(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1344(R10), Z21
 	VPSLLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5440(CX)
+	VMOVDQU32    Z20, 6272(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    640(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1280(R10), Z21
 	VPSLLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5504(CX)
+	VMOVDQU32    Z20, 5312(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 344(AX), Z19
+	VBROADCASTSS 552(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z4
 	VFNMADD231PS 2368(CX), Z19, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMOVDQU32    704(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1344(R10), Z21
 	VPSLLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5568(CX)
+	VMOVDQU32    Z20, 6336(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
@@ -10241,18 +10928,18 @@ asked2:
 	VMOVUPS      1280(R10), Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5632(CX)
+	VMOVDQU32    Z20, 5376(CX)
 	VMOVDQU32    320(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1344(R10), Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5696(CX)
+	VMOVDQU32    Z20, 6400(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 472(AX), Z19
+	VBROADCASTSS 568(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z6
 	VFNMADD231PS 2368(CX), Z19, Z7
 	VBROADCASTSS 576(AX), Z19
@@ -10266,9 +10953,9 @@ asked2:
 	VPSRLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5760(CX)
+	VMOVDQU32    Z20, 5440(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    448(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -10277,14 +10964,14 @@ asked2:
 	VPSRLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5824(CX)
+	VMOVDQU32    Z20, 6464(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 600(AX), Z19
+	VBROADCASTSS 584(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z8
 	VFNMADD231PS 2368(CX), Z19, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
@@ -10295,9 +10982,9 @@ asked2:
 	VPSRLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5888(CX)
+	VMOVDQU32    Z20, 5504(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    576(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -10306,7 +10993,7 @@ asked2:
 	VPSRLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 5952(CX)
+	VMOVDQU32    Z20, 6528(CX)
 	VMOVDQU32    640(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -10314,14 +11001,14 @@ asked2:
 	VPSRLW       $0x03, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6016(CX)
+	VMOVDQU32    Z20, 5568(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 728(AX), Z19
+	VBROADCASTSS 600(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z10
 	VFNMADD231PS 2368(CX), Z19, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
@@ -10332,9 +11019,9 @@ asked2:
 	VPSRLW       $0x03, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6080(CX)
+	VMOVDQU32    Z20, 6592(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMOVDQU32    768(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -10342,14 +11029,14 @@ asked2:
 	VPSLLW       $0x04, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6144(CX)
+	VMOVDQU32    Z20, 5632(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 856(AX), Z19
+	VBROADCASTSS 616(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z12
 	VFNMADD231PS 2368(CX), Z19, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
@@ -10359,54 +11046,59 @@ asked2:
 	VPSLLW       $0x04, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6208(CX)
+	VMOVDQU32    Z20, 6656(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    896(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
 	VMOVUPS      1408(R10), Z20
 	VPSLLW       $0x03, Z20, Z20
 	VPANDD       bit4_amx<>+0(SB), Z20, Z20
 	VPORD        Z20, Z17, Z17
-	VMOVDQU32    Z17, 6272(CX)
+	VMOVDQU32    Z17, 5696(CX)
 	VMOVDQU32    960(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
 	VMOVUPS      1472(R10), Z20
 	VPSLLW       $0x03, Z20, Z20
 	VPANDD       bit4_amx<>+0(SB), Z20, Z20
 	VPORD        Z20, Z17, Z17
-	VMOVDQU32    Z17, 6336(CX)
+	VMOVDQU32    Z17, 6720(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 984(AX), Z17
+	VBROADCASTSS 632(AX), Z17
 	VFNMADD231PS 2304(CX), Z17, Z14
 	VFNMADD231PS 2368(CX), Z17, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
+	VBROADCASTSS 516(AX), Z19
 	VMOVDQU32    1024(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1408(R10), Z21
 	VPSLLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6400(CX)
-	ADDQ         aheadStep+64(FP), R9
+	VMOVDQU32    Z20, 5760(CX)
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -10419,61 +11111,61 @@ asked3:
 	VPSLLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6464(CX)
+	VMOVDQU32    Z20, 6784(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 92(AX), Z19
+	VBROADCASTSS 524(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z0
 	VFNMADD231PS 2496(CX), Z19, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMOVDQU32    1152(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1408(R10), Z21
 	VPSLLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6528(CX)
+	VMOVDQU32    Z20, 5824(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1216(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1472(R10), Z21
 	VPSLLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6592(CX)
+	VMOVDQU32    Z20, 6848(CX)
 	VMOVDQU32    768(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1408(R10), Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6656(CX)
+	VMOVDQU32    Z20, 5888(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 220(AX), Z19
+	VBROADCASTSS 540(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z2
 	VFNMADD231PS 2496(CX), Z19, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMOVDQU32    832(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVUPS      1472(R10), Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6720(CX)
+	VMOVDQU32    Z20, 6912(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    896(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -10481,14 +11173,14 @@ asked3:
 	VPSRLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6784(CX)
+	VMOVDQU32    Z20, 5952(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 348(AX), Z19
+	VBROADCASTSS 556(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z4
 	VFNMADD231PS 2496(CX), Z19, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMOVDQU32    960(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -10496,7 +11188,7 @@ asked3:
 	VPSRLW       $0x01, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6848(CX)
+	VMOVDQU32    Z20, 6976(CX)
 	VMOVDQU32    1024(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
@@ -10504,9 +11196,9 @@ asked3:
 	VPSRLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6912(CX)
+	VMOVDQU32    Z20, 6016(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
@@ -10518,11 +11210,11 @@ asked3:
 	VPSRLW       $0x02, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 6976(CX)
+	VMOVDQU32    Z20, 7040(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 476(AX), Z19
+	VBROADCASTSS 572(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z6
 	VFNMADD231PS 2496(CX), Z19, Z7
 	VBROADCASTSS 580(AX), Z19
@@ -10536,9 +11228,9 @@ asked3:
 	VPSRLW       $0x03, Z21, Z21
 	VPANDD       bit4_amx<>+0(SB), Z21, Z21
 	VPORD        Z21, Z20, Z20
-	VMOVDQU32    Z20, 7040(CX)
+	VMOVDQU32    Z20, 6080(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    1216(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -10551,29 +11243,29 @@ asked3:
 	VCVTPH2PS    (R10), Z20
 	VMOVUPS      Z20, 7168(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 604(AX), Z19
+	VBROADCASTSS 588(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z8
 	VFNMADD231PS 2496(CX), Z19, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VCVTPH2PS    32(R10), Z20
 	VMOVUPS      Z20, 7232(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VCVTPH2PS    64(R10), Z20
 	VMOVUPS      Z20, 7296(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 732(AX), Z19
+	VBROADCASTSS 604(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z10
 	VFNMADD231PS 2496(CX), Z19, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
@@ -10582,120 +11274,129 @@ asked3:
 	VCVTPH2PS    128(R10), Z20
 	VMOVUPS      Z20, 7424(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VCVTPH2PS    160(R10), Z20
 	VMOVUPS      Z20, 7488(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 860(AX), Z19
+	VBROADCASTSS 620(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z12
 	VFNMADD231PS 2496(CX), Z19, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VCVTPH2PS    192(R10), Z20
 	VMOVUPS      Z20, 7552(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VCVTPH2PS    224(R10), Z17
 	VMOVUPS      Z17, 7616(CX)
-	LEAQ         1536(R10), R15
-	CMPQ         R15, 16(SP)
-	CMOVQLT      R15, R10
+	LEAQ         1536(R10), R14
+	CMPQ         R14, 32(SP)
+	CMOVQLT      R14, R10
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 988(AX), Z17
+	VBROADCASTSS 636(AX), Z17
 	VFNMADD231PS 2432(CX), Z17, Z14
 	VFNMADD231PS 2496(CX), Z17, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1024(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked6
+	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
-ask6:
+ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask6
+	JLT        ask7
 
-asked6:
+asked7:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -10703,48 +11404,48 @@ asked6:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 88(AX), Z19
+	VBROADCASTSS 520(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z0
 	VFNMADD231PS 2368(CX), Z19, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 216(AX), Z19
+	VBROADCASTSS 536(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z2
 	VFNMADD231PS 2368(CX), Z19, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 344(AX), Z19
+	VBROADCASTSS 552(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z4
 	VFNMADD231PS 2368(CX), Z19, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 472(AX), Z19
+	VBROADCASTSS 568(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z6
 	VFNMADD231PS 2368(CX), Z19, Z7
 	VBROADCASTSS 576(AX), Z19
@@ -10752,70 +11453,75 @@ asked6:
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 600(AX), Z19
+	VBROADCASTSS 584(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z8
 	VFNMADD231PS 2368(CX), Z19, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 728(AX), Z19
+	VBROADCASTSS 600(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z10
 	VFNMADD231PS 2368(CX), Z19, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 856(AX), Z19
+	VBROADCASTSS 616(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z12
 	VFNMADD231PS 2368(CX), Z19, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 984(AX), Z17
+	VBROADCASTSS 632(AX), Z17
 	VFNMADD231PS 2304(CX), Z17, Z14
 	VFNMADD231PS 2368(CX), Z17, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked7
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), R13
 
-ask7:
+ask8:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask7
+	JLT        ask8
 
-asked7:
+asked8:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -10823,48 +11529,48 @@ asked7:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 92(AX), Z19
+	VBROADCASTSS 524(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z0
 	VFNMADD231PS 2496(CX), Z19, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 220(AX), Z19
+	VBROADCASTSS 540(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z2
 	VFNMADD231PS 2496(CX), Z19, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 348(AX), Z19
+	VBROADCASTSS 556(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z4
 	VFNMADD231PS 2496(CX), Z19, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 476(AX), Z19
+	VBROADCASTSS 572(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z6
 	VFNMADD231PS 2496(CX), Z19, Z7
 	VBROADCASTSS 580(AX), Z19
@@ -10872,110 +11578,117 @@ asked7:
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 604(AX), Z19
+	VBROADCASTSS 588(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z8
 	VFNMADD231PS 2496(CX), Z19, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 732(AX), Z19
+	VBROADCASTSS 604(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z10
 	VFNMADD231PS 2496(CX), Z19, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 860(AX), Z19
+	VBROADCASTSS 620(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z12
 	VFNMADD231PS 2496(CX), Z19, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 988(AX), Z17
+	VBROADCASTSS 636(AX), Z17
 	VFNMADD231PS 2432(CX), Z17, Z14
 	VFNMADD231PS 2496(CX), Z17, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x00000280, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode5mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode5mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode5mRows12AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode5mRows12AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -10992,8 +11705,8 @@ TEXT ·bandCode5mRows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -11010,11 +11723,11 @@ TEXT ·bandCode5mRows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -11031,8 +11744,8 @@ TEXT ·bandCode5mRows12AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -11104,20 +11817,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1536(AX), SI
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -11127,157 +11845,162 @@ asked4:
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 88(AX), Z27
+	VBROADCASTSS 776(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z0
 	VFNMADD231PS 2368(CX), Z27, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 216(AX), Z27
+	VBROADCASTSS 792(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z2
 	VFNMADD231PS 2368(CX), Z27, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 344(AX), Z27
+	VBROADCASTSS 808(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z4
 	VFNMADD231PS 2368(CX), Z27, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 472(AX), Z27
+	VBROADCASTSS 824(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z6
 	VFNMADD231PS 2368(CX), Z27, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 600(AX), Z27
+	VBROADCASTSS 840(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z8
 	VFNMADD231PS 2368(CX), Z27, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 728(AX), Z27
+	VBROADCASTSS 856(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z10
 	VFNMADD231PS 2368(CX), Z27, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 856(AX), Z27
+	VBROADCASTSS 872(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z12
 	VFNMADD231PS 2368(CX), Z27, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 984(AX), Z27
+	VBROADCASTSS 888(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z14
 	VFNMADD231PS 2368(CX), Z27, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1112(AX), Z27
+	VBROADCASTSS 904(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z16
 	VFNMADD231PS 2368(CX), Z27, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1240(AX), Z27
+	VBROADCASTSS 920(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z18
 	VFNMADD231PS 2368(CX), Z27, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1368(AX), Z27
+	VBROADCASTSS 936(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z20
 	VFNMADD231PS 2368(CX), Z27, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1496(AX), Z25
+	VBROADCASTSS 952(AX), Z25
 	VFNMADD231PS 2304(CX), Z25, Z22
 	VFNMADD231PS 2368(CX), Z25, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), R15
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -11287,146 +12010,146 @@ asked5:
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 92(AX), Z27
+	VBROADCASTSS 780(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z0
 	VFNMADD231PS 2496(CX), Z27, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 220(AX), Z27
+	VBROADCASTSS 796(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z2
 	VFNMADD231PS 2496(CX), Z27, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 348(AX), Z27
+	VBROADCASTSS 812(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z4
 	VFNMADD231PS 2496(CX), Z27, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 476(AX), Z27
+	VBROADCASTSS 828(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z6
 	VFNMADD231PS 2496(CX), Z27, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 604(AX), Z27
+	VBROADCASTSS 844(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z8
 	VFNMADD231PS 2496(CX), Z27, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 732(AX), Z27
+	VBROADCASTSS 860(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z10
 	VFNMADD231PS 2496(CX), Z27, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 860(AX), Z27
+	VBROADCASTSS 876(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z12
 	VFNMADD231PS 2496(CX), Z27, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 988(AX), Z27
+	VBROADCASTSS 892(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z14
 	VFNMADD231PS 2496(CX), Z27, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1116(AX), Z27
+	VBROADCASTSS 908(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z16
 	VFNMADD231PS 2496(CX), Z27, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1244(AX), Z27
+	VBROADCASTSS 924(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z18
 	VFNMADD231PS 2496(CX), Z27, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1372(AX), Z27
+	VBROADCASTSS 940(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z20
 	VFNMADD231PS 2496(CX), Z27, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1500(AX), Z25
+	VBROADCASTSS 956(AX), Z25
 	VFNMADD231PS 2432(CX), Z25, Z22
 	VFNMADD231PS 2496(CX), Z25, Z23
 	MOVQ         SI, AX
@@ -11481,30 +12204,75 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode5mRows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode5mRows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode5mRows12AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode5mRows12AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	VMOVUPS Z0, 1024(AX)
+	VMOVUPS Z0, 1088(AX)
+	VMOVUPS Z0, 1152(AX)
+	VMOVUPS Z0, 1216(AX)
+	VMOVUPS Z0, 1280(AX)
+	VMOVUPS Z0, 1344(AX)
+	VMOVUPS Z0, 1408(AX)
+	VMOVUPS Z0, 1472(AX)
+	ADDQ    $0x00000600, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000600, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
@@ -11518,63 +12286,63 @@ panel:
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11582,7 +12350,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11590,7 +12358,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11598,7 +12366,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11606,7 +12374,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11614,7 +12382,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11622,77 +12390,77 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
+	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
+	VMOVDQU32 Z0, 512(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
+	VMOVDQU32 Z0, 1536(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
+	VMOVDQU32 Z0, 576(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
+	VMOVDQU32 Z0, 1600(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
+	VMOVDQU32 Z0, 640(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
+	VMOVDQU32 Z0, 1664(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
+	VMOVDQU32 Z0, 704(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1472(CX)
+	VMOVDQU32 Z0, 1728(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1536(CX)
+	VMOVDQU32 Z0, 768(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1600(CX)
+	VMOVDQU32 Z0, 1792(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11700,7 +12468,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1664(CX)
+	VMOVDQU32 Z0, 832(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11708,7 +12476,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1728(CX)
+	VMOVDQU32 Z0, 1856(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11716,7 +12484,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1792(CX)
+	VMOVDQU32 Z0, 896(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11724,7 +12492,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1856(CX)
+	VMOVDQU32 Z0, 1920(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11732,7 +12500,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11758,7 +12526,7 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 2496(CX)
 	LEAQ      1536(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11773,63 +12541,63 @@ panel:
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1280(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1344(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11837,7 +12605,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11845,7 +12613,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11853,7 +12621,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11861,7 +12629,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11869,7 +12637,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11877,77 +12645,77 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
+	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 768(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
+	VMOVDQU32 Z0, 3072(CX)
 	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x04, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
+	VMOVDQU32 Z0, 4096(CX)
 	VMOVDQU32 896(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
+	VMOVDQU32 Z0, 3136(CX)
 	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
+	VMOVDQU32 Z0, 4160(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
+	VMOVDQU32 Z0, 3200(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
+	VMOVDQU32 Z0, 4224(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPSLLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4032(CX)
+	VMOVDQU32 Z0, 4288(CX)
 	VMOVDQU32 768(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1408(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4096(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVUPS   1472(R10), Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4160(CX)
+	VMOVDQU32 Z0, 4352(CX)
 	VMOVDQU32 896(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11955,7 +12723,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11963,7 +12731,7 @@ panel:
 	VPSRLW    $0x01, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4288(CX)
+	VMOVDQU32 Z0, 4416(CX)
 	VMOVDQU32 1024(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11971,7 +12739,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4352(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11979,7 +12747,7 @@ panel:
 	VPSRLW    $0x02, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4416(CX)
+	VMOVDQU32 Z0, 4480(CX)
 	VMOVDQU32 1152(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -11987,7 +12755,7 @@ panel:
 	VPSRLW    $0x03, Z1, Z1
 	VPANDD    bit4_amx<>+0(SB), Z1, Z1
 	VPORD     Z1, Z0, Z0
-	VMOVDQU32 Z0, 4480(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -12013,12 +12781,22 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 5056(CX)
 	LEAQ      1536(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -12026,8 +12804,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -12044,11 +12822,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -12065,61 +12843,68 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1536(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
@@ -12131,12 +12916,12 @@ asked2:
 	VPORD        Z29, Z28, Z28
 	VMOVDQU32    Z28, 5120(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 88(AX), Z27
+	VBROADCASTSS 776(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z0
 	VFNMADD231PS 2368(CX), Z27, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
@@ -12146,9 +12931,9 @@ asked2:
 	VPSLLW       $0x04, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5184(CX)
+	VMOVDQU32    Z28, 6144(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    384(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12156,23 +12941,23 @@ asked2:
 	VPSLLW       $0x03, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5248(CX)
+	VMOVDQU32    Z28, 5184(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 216(AX), Z27
+	VBROADCASTSS 792(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z2
 	VFNMADD231PS 2368(CX), Z27, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMOVDQU32    448(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1344(R10), Z29
 	VPSLLW       $0x03, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5312(CX)
+	VMOVDQU32    Z28, 6208(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
@@ -12183,43 +12968,43 @@ asked2:
 	VPSLLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5376(CX)
+	VMOVDQU32    Z28, 5248(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 344(AX), Z27
+	VBROADCASTSS 808(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z4
 	VFNMADD231PS 2368(CX), Z27, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    576(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1344(R10), Z29
 	VPSLLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5440(CX)
+	VMOVDQU32    Z28, 6272(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 472(AX), Z27
+	VBROADCASTSS 824(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z6
 	VFNMADD231PS 2368(CX), Z27, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMOVDQU32    640(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1280(R10), Z29
 	VPSLLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5504(CX)
+	VMOVDQU32    Z28, 5312(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    704(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12227,14 +13012,14 @@ asked2:
 	VPSLLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5568(CX)
+	VMOVDQU32    Z28, 6336(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 600(AX), Z27
+	VBROADCASTSS 840(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z8
 	VFNMADD231PS 2368(CX), Z27, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -12244,9 +13029,9 @@ asked2:
 	VMOVUPS      1280(R10), Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5632(CX)
+	VMOVDQU32    Z28, 5376(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    320(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -12254,16 +13039,16 @@ asked2:
 	VMOVUPS      1344(R10), Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5696(CX)
+	VMOVDQU32    Z28, 6400(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 728(AX), Z27
+	VBROADCASTSS 856(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z10
 	VFNMADD231PS 2368(CX), Z27, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
@@ -12275,14 +13060,14 @@ asked2:
 	VPSRLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5760(CX)
+	VMOVDQU32    Z28, 5440(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 856(AX), Z27
+	VBROADCASTSS 872(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z12
 	VFNMADD231PS 2368(CX), Z27, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMOVDQU32    448(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12290,9 +13075,9 @@ asked2:
 	VPSRLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5824(CX)
+	VMOVDQU32    Z28, 6464(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
@@ -12304,14 +13089,14 @@ asked2:
 	VPSRLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5888(CX)
+	VMOVDQU32    Z28, 5504(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 984(AX), Z27
+	VBROADCASTSS 888(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z14
 	VFNMADD231PS 2368(CX), Z27, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMOVDQU32    576(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12319,9 +13104,9 @@ asked2:
 	VPSRLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 5952(CX)
+	VMOVDQU32    Z28, 6528(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMOVDQU32    640(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -12330,19 +13115,19 @@ asked2:
 	VPSRLW       $0x03, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6016(CX)
+	VMOVDQU32    Z28, 5568(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1112(AX), Z27
+	VBROADCASTSS 904(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z16
 	VFNMADD231PS 2368(CX), Z27, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    704(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -12351,23 +13136,23 @@ asked2:
 	VPSRLW       $0x03, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6080(CX)
+	VMOVDQU32    Z28, 6592(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1240(AX), Z27
+	VBROADCASTSS 920(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z18
 	VFNMADD231PS 2368(CX), Z27, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMOVDQU32    768(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1408(R10), Z29
 	VPSLLW       $0x04, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6144(CX)
+	VMOVDQU32    Z28, 5632(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
@@ -12378,54 +13163,59 @@ asked2:
 	VPSLLW       $0x04, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6208(CX)
+	VMOVDQU32    Z28, 6656(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1368(AX), Z27
+	VBROADCASTSS 936(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z20
 	VFNMADD231PS 2368(CX), Z27, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMOVDQU32    896(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1408(R10), Z29
 	VPSLLW       $0x03, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6272(CX)
+	VMOVDQU32    Z28, 5696(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    960(R10), Z25
 	VPANDD       nibbles_amx<>+0(SB), Z25, Z25
 	VMOVUPS      1472(R10), Z28
 	VPSLLW       $0x03, Z28, Z28
 	VPANDD       bit4_amx<>+0(SB), Z28, Z28
 	VPORD        Z28, Z25, Z25
-	VMOVDQU32    Z25, 6336(CX)
+	VMOVDQU32    Z25, 6720(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1496(AX), Z25
+	VBROADCASTSS 952(AX), Z25
 	VFNMADD231PS 2304(CX), Z25, Z22
 	VFNMADD231PS 2368(CX), Z25, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
@@ -12435,14 +13225,14 @@ asked3:
 	VPSLLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6400(CX)
+	VMOVDQU32    Z28, 5760(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 92(AX), Z27
+	VBROADCASTSS 780(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z0
 	VFNMADD231PS 2496(CX), Z27, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
@@ -12452,9 +13242,9 @@ asked3:
 	VPSLLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6464(CX)
+	VMOVDQU32    Z28, 6784(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    1152(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12462,54 +13252,54 @@ asked3:
 	VPSLLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6528(CX)
+	VMOVDQU32    Z28, 5824(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 220(AX), Z27
+	VBROADCASTSS 796(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z2
 	VFNMADD231PS 2496(CX), Z27, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMOVDQU32    1216(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1472(R10), Z29
 	VPSLLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6592(CX)
+	VMOVDQU32    Z28, 6848(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    768(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1408(R10), Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6656(CX)
+	VMOVDQU32    Z28, 5888(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 348(AX), Z27
+	VBROADCASTSS 812(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z4
 	VFNMADD231PS 2496(CX), Z27, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMOVDQU32    832(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVUPS      1472(R10), Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6720(CX)
+	VMOVDQU32    Z28, 6912(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    896(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12517,16 +13307,16 @@ asked3:
 	VPSRLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6784(CX)
+	VMOVDQU32    Z28, 5952(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 476(AX), Z27
+	VBROADCASTSS 828(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z6
 	VFNMADD231PS 2496(CX), Z27, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    960(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -12535,14 +13325,14 @@ asked3:
 	VPSRLW       $0x01, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6848(CX)
+	VMOVDQU32    Z28, 6976(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 604(AX), Z27
+	VBROADCASTSS 844(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z8
 	VFNMADD231PS 2496(CX), Z27, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -12553,9 +13343,9 @@ asked3:
 	VPSRLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6912(CX)
+	VMOVDQU32    Z28, 6016(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    1088(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -12564,14 +13354,14 @@ asked3:
 	VPSRLW       $0x02, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 6976(CX)
+	VMOVDQU32    Z28, 7040(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 732(AX), Z27
+	VBROADCASTSS 860(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z10
 	VFNMADD231PS 2496(CX), Z27, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMOVDQU32    1152(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
@@ -12579,9 +13369,9 @@ asked3:
 	VPSRLW       $0x03, Z29, Z29
 	VPANDD       bit4_amx<>+0(SB), Z29, Z29
 	VPORD        Z29, Z28, Z28
-	VMOVDQU32    Z28, 7040(CX)
+	VMOVDQU32    Z28, 6080(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
@@ -12595,16 +13385,16 @@ asked3:
 	VPORD        Z29, Z28, Z28
 	VMOVDQU32    Z28, 7104(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 860(AX), Z27
+	VBROADCASTSS 876(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z12
 	VFNMADD231PS 2496(CX), Z27, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VCVTPH2PS    (R10), Z28
 	VMOVUPS      Z28, 7168(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
@@ -12612,45 +13402,45 @@ asked3:
 	VCVTPH2PS    32(R10), Z28
 	VMOVUPS      Z28, 7232(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 988(AX), Z27
+	VBROADCASTSS 892(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z14
 	VFNMADD231PS 2496(CX), Z27, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VCVTPH2PS    64(R10), Z28
 	VMOVUPS      Z28, 7296(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1116(AX), Z27
+	VBROADCASTSS 908(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z16
 	VFNMADD231PS 2496(CX), Z27, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VCVTPH2PS    96(R10), Z28
 	VMOVUPS      Z28, 7360(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VCVTPH2PS    128(R10), Z28
 	VMOVUPS      Z28, 7424(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1244(AX), Z27
+	VBROADCASTSS 924(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z18
 	VFNMADD231PS 2496(CX), Z27, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VCVTPH2PS    160(R10), Z28
 	VMOVUPS      Z28, 7488(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
@@ -12658,502 +13448,523 @@ asked3:
 	VCVTPH2PS    192(R10), Z28
 	VMOVUPS      Z28, 7552(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1372(AX), Z27
+	VBROADCASTSS 940(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z20
 	VFNMADD231PS 2496(CX), Z27, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VCVTPH2PS    224(R10), Z28
 	VMOVUPS      Z28, 7616(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	LEAQ         1536(R10), R15
-	CMPQ         R15, 16(SP)
-	CMOVQLT      R15, R10
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	LEAQ         1536(R10), R14
+	CMPQ         R14, 32(SP)
+	CMOVQLT      R14, R10
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1500(AX), Z25
+	VBROADCASTSS 956(AX), Z25
 	VFNMADD231PS 2432(CX), Z25, Z22
 	VFNMADD231PS 2496(CX), Z25, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1536(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
-	CMPQ         BX, R9
-	JGE          asked6
-
-ask6:
-	PREFETCHT1 (BX)
-	ADDQ       $+64, BX
-	CMPQ       BX, R9
-	JLT        ask6
-
-asked6:
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       (R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 88(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z0
-	VFNMADD231PS 2368(CX), Z27, Z1
-	VBROADCASTSS 192(AX), Z27
-
-	// TILELOADD 0(SI)(DX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z2
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 216(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z2
-	VFNMADD231PS 2368(CX), Z27, Z3
-	VBROADCASTSS 320(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z4
-
-	// TILELOADD 0(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 344(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z4
-	VFNMADD231PS 2368(CX), Z27, Z5
-	VBROADCASTSS 448(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z6
-
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 472(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z6
-	VFNMADD231PS 2368(CX), Z27, Z7
-	VBROADCASTSS 576(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z8
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 600(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z8
-	VFNMADD231PS 2368(CX), Z27, Z9
-	VBROADCASTSS 704(AX), Z27
-
-	// TILELOADD -64(R8), TMM0
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z10
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 728(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z10
-	VFNMADD231PS 2368(CX), Z27, Z11
-	VBROADCASTSS 832(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z12
-
-	// TILELOADD -64(R8), TMM1
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 856(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z12
-	VFNMADD231PS 2368(CX), Z27, Z13
-	VBROADCASTSS 960(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z14
-
-	// TDPBSSD TMM6, TMM4, TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 984(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z14
-	VFNMADD231PS 2368(CX), Z27, Z15
-	VBROADCASTSS 1088(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z16
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1112(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z16
-	VFNMADD231PS 2368(CX), Z27, Z17
-	VBROADCASTSS 1216(AX), Z27
-
-	// TDPBSSD TMM7, TMM4, TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z18
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1240(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z18
-	VFNMADD231PS 2368(CX), Z27, Z19
-	VBROADCASTSS 1344(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z20
-
-	// TILESTORED TMM2, 1536(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1368(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z20
-	VFNMADD231PS 2368(CX), Z27, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
-	VFNMADD231PS Z25, Z28, Z22
-
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z25
-	VSUBPS       1472(R8), Z24, Z26
-	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1496(AX), Z25
-	VFNMADD231PS 2304(CX), Z25, Z22
-	VFNMADD231PS 2368(CX), Z25, Z23
-	VMOVUPS      2176(CX), Z25
-	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
 ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask7
 
 asked7:
 	VMULPS       Z27, Z25, Z28
+	VSUBPS       (R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       768(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z1
+	VBROADCASTSS 776(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z0
+	VFNMADD231PS 2368(CX), Z27, Z1
+	VBROADCASTSS 784(AX), Z27
+
+	// TILELOADD 0(SI)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       64(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z2
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       832(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z3
+	VBROADCASTSS 792(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z2
+	VFNMADD231PS 2368(CX), Z27, Z3
+	VBROADCASTSS 800(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       128(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z4
+
+	// TILELOADD 0(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       896(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z5
+	VBROADCASTSS 808(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z4
+	VFNMADD231PS 2368(CX), Z27, Z5
+	VBROADCASTSS 816(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       192(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z6
+
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       960(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z7
+	VBROADCASTSS 824(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z6
+	VFNMADD231PS 2368(CX), Z27, Z7
+	VBROADCASTSS 832(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       256(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z8
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1024(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z9
+	VBROADCASTSS 840(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z8
+	VFNMADD231PS 2368(CX), Z27, Z9
+	VBROADCASTSS 848(AX), Z27
+
+	// TILELOADD -64(R8), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       320(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z10
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1088(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z11
+	VBROADCASTSS 856(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z10
+	VFNMADD231PS 2368(CX), Z27, Z11
+	VBROADCASTSS 864(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       384(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z12
+
+	// TILELOADD -64(R8), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1152(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z13
+	VBROADCASTSS 872(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z12
+	VFNMADD231PS 2368(CX), Z27, Z13
+	VBROADCASTSS 880(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       448(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z14
+
+	// TDPBSSD TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1216(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z15
+	VBROADCASTSS 888(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z14
+	VFNMADD231PS 2368(CX), Z27, Z15
+	VBROADCASTSS 896(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       512(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z16
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1280(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z17
+	VBROADCASTSS 904(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z16
+	VFNMADD231PS 2368(CX), Z27, Z17
+	VBROADCASTSS 912(AX), Z27
+
+	// TDPBSSD TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       576(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z18
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1344(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z19
+	VBROADCASTSS 920(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z18
+	VFNMADD231PS 2368(CX), Z27, Z19
+	VBROADCASTSS 928(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       640(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z20
+
+	// TILESTORED TMM2, 1536(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 936(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z20
+	VFNMADD231PS 2368(CX), Z27, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
+	VFNMADD231PS Z25, Z28, Z22
+
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z25
+	VSUBPS       1472(R8), Z24, Z26
+	VFNMADD231PS Z25, Z26, Z23
+	VBROADCASTSS 952(AX), Z25
+	VFNMADD231PS 2304(CX), Z25, Z22
+	VFNMADD231PS 2368(CX), Z25, Z23
+	VMOVUPS      2176(CX), Z25
+	VMOVUPS      2240(CX), Z26
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
+	CMPQ         BX, R9
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), R13
+
+ask8:
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
+	ADDQ       $+64, BX
+	CMPQ       BX, R9
+	JLT        ask8
+
+asked8:
+	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 92(AX), Z27
+	VBROADCASTSS 780(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z0
 	VFNMADD231PS 2496(CX), Z27, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 220(AX), Z27
+	VBROADCASTSS 796(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z2
 	VFNMADD231PS 2496(CX), Z27, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 348(AX), Z27
+	VBROADCASTSS 812(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z4
 	VFNMADD231PS 2496(CX), Z27, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 476(AX), Z27
+	VBROADCASTSS 828(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z6
 	VFNMADD231PS 2496(CX), Z27, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 604(AX), Z27
+	VBROADCASTSS 844(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z8
 	VFNMADD231PS 2496(CX), Z27, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 732(AX), Z27
+	VBROADCASTSS 860(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z10
 	VFNMADD231PS 2496(CX), Z27, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 860(AX), Z27
+	VBROADCASTSS 876(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z12
 	VFNMADD231PS 2496(CX), Z27, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 988(AX), Z27
+	VBROADCASTSS 892(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z14
 	VFNMADD231PS 2496(CX), Z27, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1116(AX), Z27
+	VBROADCASTSS 908(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z16
 	VFNMADD231PS 2496(CX), Z27, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1244(AX), Z27
+	VBROADCASTSS 924(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z18
 	VFNMADD231PS 2496(CX), Z27, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1372(AX), Z27
+	VBROADCASTSS 940(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z20
 	VFNMADD231PS 2496(CX), Z27, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1500(AX), Z25
+	VBROADCASTSS 956(AX), Z25
 	VFNMADD231PS 2432(CX), Z25, Z22
 	VFNMADD231PS 2496(CX), Z25, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x000003c0, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode4Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode4Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode4Rows8AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode4Rows8AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -13170,8 +13981,8 @@ TEXT ·bandCode4Rows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -13188,11 +13999,11 @@ TEXT ·bandCode4Rows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -13209,8 +14020,8 @@ TEXT ·bandCode4Rows8AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -13266,20 +14077,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1024(AX), SI
+	LEAQ         640(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -13292,90 +14108,95 @@ asked4:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), CX
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -13388,78 +14209,78 @@ asked5:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
@@ -13503,30 +14324,67 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode4Rows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode4Rows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode4Rows8AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode4Rows8AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	ADDQ    $0x00000400, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000480, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 128(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
@@ -13534,138 +14392,138 @@ panel:
 	VMOVDQU32 192(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 128(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 192(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
-	VMOVDQU32 640(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
-	VMOVDQU32 704(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 640(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1536(CX)
-	VMOVDQU32 704(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 768(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1600(CX)
-	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1664(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1728(CX)
-	VMOVDQU32 896(R10), Z0
+	VMOVDQU32 640(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1792(CX)
-	VMOVDQU32 960(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1856(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -13680,7 +14538,7 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 2240(CX)
 	LEAQ      1152(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 128(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -13689,138 +14547,138 @@ panel:
 	VMOVDQU32 192(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2368(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2432(CX)
+	VMOVDQU32 Z0, 2368(CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2496(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2560(CX)
+	VMOVDQU32 Z0, 2432(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2496(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 128(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2560(CX)
 	VMOVDQU32 192(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
-	VMOVDQU32 640(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
-	VMOVDQU32 704(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 640(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3840(CX)
-	VMOVDQU32 704(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 768(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3904(CX)
-	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3968(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4032(CX)
-	VMOVDQU32 896(R10), Z0
+	VMOVDQU32 640(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4096(CX)
-	VMOVDQU32 960(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4160(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -13835,12 +14693,22 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 4544(CX)
 	LEAQ      1152(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -13848,8 +14716,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -13866,11 +14734,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -13887,57 +14755,64 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1024(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         640(AX), SI
 	LEAQ         2304(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
+	VBROADCASTSS 512(AX), Z19
 	VMOVDQU32    128(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 4608(CX)
-	ADDQ         aheadStep+64(FP), R9
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -13947,17 +14822,17 @@ asked2:
 	VMOVDQU32    192(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4672(CX)
+	VMOVDQU32    Z20, 5632(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMOVDQU32    256(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4736(CX)
+	VMOVDQU32    Z20, 4672(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
@@ -13965,35 +14840,35 @@ asked2:
 	VMOVDQU32    320(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4800(CX)
+	VMOVDQU32    Z20, 5696(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMOVDQU32    384(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4864(CX)
+	VMOVDQU32    Z20, 4736(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    448(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4928(CX)
+	VMOVDQU32    Z20, 5760(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMOVDQU32    512(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 4992(CX)
+	VMOVDQU32    Z20, 4800(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
@@ -14001,14 +14876,14 @@ asked2:
 	VMOVDQU32    576(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5056(CX)
+	VMOVDQU32    Z20, 5824(CX)
 	VMOVDQU32    128(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5120(CX)
+	VMOVDQU32    Z20, 4864(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
@@ -14018,19 +14893,19 @@ asked2:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5184(CX)
+	VMOVDQU32    Z20, 5888(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    256(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5248(CX)
+	VMOVDQU32    Z20, 4928(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
@@ -14038,19 +14913,19 @@ asked2:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5312(CX)
+	VMOVDQU32    Z20, 5952(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    384(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5376(CX)
+	VMOVDQU32    Z20, 4992(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
@@ -14058,19 +14933,19 @@ asked2:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5440(CX)
+	VMOVDQU32    Z20, 6016(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMOVDQU32    512(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5504(CX)
+	VMOVDQU32    Z20, 5056(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
@@ -14078,42 +14953,47 @@ asked2:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5568(CX)
+	VMOVDQU32    Z20, 6080(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    640(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
 	VPSUBB       offset8_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 5632(CX)
+	VMOVDQU32    Z17, 5120(CX)
 	VMOVDQU32    704(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
 	VPSUBB       offset8_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 5696(CX)
+	VMOVDQU32    Z17, 6144(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
+	VBROADCASTSS 516(AX), Z19
 	VMOVDQU32    768(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5760(CX)
-	ADDQ         aheadStep+64(FP), R9
+	VMOVDQU32    Z20, 5184(CX)
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -14123,59 +15003,59 @@ asked3:
 	VMOVDQU32    832(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5824(CX)
+	VMOVDQU32    Z20, 6208(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMOVDQU32    896(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5888(CX)
+	VMOVDQU32    Z20, 5248(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    960(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5952(CX)
+	VMOVDQU32    Z20, 6272(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMOVDQU32    1024(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6016(CX)
+	VMOVDQU32    Z20, 5312(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1088(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6080(CX)
+	VMOVDQU32    Z20, 6336(CX)
 	VMOVDQU32    640(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6144(CX)
+	VMOVDQU32    Z20, 5376(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMOVDQU32    704(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6208(CX)
+	VMOVDQU32    Z20, 6400(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
@@ -14184,9 +15064,9 @@ asked3:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6272(CX)
+	VMOVDQU32    Z20, 5440(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
@@ -14196,19 +15076,19 @@ asked3:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6336(CX)
+	VMOVDQU32    Z20, 6464(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    896(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6400(CX)
+	VMOVDQU32    Z20, 5504(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
@@ -14216,14 +15096,14 @@ asked3:
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6464(CX)
+	VMOVDQU32    Z20, 6528(CX)
 	VMOVDQU32    1024(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6528(CX)
+	VMOVDQU32    Z20, 5568(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    1088(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -14231,123 +15111,132 @@ asked3:
 	VPSUBB       offset8_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 6592(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VCVTPH2PS    (R10), Z20
 	VMOVUPS      Z20, 6656(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VCVTPH2PS    32(R10), Z20
 	VMOVUPS      Z20, 6720(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VCVTPH2PS    64(R10), Z20
 	VMOVUPS      Z20, 6784(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VCVTPH2PS    96(R10), Z17
 	VMOVUPS      Z17, 6848(CX)
 	LEAQ         1152(R10), AX
-	CMPQ         AX, 16(SP)
+	CMPQ         AX, 32(SP)
 	CMOVQLT      AX, R10
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1024(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         640(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked6
+	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
-ask6:
+ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask6
+	JLT        ask7
 
-asked6:
+asked7:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -14355,95 +15244,100 @@ asked6:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 576(AX), Z19
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked7
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), CX
 
-ask7:
+ask8:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R13
+	PREFETCHT1 (R13)
+	PREFETCHT1 (R13)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask7
+	JLT        ask8
 
-asked7:
+asked8:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -14451,135 +15345,142 @@ asked7:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
 	VBROADCASTSS 580(AX), Z19
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x00000280, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode4Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode4Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode4Rows12AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode4Rows12AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -14596,8 +15497,8 @@ TEXT ·bandCode4Rows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -14614,11 +15515,11 @@ TEXT ·bandCode4Rows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -14635,8 +15536,8 @@ TEXT ·bandCode4Rows12AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -14708,20 +15609,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1536(AX), SI
+	LEAQ         960(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -14731,121 +15637,126 @@ asked4:
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), CX
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(CX*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -14855,109 +15766,109 @@ asked5:
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
@@ -15013,30 +15924,75 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode4Rows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode4Rows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode4Rows12AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode4Rows12AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	VMOVUPS Z0, 1024(AX)
+	VMOVUPS Z0, 1088(AX)
+	VMOVUPS Z0, 1152(AX)
+	VMOVUPS Z0, 1216(AX)
+	VMOVUPS Z0, 1280(AX)
+	VMOVUPS Z0, 1344(AX)
+	VMOVUPS Z0, 1408(AX)
+	VMOVUPS Z0, 1472(AX)
+	ADDQ    $0x00000600, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000480, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 128(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
@@ -15044,138 +16000,138 @@ panel:
 	VMOVDQU32 192(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 128(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 192(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
-	VMOVDQU32 640(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
-	VMOVDQU32 704(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 640(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1536(CX)
-	VMOVDQU32 704(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 768(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1600(CX)
-	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1664(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1728(CX)
-	VMOVDQU32 896(R10), Z0
+	VMOVDQU32 640(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1792(CX)
-	VMOVDQU32 960(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1856(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -15190,7 +16146,7 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 2240(CX)
 	LEAQ      1152(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 128(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -15199,138 +16155,138 @@ panel:
 	VMOVDQU32 192(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2368(CX)
+	VMOVDQU32 Z0, 3328(CX)
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2432(CX)
+	VMOVDQU32 Z0, 2368(CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2496(CX)
+	VMOVDQU32 Z0, 3392(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2560(CX)
+	VMOVDQU32 Z0, 2432(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3456(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2496(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 128(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2560(CX)
 	VMOVDQU32 192(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
-	VMOVDQU32 640(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
-	VMOVDQU32 704(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 640(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3840(CX)
-	VMOVDQU32 704(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 768(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3904(CX)
-	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 3968(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4032(CX)
-	VMOVDQU32 896(R10), Z0
+	VMOVDQU32 640(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4096(CX)
-	VMOVDQU32 960(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4160(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4224(CX)
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VPSUBB    offset8_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3264(CX)
 	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -15345,12 +16301,22 @@ panel:
 	VCVTPH2PS 96(R10), Z0
 	VMOVUPS   Z0, 4544(CX)
 	LEAQ      1152(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -15358,8 +16324,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -15376,11 +16342,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -15397,61 +16363,68 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1536(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         960(AX), SI
 	LEAQ         2304(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
@@ -15460,29 +16433,29 @@ asked2:
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 4608(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMOVDQU32    192(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4672(CX)
+	VMOVDQU32    Z28, 5632(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    256(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4736(CX)
+	VMOVDQU32    Z28, 4672(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
@@ -15490,61 +16463,61 @@ asked2:
 	VMOVDQU32    320(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4800(CX)
+	VMOVDQU32    Z28, 5696(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMOVDQU32    384(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4864(CX)
+	VMOVDQU32    Z28, 4736(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    448(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4928(CX)
+	VMOVDQU32    Z28, 5760(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    512(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 4992(CX)
+	VMOVDQU32    Z28, 4800(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    576(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5056(CX)
+	VMOVDQU32    Z28, 5824(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    128(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5120(CX)
+	VMOVDQU32    Z28, 4864(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
@@ -15553,18 +16526,18 @@ asked2:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5184(CX)
+	VMOVDQU32    Z28, 5888(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMOVDQU32    256(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5248(CX)
+	VMOVDQU32    Z28, 4928(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
@@ -15573,23 +16546,23 @@ asked2:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5312(CX)
+	VMOVDQU32    Z28, 5952(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMOVDQU32    384(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5376(CX)
+	VMOVDQU32    Z28, 4992(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
@@ -15597,21 +16570,21 @@ asked2:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5440(CX)
+	VMOVDQU32    Z28, 6016(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    512(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5504(CX)
+	VMOVDQU32    Z28, 5056(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
@@ -15620,115 +16593,120 @@ asked2:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5568(CX)
+	VMOVDQU32    Z28, 6080(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMOVDQU32    640(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5632(CX)
+	VMOVDQU32    Z28, 5120(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    704(R10), Z25
 	VPANDD       nibbles_amx<>+0(SB), Z25, Z25
 	VPSUBB       offset8_amx<>+0(SB), Z25, Z25
-	VMOVDQU32    Z25, 5696(CX)
+	VMOVDQU32    Z25, 6144(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMOVDQU32    768(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5760(CX)
+	VMOVDQU32    Z28, 5184(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMOVDQU32    832(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5824(CX)
+	VMOVDQU32    Z28, 6208(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    896(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5888(CX)
+	VMOVDQU32    Z28, 5248(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    960(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5952(CX)
+	VMOVDQU32    Z28, 6272(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMOVDQU32    1024(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6016(CX)
+	VMOVDQU32    Z28, 5312(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1088(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6080(CX)
+	VMOVDQU32    Z28, 6336(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMOVDQU32    640(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6144(CX)
+	VMOVDQU32    Z28, 5376(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -15736,26 +16714,26 @@ asked3:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6208(CX)
+	VMOVDQU32    Z28, 6400(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    768(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6272(CX)
+	VMOVDQU32    Z28, 5440(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMOVDQU32    832(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6336(CX)
+	VMOVDQU32    Z28, 6464(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
@@ -15764,13 +16742,13 @@ asked3:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6400(CX)
+	VMOVDQU32    Z28, 5504(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
@@ -15779,18 +16757,18 @@ asked3:
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6464(CX)
+	VMOVDQU32    Z28, 6528(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMOVDQU32    1024(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6528(CX)
+	VMOVDQU32    Z28, 5568(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMOVDQU32    1088(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
@@ -15798,25 +16776,25 @@ asked3:
 	VPSUBB       offset8_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 6592(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VCVTPH2PS    (R10), Z28
 	VMOVUPS      Z28, 6656(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VCVTPH2PS    32(R10), Z28
 	VMOVUPS      Z28, 6720(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
@@ -15824,424 +16802,445 @@ asked3:
 	VCVTPH2PS    64(R10), Z28
 	VMOVUPS      Z28, 6784(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VCVTPH2PS    96(R10), Z28
 	VMOVUPS      Z28, 6848(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	LEAQ         1152(R10), AX
-	CMPQ         AX, 16(SP)
+	CMPQ         AX, 32(SP)
 	CMOVQLT      AX, R10
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1536(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         960(AX), SI
 	LEAQ         2304(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
-	CMPQ         BX, R9
-	JGE          asked6
-
-ask6:
-	PREFETCHT1 (BX)
-	ADDQ       $+64, BX
-	CMPQ       BX, R9
-	JLT        ask6
-
-asked6:
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       (R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 192(AX), Z27
-
-	// TILELOADD 0(SI)(DX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z2
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 320(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z4
-
-	// TILELOADD 0(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 448(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z6
-
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 576(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z8
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 704(AX), Z27
-
-	// TILELOADD -64(R8), TMM0
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z10
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 832(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z12
-
-	// TILELOADD -64(R8), TMM1
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 960(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z14
-
-	// TDPBSSD TMM6, TMM4, TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1088(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z16
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1216(AX), Z27
-
-	// TDPBSSD TMM7, TMM4, TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z18
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1344(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z20
-
-	// TILESTORED TMM2, 1536(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
-	VFNMADD231PS Z25, Z28, Z22
-
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z25
-	VSUBPS       1472(R8), Z24, Z26
-	VFNMADD231PS Z25, Z26, Z23
-	VMOVUPS      2176(CX), Z25
-	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
 ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask7
 
 asked7:
 	VMULPS       Z27, Z25, Z28
+	VSUBPS       (R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       768(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z1
+	VBROADCASTSS 784(AX), Z27
+
+	// TILELOADD 0(SI)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       64(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z2
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       832(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z3
+	VBROADCASTSS 800(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       128(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z4
+
+	// TILELOADD 0(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       896(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z5
+	VBROADCASTSS 816(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       192(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z6
+
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       960(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z7
+	VBROADCASTSS 832(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       256(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z8
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1024(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z9
+	VBROADCASTSS 848(AX), Z27
+
+	// TILELOADD -64(R8), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       320(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z10
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1088(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z11
+	VBROADCASTSS 864(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       384(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z12
+
+	// TILELOADD -64(R8), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1152(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z13
+	VBROADCASTSS 880(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       448(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z14
+
+	// TDPBSSD TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1216(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z15
+	VBROADCASTSS 896(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       512(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z16
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1280(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z17
+	VBROADCASTSS 912(AX), Z27
+
+	// TDPBSSD TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       576(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z18
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1344(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z19
+	VBROADCASTSS 928(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       640(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z20
+
+	// TILESTORED TMM2, 1536(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
+	VFNMADD231PS Z25, Z28, Z22
+
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z25
+	VSUBPS       1472(R8), Z24, Z26
+	VFNMADD231PS Z25, Z26, Z23
+	VMOVUPS      2176(CX), Z25
+	VMOVUPS      2240(CX), Z26
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
+	CMPQ         BX, R9
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), CX
+
+ask8:
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	LEAQ       (BX)(CX*2), R13
+	PREFETCHT1 (R13)
+	PREFETCHT1 (R13)(CX*1)
+	ADDQ       $+64, BX
+	CMPQ       BX, R9
+	JLT        ask8
+
+asked8:
+	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1476(AX), Z27
-	VMULPS       Z27, Z25, Z25
 	VSUBPS       2944(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 948(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x000003c0, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode4mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode4mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode4mRows8AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode4mRows8AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -16258,8 +17257,8 @@ TEXT ·bandCode4mRows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -16276,11 +17275,11 @@ TEXT ·bandCode4mRows8AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -16297,8 +17296,8 @@ TEXT ·bandCode4mRows8AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -16354,20 +17353,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1024(AX), SI
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -16380,48 +17384,48 @@ asked4:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 88(AX), Z19
+	VBROADCASTSS 520(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z0
 	VFNMADD231PS 2368(CX), Z19, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 216(AX), Z19
+	VBROADCASTSS 536(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z2
 	VFNMADD231PS 2368(CX), Z19, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 344(AX), Z19
+	VBROADCASTSS 552(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z4
 	VFNMADD231PS 2368(CX), Z19, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 472(AX), Z19
+	VBROADCASTSS 568(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z6
 	VFNMADD231PS 2368(CX), Z19, Z7
 	VBROADCASTSS 576(AX), Z19
@@ -16429,65 +17433,70 @@ asked4:
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 600(AX), Z19
+	VBROADCASTSS 584(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z8
 	VFNMADD231PS 2368(CX), Z19, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 728(AX), Z19
+	VBROADCASTSS 600(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z10
 	VFNMADD231PS 2368(CX), Z19, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 856(AX), Z19
+	VBROADCASTSS 616(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z12
 	VFNMADD231PS 2368(CX), Z19, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 984(AX), Z17
+	VBROADCASTSS 632(AX), Z17
 	VFNMADD231PS 2304(CX), Z17, Z14
 	VFNMADD231PS 2368(CX), Z17, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), R15
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -16500,48 +17509,48 @@ asked5:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 92(AX), Z19
+	VBROADCASTSS 524(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z0
 	VFNMADD231PS 2496(CX), Z19, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 220(AX), Z19
+	VBROADCASTSS 540(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z2
 	VFNMADD231PS 2496(CX), Z19, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 348(AX), Z19
+	VBROADCASTSS 556(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z4
 	VFNMADD231PS 2496(CX), Z19, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 476(AX), Z19
+	VBROADCASTSS 572(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z6
 	VFNMADD231PS 2496(CX), Z19, Z7
 	VBROADCASTSS 580(AX), Z19
@@ -16549,54 +17558,54 @@ asked5:
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 604(AX), Z19
+	VBROADCASTSS 588(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z8
 	VFNMADD231PS 2496(CX), Z19, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 732(AX), Z19
+	VBROADCASTSS 604(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z10
 	VFNMADD231PS 2496(CX), Z19, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 860(AX), Z19
+	VBROADCASTSS 620(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z12
 	VFNMADD231PS 2496(CX), Z19, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 988(AX), Z17
+	VBROADCASTSS 636(AX), Z17
 	VFNMADD231PS 2432(CX), Z17, Z14
 	VFNMADD231PS 2496(CX), Z17, Z15
 	MOVQ         SI, AX
@@ -16639,138 +17648,175 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode4mRows8AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode4mRows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode4mRows8AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode4mRows8AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z16
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	ADDQ    $0x00000400, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000500, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, (CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
-	VMOVDQU32 1152(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
-	VMOVDQU32 1216(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1536(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1600(CX)
-	VMOVDQU32 896(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1664(CX)
-	VMOVDQU32 960(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1152(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1728(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1792(CX)
-	VMOVDQU32 1088(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1856(CX)
-	VMOVDQU32 1152(R10), Z0
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 1152(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -16792,116 +17838,116 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 2496(CX)
 	LEAQ      1280(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 2560(CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
-	VMOVDQU32 1152(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
-	VMOVDQU32 1216(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4096(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4160(CX)
-	VMOVDQU32 896(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4224(CX)
-	VMOVDQU32 960(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1152(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4288(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4352(CX)
-	VMOVDQU32 1088(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4416(CX)
-	VMOVDQU32 1152(R10), Z0
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4480(CX)
+	VMOVDQU32 1152(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -16923,12 +17969,22 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 5056(CX)
 	LEAQ      1280(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -16936,8 +17992,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -16954,11 +18010,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -16975,56 +18031,63 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1024(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
+	VBROADCASTSS 512(AX), Z19
 	VMOVDQU32    256(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 5120(CX)
-	ADDQ         aheadStep+64(FP), R9
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -17033,60 +18096,60 @@ asked2:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMOVDQU32    320(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5184(CX)
+	VMOVDQU32    Z20, 6144(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 88(AX), Z19
+	VBROADCASTSS 520(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z0
 	VFNMADD231PS 2368(CX), Z19, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMOVDQU32    384(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5248(CX)
+	VMOVDQU32    Z20, 5184(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMOVDQU32    448(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5312(CX)
+	VMOVDQU32    Z20, 6208(CX)
 	VMOVDQU32    512(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5376(CX)
+	VMOVDQU32    Z20, 5248(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 216(AX), Z19
+	VBROADCASTSS 536(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z2
 	VFNMADD231PS 2368(CX), Z19, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMOVDQU32    576(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5440(CX)
+	VMOVDQU32    Z20, 6272(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    640(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5504(CX)
+	VMOVDQU32    Z20, 5312(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 344(AX), Z19
+	VBROADCASTSS 552(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z4
 	VFNMADD231PS 2368(CX), Z19, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMOVDQU32    704(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5568(CX)
+	VMOVDQU32    Z20, 6336(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
@@ -17094,15 +18157,15 @@ asked2:
 	VMOVDQU32    256(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5632(CX)
+	VMOVDQU32    Z20, 5376(CX)
 	VMOVDQU32    320(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5696(CX)
+	VMOVDQU32    Z20, 6400(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 472(AX), Z19
+	VBROADCASTSS 568(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z6
 	VFNMADD231PS 2368(CX), Z19, Z7
 	VBROADCASTSS 576(AX), Z19
@@ -17112,107 +18175,112 @@ asked2:
 	VMOVDQU32    384(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5760(CX)
+	VMOVDQU32    Z20, 5440(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    448(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5824(CX)
+	VMOVDQU32    Z20, 6464(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 600(AX), Z19
+	VBROADCASTSS 584(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z8
 	VFNMADD231PS 2368(CX), Z19, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMOVDQU32    512(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5888(CX)
+	VMOVDQU32    Z20, 5504(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMOVDQU32    576(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 5952(CX)
+	VMOVDQU32    Z20, 6528(CX)
 	VMOVDQU32    640(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6016(CX)
+	VMOVDQU32    Z20, 5568(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 728(AX), Z19
+	VBROADCASTSS 600(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z10
 	VFNMADD231PS 2368(CX), Z19, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMOVDQU32    704(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6080(CX)
+	VMOVDQU32    Z20, 6592(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMOVDQU32    768(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6144(CX)
+	VMOVDQU32    Z20, 5632(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 856(AX), Z19
+	VBROADCASTSS 616(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z12
 	VFNMADD231PS 2368(CX), Z19, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    832(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6208(CX)
+	VMOVDQU32    Z20, 6656(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    896(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 6272(CX)
+	VMOVDQU32    Z17, 5696(CX)
 	VMOVDQU32    960(R10), Z17
 	VPANDD       nibbles_amx<>+0(SB), Z17, Z17
-	VMOVDQU32    Z17, 6336(CX)
+	VMOVDQU32    Z17, 6720(CX)
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 984(AX), Z17
+	VBROADCASTSS 632(AX), Z17
 	VFNMADD231PS 2304(CX), Z17, Z14
 	VFNMADD231PS 2368(CX), Z17, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
+	VBROADCASTSS 516(AX), Z19
 	VMOVDQU32    1024(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6400(CX)
-	ADDQ         aheadStep+64(FP), R9
+	VMOVDQU32    Z20, 5760(CX)
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -17221,68 +18289,68 @@ asked3:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMOVDQU32    1088(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6464(CX)
+	VMOVDQU32    Z20, 6784(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 92(AX), Z19
+	VBROADCASTSS 524(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z0
 	VFNMADD231PS 2496(CX), Z19, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMOVDQU32    1152(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6528(CX)
+	VMOVDQU32    Z20, 5824(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    1216(R10), Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6592(CX)
+	VMOVDQU32    Z20, 6848(CX)
 	VMOVDQU32    768(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6656(CX)
+	VMOVDQU32    Z20, 5888(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 220(AX), Z19
+	VBROADCASTSS 540(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z2
 	VFNMADD231PS 2496(CX), Z19, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMOVDQU32    832(R10), Z20
-	VPSRLW       $0x04, Z20, Z20
-	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6720(CX)
-	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
-	VFNMADD231PS Z20, Z21, Z4
-
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
-	VMOVDQU32    896(R10), Z20
-	VPSRLW       $0x04, Z20, Z20
-	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6784(CX)
-	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
-	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 348(AX), Z19
-	VFNMADD231PS 2432(CX), Z19, Z4
-	VFNMADD231PS 2496(CX), Z19, Z5
-	VBROADCASTSS 452(AX), Z19
-	VMOVDQU32    960(R10), Z20
-	VPSRLW       $0x04, Z20, Z20
-	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6848(CX)
-	VMOVDQU32    1024(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
 	VMOVDQU32    Z20, 6912(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
+	VFNMADD231PS Z20, Z21, Z4
+
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	VMOVDQU32    896(R10), Z20
+	VPSRLW       $0x04, Z20, Z20
+	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
+	VMOVDQU32    Z20, 5952(CX)
+	VMULPS       Z19, Z18, Z19
+	VSUBPS       2176(R8), Z16, Z20
+	VFNMADD231PS Z19, Z20, Z5
+	VBROADCASTSS 556(AX), Z19
+	VFNMADD231PS 2432(CX), Z19, Z4
+	VFNMADD231PS 2496(CX), Z19, Z5
+	VBROADCASTSS 564(AX), Z19
+	VMOVDQU32    960(R10), Z20
+	VPSRLW       $0x04, Z20, Z20
+	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
+	VMOVDQU32    Z20, 6976(CX)
+	VMOVDQU32    1024(R10), Z20
+	VPSRLW       $0x04, Z20, Z20
+	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
+	VMOVDQU32    Z20, 6016(CX)
+	VMULPS       Z19, Z17, Z20
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
@@ -17290,11 +18358,11 @@ asked3:
 	VMOVDQU32    1088(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 6976(CX)
+	VMOVDQU32    Z20, 7040(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 476(AX), Z19
+	VBROADCASTSS 572(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z6
 	VFNMADD231PS 2496(CX), Z19, Z7
 	VBROADCASTSS 580(AX), Z19
@@ -17304,9 +18372,9 @@ asked3:
 	VMOVDQU32    1152(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
 	VPANDD       nibbles_amx<>+0(SB), Z20, Z20
-	VMOVDQU32    Z20, 7040(CX)
+	VMOVDQU32    Z20, 6080(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMOVDQU32    1216(R10), Z20
 	VPSRLW       $0x04, Z20, Z20
@@ -17315,29 +18383,29 @@ asked3:
 	VCVTPH2PS    (R10), Z20
 	VMOVUPS      Z20, 7168(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 604(AX), Z19
+	VBROADCASTSS 588(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z8
 	VFNMADD231PS 2496(CX), Z19, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VCVTPH2PS    32(R10), Z20
 	VMOVUPS      Z20, 7232(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VCVTPH2PS    64(R10), Z20
 	VMOVUPS      Z20, 7296(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 732(AX), Z19
+	VBROADCASTSS 604(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z10
 	VFNMADD231PS 2496(CX), Z19, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
@@ -17346,120 +18414,129 @@ asked3:
 	VCVTPH2PS    128(R10), Z20
 	VMOVUPS      Z20, 7424(CX)
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VCVTPH2PS    160(R10), Z20
 	VMOVUPS      Z20, 7488(CX)
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 860(AX), Z19
+	VBROADCASTSS 620(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z12
 	VFNMADD231PS 2496(CX), Z19, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VCVTPH2PS    192(R10), Z20
 	VMOVUPS      Z20, 7552(CX)
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VCVTPH2PS    224(R10), Z17
 	VMOVUPS      Z17, 7616(CX)
-	LEAQ         1280(R10), R15
-	CMPQ         R15, 16(SP)
-	CMOVQLT      R15, R10
+	LEAQ         1280(R10), R14
+	CMPQ         R14, 32(SP)
+	CMOVQLT      R14, R10
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 988(AX), Z17
+	VBROADCASTSS 636(AX), Z17
 	VFNMADD231PS 2432(CX), Z17, Z14
 	VFNMADD231PS 2496(CX), Z17, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1024(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	ADDQ    $0x00000400, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         640(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z17
 	VMOVUPS      2112(CX), Z18
-	VBROADCASTSS 64(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 512(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked6
+	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
-ask6:
+ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask6
+	JLT        ask7
 
-asked6:
+asked7:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       (R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -17467,48 +18544,48 @@ asked6:
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       64(R8), Z16, Z20
+	VSUBPS       512(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 88(AX), Z19
+	VBROADCASTSS 520(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z0
 	VFNMADD231PS 2368(CX), Z19, Z1
-	VBROADCASTSS 192(AX), Z19
+	VBROADCASTSS 528(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       128(R8), Z16, Z21
+	VSUBPS       64(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       192(R8), Z16, Z20
+	VSUBPS       576(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 216(AX), Z19
+	VBROADCASTSS 536(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z2
 	VFNMADD231PS 2368(CX), Z19, Z3
-	VBROADCASTSS 320(AX), Z19
+	VBROADCASTSS 544(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       256(R8), Z16, Z21
+	VSUBPS       128(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       320(R8), Z16, Z20
+	VSUBPS       640(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 344(AX), Z19
+	VBROADCASTSS 552(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z4
 	VFNMADD231PS 2368(CX), Z19, Z5
-	VBROADCASTSS 448(AX), Z19
+	VBROADCASTSS 560(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       384(R8), Z16, Z21
+	VSUBPS       192(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       448(R8), Z16, Z20
+	VSUBPS       704(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 472(AX), Z19
+	VBROADCASTSS 568(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z6
 	VFNMADD231PS 2368(CX), Z19, Z7
 	VBROADCASTSS 576(AX), Z19
@@ -17516,70 +18593,75 @@ asked6:
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       512(R8), Z16, Z21
+	VSUBPS       256(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       576(R8), Z16, Z20
+	VSUBPS       768(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 600(AX), Z19
+	VBROADCASTSS 584(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z8
 	VFNMADD231PS 2368(CX), Z19, Z9
-	VBROADCASTSS 704(AX), Z19
+	VBROADCASTSS 592(AX), Z19
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       640(R8), Z16, Z21
+	VSUBPS       320(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       704(R8), Z16, Z20
+	VSUBPS       832(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 728(AX), Z19
+	VBROADCASTSS 600(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z10
 	VFNMADD231PS 2368(CX), Z19, Z11
-	VBROADCASTSS 832(AX), Z19
+	VBROADCASTSS 608(AX), Z19
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       768(R8), Z16, Z21
+	VSUBPS       384(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       832(R8), Z16, Z20
+	VSUBPS       896(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 856(AX), Z19
+	VBROADCASTSS 616(AX), Z19
 	VFNMADD231PS 2304(CX), Z19, Z12
 	VFNMADD231PS 2368(CX), Z19, Z13
-	VBROADCASTSS 960(AX), Z19
+	VBROADCASTSS 624(AX), Z19
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       896(R8), Z16, Z20
+	VSUBPS       448(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       960(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 984(AX), Z17
+	VBROADCASTSS 632(AX), Z17
 	VFNMADD231PS 2304(CX), Z17, Z14
 	VFNMADD231PS 2368(CX), Z17, Z15
 	VMOVUPS      2176(CX), Z17
 	VMOVUPS      2240(CX), Z18
-	VBROADCASTSS 68(AX), Z19
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 516(AX), Z19
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked7
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), R13
 
-ask7:
+ask8:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask7
+	JLT        ask8
 
-asked7:
+asked8:
 	VMULPS       Z19, Z17, Z20
 	VSUBPS       1536(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z0
@@ -17587,48 +18669,48 @@ asked7:
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1600(R8), Z16, Z20
+	VSUBPS       2048(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z1
-	VBROADCASTSS 92(AX), Z19
+	VBROADCASTSS 524(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z0
 	VFNMADD231PS 2496(CX), Z19, Z1
-	VBROADCASTSS 196(AX), Z19
+	VBROADCASTSS 532(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1664(R8), Z16, Z21
+	VSUBPS       1600(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z2
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1728(R8), Z16, Z20
+	VSUBPS       2112(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z3
-	VBROADCASTSS 220(AX), Z19
+	VBROADCASTSS 540(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z2
 	VFNMADD231PS 2496(CX), Z19, Z3
-	VBROADCASTSS 324(AX), Z19
+	VBROADCASTSS 548(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1792(R8), Z16, Z21
+	VSUBPS       1664(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z4
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1856(R8), Z16, Z20
+	VSUBPS       2176(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z5
-	VBROADCASTSS 348(AX), Z19
+	VBROADCASTSS 556(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z4
 	VFNMADD231PS 2496(CX), Z19, Z5
-	VBROADCASTSS 452(AX), Z19
+	VBROADCASTSS 564(AX), Z19
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       1920(R8), Z16, Z21
+	VSUBPS       1728(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z6
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       1984(R8), Z16, Z20
+	VSUBPS       2240(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z7
-	VBROADCASTSS 476(AX), Z19
+	VBROADCASTSS 572(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z6
 	VFNMADD231PS 2496(CX), Z19, Z7
 	VBROADCASTSS 580(AX), Z19
@@ -17636,110 +18718,117 @@ asked7:
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2048(R8), Z16, Z21
+	VSUBPS       1792(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z8
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2112(R8), Z16, Z20
+	VSUBPS       2304(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z9
-	VBROADCASTSS 604(AX), Z19
+	VBROADCASTSS 588(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z8
 	VFNMADD231PS 2496(CX), Z19, Z9
-	VBROADCASTSS 708(AX), Z19
+	VBROADCASTSS 596(AX), Z19
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2176(R8), Z16, Z21
+	VSUBPS       1856(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z10
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2240(R8), Z16, Z20
+	VSUBPS       2368(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z11
-	VBROADCASTSS 732(AX), Z19
+	VBROADCASTSS 604(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z10
 	VFNMADD231PS 2496(CX), Z19, Z11
-	VBROADCASTSS 836(AX), Z19
+	VBROADCASTSS 612(AX), Z19
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z19, Z17, Z20
-	VSUBPS       2304(R8), Z16, Z21
+	VSUBPS       1920(R8), Z16, Z21
 	VFNMADD231PS Z20, Z21, Z12
 	VMULPS       Z19, Z18, Z19
-	VSUBPS       2368(R8), Z16, Z20
+	VSUBPS       2432(R8), Z16, Z20
 	VFNMADD231PS Z19, Z20, Z13
-	VBROADCASTSS 860(AX), Z19
+	VBROADCASTSS 620(AX), Z19
 	VFNMADD231PS 2432(CX), Z19, Z12
 	VFNMADD231PS 2496(CX), Z19, Z13
-	VBROADCASTSS 964(AX), Z19
+	VBROADCASTSS 628(AX), Z19
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z19, Z17, Z17
-	VSUBPS       2432(R8), Z16, Z20
+	VSUBPS       1984(R8), Z16, Z20
 	VFNMADD231PS Z17, Z20, Z14
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 512(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z19, Z18, Z17
 	VSUBPS       2496(R8), Z16, Z18
 	VFNMADD231PS Z17, Z18, Z15
-	VBROADCASTSS 988(AX), Z17
+	VBROADCASTSS 636(AX), Z17
 	VFNMADD231PS 2432(CX), Z17, Z14
 	VFNMADD231PS 2496(CX), Z17, Z15
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x00000280, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
 
-// func bandCode4mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)
+// func bandCode4mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·bandCode4mRows12AMX(SB), NOSPLIT, $0-96
-	MOVQ scratch+88(FP), R9
+TEXT ·bandCode4mRows12AMX(SB), NOSPLIT, $8-104
+	MOVQ scratch+96(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
@@ -17756,8 +18845,8 @@ TEXT ·bandCode4mRows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -17774,11 +18863,11 @@ TEXT ·bandCode4mRows12AMX(SB), NOSPLIT, $0-96
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -17795,8 +18884,8 @@ TEXT ·bandCode4mRows12AMX(SB), NOSPLIT, $0-96
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	TESTQ R12, R12
 	JLE   end1
 
@@ -17868,20 +18957,25 @@ started2:
 
 loop3:
 	MOVQ         codes+56(FP), R15
-	LEAQ         1536(AX), SI
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R14, $0x01
 	CMOVQEQ      R13, SI
 	CMOVQEQ      R15, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
+	MOVQ         aheadStride+80(FP), R15
 
 ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask4
@@ -17891,157 +18985,162 @@ asked4:
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 88(AX), Z27
+	VBROADCASTSS 776(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z0
 	VFNMADD231PS 2368(CX), Z27, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 216(AX), Z27
+	VBROADCASTSS 792(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z2
 	VFNMADD231PS 2368(CX), Z27, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 344(AX), Z27
+	VBROADCASTSS 808(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z4
 	VFNMADD231PS 2368(CX), Z27, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 472(AX), Z27
+	VBROADCASTSS 824(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z6
 	VFNMADD231PS 2368(CX), Z27, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 600(AX), Z27
+	VBROADCASTSS 840(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z8
 	VFNMADD231PS 2368(CX), Z27, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 728(AX), Z27
+	VBROADCASTSS 856(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z10
 	VFNMADD231PS 2368(CX), Z27, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 856(AX), Z27
+	VBROADCASTSS 872(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z12
 	VFNMADD231PS 2368(CX), Z27, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 984(AX), Z27
+	VBROADCASTSS 888(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z14
 	VFNMADD231PS 2368(CX), Z27, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1112(AX), Z27
+	VBROADCASTSS 904(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z16
 	VFNMADD231PS 2368(CX), Z27, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1240(AX), Z27
+	VBROADCASTSS 920(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z18
 	VFNMADD231PS 2368(CX), Z27, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1368(AX), Z27
+	VBROADCASTSS 936(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z20
 	VFNMADD231PS 2368(CX), Z27, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1496(AX), Z25
+	VBROADCASTSS 952(AX), Z25
 	VFNMADD231PS 2304(CX), Z25, Z22
 	VFNMADD231PS 2368(CX), Z25, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+80(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
+	MOVQ         aheadStride+80(FP), R15
 
 ask5:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R15*1)
+	LEAQ       (BX)(R15*2), BP
+	PREFETCHT1 (BP)
+	PREFETCHT1 (BP)(R15*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask5
@@ -18051,146 +19150,146 @@ asked5:
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 92(AX), Z27
+	VBROADCASTSS 780(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z0
 	VFNMADD231PS 2496(CX), Z27, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 220(AX), Z27
+	VBROADCASTSS 796(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z2
 	VFNMADD231PS 2496(CX), Z27, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 348(AX), Z27
+	VBROADCASTSS 812(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z4
 	VFNMADD231PS 2496(CX), Z27, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 476(AX), Z27
+	VBROADCASTSS 828(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z6
 	VFNMADD231PS 2496(CX), Z27, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 604(AX), Z27
+	VBROADCASTSS 844(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z8
 	VFNMADD231PS 2496(CX), Z27, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 732(AX), Z27
+	VBROADCASTSS 860(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z10
 	VFNMADD231PS 2496(CX), Z27, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 860(AX), Z27
+	VBROADCASTSS 876(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z12
 	VFNMADD231PS 2496(CX), Z27, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 988(AX), Z27
+	VBROADCASTSS 892(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z14
 	VFNMADD231PS 2496(CX), Z27, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1116(AX), Z27
+	VBROADCASTSS 908(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z16
 	VFNMADD231PS 2496(CX), Z27, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1244(AX), Z27
+	VBROADCASTSS 924(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z18
 	VFNMADD231PS 2496(CX), Z27, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1372(AX), Z27
+	VBROADCASTSS 940(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z20
 	VFNMADD231PS 2496(CX), Z27, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1500(AX), Z25
+	VBROADCASTSS 956(AX), Z25
 	VFNMADD231PS 2432(CX), Z25, Z22
 	VFNMADD231PS 2496(CX), Z25, Z23
 	MOVQ         SI, AX
@@ -18245,138 +19344,183 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandPanelsCode4mRows12AMX(dst *float32, dstStride int, act *byte, bands int, actStride int, panel *byte, panels int, steps int, aheadStep int, codes *byte, scratch *byte)
+// func bandPanelsCode4mRows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·bandPanelsCode4mRows12AMX(SB), NOSPLIT, $24-88
-	MOVQ scratch+80(FP), R9
+TEXT ·bandPanelsCode4mRows12AMX(SB), NOSPLIT, $80-112
+	MOVQ scratch+104(FP), R9
 
 	// LDTILECFG (R9)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x41; BYTE $0x00
 	LEAQ    128(R9), R8
-	MOVQ    $0x00000080, DX
+	MOVQ    $0x00000040, DX
 	VMOVUPS -64(R8), Z24
 	MOVQ    dst+0(FP), AX
 	MOVQ    AX, (SP)
-	MOVQ    panel+40(FP), R10
-	MOVQ    panels+48(FP), AX
+	MOVQ    panels+56(FP), AX
 	MOVQ    AX, 8(SP)
+	MOVQ    panel+48(FP), R10
+	MOVQ    ahead+72(FP), BX
+	MOVQ    BX, R9
 
 panel:
-	MOVQ      steps+56(FP), AX
+	MOVQ   steps+64(FP), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   act+24(FP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   sums+16(FP), AX
+	MOVQ   bands+32(FP), CX
+	VPXORD Z0, Z0, Z0
+	TESTQ  CX, CX
+	JLE    end1
+
+loop1:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	VMOVUPS Z0, 256(AX)
+	VMOVUPS Z0, 320(AX)
+	VMOVUPS Z0, 384(AX)
+	VMOVUPS Z0, 448(AX)
+	VMOVUPS Z0, 512(AX)
+	VMOVUPS Z0, 576(AX)
+	VMOVUPS Z0, 640(AX)
+	VMOVUPS Z0, 704(AX)
+	VMOVUPS Z0, 768(AX)
+	VMOVUPS Z0, 832(AX)
+	VMOVUPS Z0, 896(AX)
+	VMOVUPS Z0, 960(AX)
+	VMOVUPS Z0, 1024(AX)
+	VMOVUPS Z0, 1088(AX)
+	VMOVUPS Z0, 1152(AX)
+	VMOVUPS Z0, 1216(AX)
+	VMOVUPS Z0, 1280(AX)
+	VMOVUPS Z0, 1344(AX)
+	VMOVUPS Z0, 1408(AX)
+	VMOVUPS Z0, 1472(AX)
+	ADDQ    $0x00000600, AX
+	DECQ    CX
+	JNZ     loop1
+
+end1:
+part:
+	MOVQ      16(SP), AX
+	MOVQ      $0x00000008, CX
+	CMPQ      AX, CX
+	CMOVQGT   CX, AX
+	MOVQ      AX, 40(SP)
 	IMUL3Q    $0x00000500, AX, AX
 	ADDQ      R10, AX
-	MOVQ      AX, 16(SP)
-	MOVQ      AX, BX
-	MOVQ      AX, R9
-	MOVQ      codes+72(FP), CX
+	MOVQ      AX, 32(SP)
+	MOVQ      codes+96(FP), CX
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, (CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 64(CX)
+	VMOVDQU32 Z0, 1024(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 128(CX)
+	VMOVDQU32 Z0, 64(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 192(CX)
+	VMOVDQU32 Z0, 1088(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 256(CX)
+	VMOVDQU32 Z0, 128(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 320(CX)
+	VMOVDQU32 Z0, 1152(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 384(CX)
+	VMOVDQU32 Z0, 192(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 448(CX)
+	VMOVDQU32 Z0, 1216(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 Z0, 256(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 Z0, 1280(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 Z0, 320(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 Z0, 1344(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 Z0, 384(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 Z0, 1408(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 Z0, 448(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 960(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1024(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1088(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1152(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1216(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1280(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1344(CX)
-	VMOVDQU32 1152(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 1408(CX)
-	VMOVDQU32 1216(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1472(CX)
 	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 512(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1536(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 576(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1600(CX)
-	VMOVDQU32 896(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 640(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1664(CX)
-	VMOVDQU32 960(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1152(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 704(CX)
+	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1728(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 768(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1792(CX)
-	VMOVDQU32 1088(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 832(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1856(CX)
-	VMOVDQU32 1152(R10), Z0
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 896(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 1920(CX)
+	VMOVDQU32 1152(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 960(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -18398,116 +19542,116 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 2496(CX)
 	LEAQ      1280(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
 	VMOVDQU32 256(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 2560(CX)
 	VMOVDQU32 320(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2624(CX)
+	VMOVDQU32 Z0, 3584(CX)
 	VMOVDQU32 384(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2688(CX)
+	VMOVDQU32 Z0, 2624(CX)
 	VMOVDQU32 448(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2752(CX)
+	VMOVDQU32 Z0, 3648(CX)
 	VMOVDQU32 512(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2816(CX)
+	VMOVDQU32 Z0, 2688(CX)
 	VMOVDQU32 576(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2880(CX)
+	VMOVDQU32 Z0, 3712(CX)
 	VMOVDQU32 640(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 2944(CX)
+	VMOVDQU32 Z0, 2752(CX)
 	VMOVDQU32 704(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3008(CX)
+	VMOVDQU32 Z0, 3776(CX)
 	VMOVDQU32 256(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 Z0, 2816(CX)
 	VMOVDQU32 320(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 Z0, 3840(CX)
 	VMOVDQU32 384(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 Z0, 2880(CX)
 	VMOVDQU32 448(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 Z0, 3904(CX)
 	VMOVDQU32 512(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 Z0, 2944(CX)
 	VMOVDQU32 576(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 Z0, 3968(CX)
 	VMOVDQU32 640(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 Z0, 3008(CX)
 	VMOVDQU32 704(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3520(CX)
-	VMOVDQU32 768(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3584(CX)
-	VMOVDQU32 832(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3648(CX)
-	VMOVDQU32 896(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3712(CX)
-	VMOVDQU32 960(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3776(CX)
-	VMOVDQU32 1024(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3840(CX)
-	VMOVDQU32 1088(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3904(CX)
-	VMOVDQU32 1152(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
-	VMOVDQU32 Z0, 3968(CX)
-	VMOVDQU32 1216(R10), Z0
-	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4032(CX)
 	VMOVDQU32 768(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3072(CX)
+	VMOVDQU32 832(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4096(CX)
-	VMOVDQU32 832(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 896(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3136(CX)
+	VMOVDQU32 960(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4160(CX)
-	VMOVDQU32 896(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1024(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3200(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4224(CX)
-	VMOVDQU32 960(R10), Z0
-	VPSRLW    $0x04, Z0, Z0
+	VMOVDQU32 1152(R10), Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3264(CX)
+	VMOVDQU32 1216(R10), Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4288(CX)
-	VMOVDQU32 1024(R10), Z0
+	VMOVDQU32 768(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3328(CX)
+	VMOVDQU32 832(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4352(CX)
-	VMOVDQU32 1088(R10), Z0
+	VMOVDQU32 896(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3392(CX)
+	VMOVDQU32 960(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4416(CX)
-	VMOVDQU32 1152(R10), Z0
+	VMOVDQU32 1024(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3456(CX)
+	VMOVDQU32 1088(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
 	VMOVDQU32 Z0, 4480(CX)
+	VMOVDQU32 1152(R10), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
+	VMOVDQU32 Z0, 3520(CX)
 	VMOVDQU32 1216(R10), Z0
 	VPSRLW    $0x04, Z0, Z0
 	VPANDD    nibbles_amx<>+0(SB), Z0, Z0
@@ -18529,12 +19673,22 @@ panel:
 	VCVTPH2PS 224(R10), Z0
 	VMOVUPS   Z0, 5056(CX)
 	LEAQ      1280(R10), AX
-	CMPQ      AX, 16(SP)
+	CMPQ      AX, 32(SP)
 	CMOVQLT   AX, R10
-	MOVQ      act+16(FP), AX
-	MOVQ      bands+24(FP), R12
+	MOVQ      sums+16(FP), AX
+	MOVQ      AX, 48(SP)
+	MOVQ      $0x00000080, SI
+	MOVQ      dstStride+8(FP), R12
+	MOVQ      16(SP), DI
+	MOVQ      (SP), R11
+	CMPQ      DI, 40(SP)
+	CMOVQEQ   R11, AX
+	CMOVQEQ   R12, SI
+	MOVQ      AX, 56(SP)
+	MOVQ      SI, 64(SP)
+	MOVQ      24(SP), AX
+	MOVQ      bands+32(FP), R12
 	MOVQ      AX, R11
-	MOVQ      (SP), R13
 
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
@@ -18542,8 +19696,8 @@ panel:
 	// TILELOADD 0(CX)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x11; BYTE $0x00
 
-	// TILELOADD 64(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 1024(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
@@ -18560,11 +19714,11 @@ panel:
 	// TILELOADD 32(AX)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x10; BYTE $0x20
 
-	// TILELOADD 1024(CX)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(CX)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x11; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 1088(CX)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(CX)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x11; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
@@ -18581,61 +19735,68 @@ panel:
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	MOVQ    actStride+32(FP), SI
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	MOVQ    actStride+40(FP), SI
 	ADDQ    R11, SI
 	CMPQ    R12, $0x01
 	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R14
-	TESTQ   R14, R14
-	JLE     end1
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R13
+	TESTQ   R13, R13
+	JLE     end2
 
-loop1:
-	MOVQ         codes+72(FP), R15
-	LEAQ         1536(AX), SI
+loop2:
+	MOVQ         codes+96(FP), R14
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
-	CMPQ         R14, $0x01
+	CMPQ         R13, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R15, DI
+	CMOVQEQ      R14, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked2
+	JGE          asked3
+	MOVQ         aheadStride+80(FP), R14
 
-ask2:
+ask3:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask2
+	JLT        ask3
 
-asked2:
+asked3:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       (R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
@@ -18643,105 +19804,105 @@ asked2:
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 5120(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
+	VSUBPS       768(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 88(AX), Z27
+	VBROADCASTSS 776(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z0
 	VFNMADD231PS 2368(CX), Z27, Z1
-	VBROADCASTSS 192(AX), Z27
+	VBROADCASTSS 784(AX), Z27
 
 	// TILELOADD 0(SI)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
 	VMOVDQU32    320(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5184(CX)
+	VMOVDQU32    Z28, 6144(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
+	VSUBPS       64(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    384(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5248(CX)
+	VMOVDQU32    Z28, 5184(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
+	VSUBPS       832(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 216(AX), Z27
+	VBROADCASTSS 792(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z2
 	VFNMADD231PS 2368(CX), Z27, Z3
-	VBROADCASTSS 320(AX), Z27
+	VBROADCASTSS 800(AX), Z27
 	VMOVDQU32    448(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5312(CX)
+	VMOVDQU32    Z28, 6208(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
+	VSUBPS       128(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
 	// TILELOADD 0(DI)(DX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
 	VMOVDQU32    512(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5376(CX)
+	VMOVDQU32    Z28, 5248(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
+	VSUBPS       896(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 344(AX), Z27
+	VBROADCASTSS 808(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z4
 	VFNMADD231PS 2368(CX), Z27, Z5
-	VBROADCASTSS 448(AX), Z27
+	VBROADCASTSS 816(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
+	VSUBPS       192(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    576(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5440(CX)
+	VMOVDQU32    Z28, 6272(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
+	VSUBPS       960(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 472(AX), Z27
+	VBROADCASTSS 824(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z6
 	VFNMADD231PS 2368(CX), Z27, Z7
-	VBROADCASTSS 576(AX), Z27
+	VBROADCASTSS 832(AX), Z27
 	VMOVDQU32    640(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5504(CX)
+	VMOVDQU32    Z28, 5312(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
+	VSUBPS       256(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    704(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5568(CX)
+	VMOVDQU32    Z28, 6336(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
+	VSUBPS       1024(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 600(AX), Z27
+	VBROADCASTSS 840(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z8
 	VFNMADD231PS 2368(CX), Z27, Z9
-	VBROADCASTSS 704(AX), Z27
+	VBROADCASTSS 848(AX), Z27
 
 	// TILELOADD -64(R8), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    256(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5632(CX)
+	VMOVDQU32    Z28, 5376(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
+	VSUBPS       320(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    320(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5696(CX)
+	VMOVDQU32    Z28, 6400(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
+	VSUBPS       1088(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 728(AX), Z27
+	VBROADCASTSS 856(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z10
 	VFNMADD231PS 2368(CX), Z27, Z11
-	VBROADCASTSS 832(AX), Z27
+	VBROADCASTSS 864(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
+	VSUBPS       384(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM1
@@ -18749,20 +19910,20 @@ asked2:
 	VMOVDQU32    384(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5760(CX)
+	VMOVDQU32    Z28, 5440(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
+	VSUBPS       1152(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 856(AX), Z27
+	VBROADCASTSS 872(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z12
 	VFNMADD231PS 2368(CX), Z27, Z13
-	VBROADCASTSS 960(AX), Z27
+	VBROADCASTSS 880(AX), Z27
 	VMOVDQU32    448(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5824(CX)
+	VMOVDQU32    Z28, 6464(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
+	VSUBPS       448(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM4, TMM0
@@ -18770,214 +19931,219 @@ asked2:
 	VMOVDQU32    512(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5888(CX)
+	VMOVDQU32    Z28, 5504(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
+	VSUBPS       1216(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 984(AX), Z27
+	VBROADCASTSS 888(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z14
 	VFNMADD231PS 2368(CX), Z27, Z15
-	VBROADCASTSS 1088(AX), Z27
+	VBROADCASTSS 896(AX), Z27
 	VMOVDQU32    576(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 5952(CX)
+	VMOVDQU32    Z28, 6528(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
+	VSUBPS       512(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMOVDQU32    640(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6016(CX)
+	VMOVDQU32    Z28, 5568(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
+	VSUBPS       1280(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1112(AX), Z27
+	VBROADCASTSS 904(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z16
 	VFNMADD231PS 2368(CX), Z27, Z17
-	VBROADCASTSS 1216(AX), Z27
+	VBROADCASTSS 912(AX), Z27
 
 	// TDPBSSD TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
+	VSUBPS       576(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMOVDQU32    704(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6080(CX)
+	VMOVDQU32    Z28, 6592(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
+	VSUBPS       1344(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1240(AX), Z27
+	VBROADCASTSS 920(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z18
 	VFNMADD231PS 2368(CX), Z27, Z19
-	VBROADCASTSS 1344(AX), Z27
+	VBROADCASTSS 928(AX), Z27
 	VMOVDQU32    768(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6144(CX)
+	VMOVDQU32    Z28, 5632(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
+	VSUBPS       640(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM2, 1536(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    832(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6208(CX)
+	VMOVDQU32    Z28, 6656(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
+	VSUBPS       1408(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1368(AX), Z27
+	VBROADCASTSS 936(AX), Z27
 	VFNMADD231PS 2304(CX), Z27, Z20
 	VFNMADD231PS 2368(CX), Z27, Z21
-	VBROADCASTSS 1472(AX), Z27
+	VBROADCASTSS 944(AX), Z27
 	VMOVDQU32    896(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6272(CX)
+	VMOVDQU32    Z28, 5696(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
+	VSUBPS       704(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    960(R10), Z25
 	VPANDD       nibbles_amx<>+0(SB), Z25, Z25
-	VMOVDQU32    Z25, 6336(CX)
+	VMOVDQU32    Z25, 6720(CX)
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       1472(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1496(AX), Z25
+	VBROADCASTSS 952(AX), Z25
 	VFNMADD231PS 2304(CX), Z25, Z22
 	VFNMADD231PS 2368(CX), Z25, Z23
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
-	JGE          asked3
+	JGE          asked4
+	MOVQ         aheadStride+80(FP), R14
 
-ask3:
+ask4:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R14*1)
+	LEAQ       (BX)(R14*2), R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 (R15)(R14*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
-	JLT        ask3
+	JLT        ask4
 
-asked3:
+asked4:
 	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMOVDQU32    1024(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6400(CX)
+	VMOVDQU32    Z28, 5760(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 92(AX), Z27
+	VBROADCASTSS 780(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z0
 	VFNMADD231PS 2496(CX), Z27, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMOVDQU32    1088(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6464(CX)
+	VMOVDQU32    Z28, 6784(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMOVDQU32    1152(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6528(CX)
+	VMOVDQU32    Z28, 5824(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 220(AX), Z27
+	VBROADCASTSS 796(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z2
 	VFNMADD231PS 2496(CX), Z27, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMOVDQU32    1216(R10), Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6592(CX)
+	VMOVDQU32    Z28, 6848(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    768(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6656(CX)
+	VMOVDQU32    Z28, 5888(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 348(AX), Z27
+	VBROADCASTSS 812(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z4
 	VFNMADD231PS 2496(CX), Z27, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMOVDQU32    832(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6720(CX)
+	VMOVDQU32    Z28, 6912(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMOVDQU32    896(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6784(CX)
+	VMOVDQU32    Z28, 5952(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 476(AX), Z27
+	VBROADCASTSS 828(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z6
 	VFNMADD231PS 2496(CX), Z27, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMOVDQU32    960(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6848(CX)
+	VMOVDQU32    Z28, 6976(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 604(AX), Z27
+	VBROADCASTSS 844(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z8
 	VFNMADD231PS 2496(CX), Z27, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMOVDQU32    1024(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6912(CX)
+	VMOVDQU32    Z28, 6016(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMOVDQU32    1088(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 6976(CX)
+	VMOVDQU32    Z28, 7040(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 732(AX), Z27
+	VBROADCASTSS 860(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z10
 	VFNMADD231PS 2496(CX), Z27, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMOVDQU32    1152(R10), Z28
 	VPSRLW       $0x04, Z28, Z28
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
-	VMOVDQU32    Z28, 7040(CX)
+	VMOVDQU32    Z28, 6080(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
@@ -18987,16 +20153,16 @@ asked3:
 	VPANDD       nibbles_amx<>+0(SB), Z28, Z28
 	VMOVDQU32    Z28, 7104(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 860(AX), Z27
+	VBROADCASTSS 876(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z12
 	VFNMADD231PS 2496(CX), Z27, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VCVTPH2PS    (R10), Z28
 	VMOVUPS      Z28, 7168(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
@@ -19004,45 +20170,45 @@ asked3:
 	VCVTPH2PS    32(R10), Z28
 	VMOVUPS      Z28, 7232(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 988(AX), Z27
+	VBROADCASTSS 892(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z14
 	VFNMADD231PS 2496(CX), Z27, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VCVTPH2PS    64(R10), Z28
 	VMOVUPS      Z28, 7296(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1116(AX), Z27
+	VBROADCASTSS 908(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z16
 	VFNMADD231PS 2496(CX), Z27, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VCVTPH2PS    96(R10), Z28
 	VMOVUPS      Z28, 7360(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VCVTPH2PS    128(R10), Z28
 	VMOVUPS      Z28, 7424(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1244(AX), Z27
+	VBROADCASTSS 924(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z18
 	VFNMADD231PS 2496(CX), Z27, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VCVTPH2PS    160(R10), Z28
 	VMOVUPS      Z28, 7488(CX)
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
@@ -19050,487 +20216,508 @@ asked3:
 	VCVTPH2PS    192(R10), Z28
 	VMOVUPS      Z28, 7552(CX)
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1372(AX), Z27
+	VBROADCASTSS 940(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z20
 	VFNMADD231PS 2496(CX), Z27, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VCVTPH2PS    224(R10), Z28
 	VMOVUPS      Z28, 7616(CX)
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-	LEAQ         1280(R10), R15
-	CMPQ         R15, 16(SP)
-	CMOVQLT      R15, R10
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
+	LEAQ         1280(R10), R14
+	CMPQ         R14, 32(SP)
+	CMOVQLT      R14, R10
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1500(AX), Z25
+	VBROADCASTSS 956(AX), Z25
 	VFNMADD231PS 2432(CX), Z25, Z22
 	VFNMADD231PS 2496(CX), Z25, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
-	DECQ         R14
-	JNZ          loop1
+	DECQ         R13
+	JNZ          loop2
 
-end1:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
+end2:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
 	DECQ    R12
 	TESTQ   R12, R12
-	JLE     end4
-
-loop4:
-	MOVQ    actStride+32(FP), SI
-	ADDQ    R11, SI
-	CMPQ    R12, $0x01
-	CMOVQNE SI, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z23, Z23, Z23
-	MOVQ    steps+56(FP), R10
-	TESTQ   R10, R10
 	JLE     end5
 
 loop5:
-	MOVQ         codes+72(FP), R14
-	LEAQ         1536(AX), SI
+	MOVQ    actStride+40(FP), SI
+	ADDQ    R11, SI
+	CMPQ    R12, $0x01
+	CMOVQNE SI, R11
+	MOVQ    48(SP), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	VMOVUPS 896(SI), Z14
+	VMOVUPS 960(SI), Z15
+	VMOVUPS 1024(SI), Z16
+	VMOVUPS 1088(SI), Z17
+	VMOVUPS 1152(SI), Z18
+	VMOVUPS 1216(SI), Z19
+	VMOVUPS 1280(SI), Z20
+	VMOVUPS 1344(SI), Z21
+	VMOVUPS 1408(SI), Z22
+	VMOVUPS 1472(SI), Z23
+	ADDQ    $0x00000600, 48(SP)
+	MOVQ    40(SP), R10
+	TESTQ   R10, R10
+	JLE     end6
+
+loop6:
+	MOVQ         codes+96(FP), R13
+	LEAQ         960(AX), SI
 	LEAQ         2560(CX), DI
 	CMPQ         R10, $0x01
 	CMOVQEQ      R11, SI
-	CMOVQEQ      R14, DI
+	CMOVQEQ      R13, DI
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
-	VBROADCASTSS 64(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
-	CMPQ         BX, R9
-	JGE          asked6
-
-ask6:
-	PREFETCHT1 (BX)
-	ADDQ       $+64, BX
-	CMPQ       BX, R9
-	JLT        ask6
-
-asked6:
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       (R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       64(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 88(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z0
-	VFNMADD231PS 2368(CX), Z27, Z1
-	VBROADCASTSS 192(AX), Z27
-
-	// TILELOADD 0(SI)(DX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       128(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z2
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       192(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 216(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z2
-	VFNMADD231PS 2368(CX), Z27, Z3
-	VBROADCASTSS 320(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       256(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z4
-
-	// TILELOADD 0(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       320(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 344(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z4
-	VFNMADD231PS 2368(CX), Z27, Z5
-	VBROADCASTSS 448(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       384(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z6
-
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       448(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 472(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z6
-	VFNMADD231PS 2368(CX), Z27, Z7
-	VBROADCASTSS 576(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       512(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z8
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       576(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 600(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z8
-	VFNMADD231PS 2368(CX), Z27, Z9
-	VBROADCASTSS 704(AX), Z27
-
-	// TILELOADD -64(R8), TMM0
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       640(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z10
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       704(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 728(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z10
-	VFNMADD231PS 2368(CX), Z27, Z11
-	VBROADCASTSS 832(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       768(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z12
-
-	// TILELOADD -64(R8), TMM1
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       832(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 856(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z12
-	VFNMADD231PS 2368(CX), Z27, Z13
-	VBROADCASTSS 960(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       896(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z14
-
-	// TDPBSSD TMM6, TMM4, TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       960(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 984(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z14
-	VFNMADD231PS 2368(CX), Z27, Z15
-	VBROADCASTSS 1088(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1024(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z16
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1088(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1112(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z16
-	VFNMADD231PS 2368(CX), Z27, Z17
-	VBROADCASTSS 1216(AX), Z27
-
-	// TDPBSSD TMM7, TMM4, TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1152(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z18
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1216(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1240(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z18
-	VFNMADD231PS 2368(CX), Z27, Z19
-	VBROADCASTSS 1344(AX), Z27
-	VMULPS       Z27, Z25, Z28
-	VSUBPS       1280(R8), Z24, Z29
-	VFNMADD231PS Z28, Z29, Z20
-
-	// TILESTORED TMM2, 1536(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z27
-	VSUBPS       1344(R8), Z24, Z28
-	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1368(AX), Z27
-	VFNMADD231PS 2304(CX), Z27, Z20
-	VFNMADD231PS 2368(CX), Z27, Z21
-	VBROADCASTSS 1472(AX), Z27
-	VMULPS       Z27, Z25, Z25
-	VSUBPS       1408(R8), Z24, Z28
-	VFNMADD231PS Z25, Z28, Z22
-
-	// TILESTORED TMM3, 1600(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x06; BYTE $0x00; BYTE $0x00
-	VMULPS       Z27, Z26, Z25
-	VSUBPS       1472(R8), Z24, Z26
-	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1496(AX), Z25
-	VFNMADD231PS 2304(CX), Z25, Z22
-	VFNMADD231PS 2368(CX), Z25, Z23
-	VMOVUPS      2176(CX), Z25
-	VMOVUPS      2240(CX), Z26
-	VBROADCASTSS 68(AX), Z27
-	ADDQ         aheadStep+64(FP), R9
+	VBROADCASTSS 768(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
+	MOVQ         aheadStride+80(FP), R13
 
 ask7:
 	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
 	ADDQ       $+64, BX
 	CMPQ       BX, R9
 	JLT        ask7
 
 asked7:
 	VMULPS       Z27, Z25, Z28
+	VSUBPS       (R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       768(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z1
+	VBROADCASTSS 776(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z0
+	VFNMADD231PS 2368(CX), Z27, Z1
+	VBROADCASTSS 784(AX), Z27
+
+	// TILELOADD 0(SI)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x16; BYTE $0x00
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       64(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z2
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       832(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z3
+	VBROADCASTSS 792(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z2
+	VFNMADD231PS 2368(CX), Z27, Z3
+	VBROADCASTSS 800(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       128(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z4
+
+	// TILELOADD 0(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x17; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       896(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z5
+	VBROADCASTSS 808(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z4
+	VFNMADD231PS 2368(CX), Z27, Z5
+	VBROADCASTSS 816(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       192(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z6
+
+	// TILELOADD 1024(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       960(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z7
+	VBROADCASTSS 824(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z6
+	VFNMADD231PS 2368(CX), Z27, Z7
+	VBROADCASTSS 832(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       256(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z8
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1024(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z9
+	VBROADCASTSS 840(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z8
+	VFNMADD231PS 2368(CX), Z27, Z9
+	VBROADCASTSS 848(AX), Z27
+
+	// TILELOADD -64(R8), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       320(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z10
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1088(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z11
+	VBROADCASTSS 856(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z10
+	VFNMADD231PS 2368(CX), Z27, Z11
+	VBROADCASTSS 864(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       384(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z12
+
+	// TILELOADD -64(R8), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x20; BYTE $0xc0
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1152(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z13
+	VBROADCASTSS 872(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z12
+	VFNMADD231PS 2368(CX), Z27, Z13
+	VBROADCASTSS 880(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       448(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z14
+
+	// TDPBSSD TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xc4
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1216(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z15
+	VBROADCASTSS 888(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z14
+	VFNMADD231PS 2368(CX), Z27, Z15
+	VBROADCASTSS 896(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       512(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z16
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1280(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z17
+	VBROADCASTSS 904(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z16
+	VFNMADD231PS 2368(CX), Z27, Z17
+	VBROADCASTSS 912(AX), Z27
+
+	// TDPBSSD TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xcc
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       576(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z18
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1344(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z19
+	VBROADCASTSS 920(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z18
+	VFNMADD231PS 2368(CX), Z27, Z19
+	VBROADCASTSS 928(AX), Z27
+	VMULPS       Z27, Z25, Z28
+	VSUBPS       640(R8), Z24, Z29
+	VFNMADD231PS Z28, Z29, Z20
+
+	// TILESTORED TMM2, 1536(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z27
+	VSUBPS       1408(R8), Z24, Z28
+	VFNMADD231PS Z27, Z28, Z21
+	VBROADCASTSS 936(AX), Z27
+	VFNMADD231PS 2304(CX), Z27, Z20
+	VFNMADD231PS 2368(CX), Z27, Z21
+	VBROADCASTSS 944(AX), Z27
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       704(R8), Z24, Z28
+	VFNMADD231PS Z25, Z28, Z22
+
+	// TILESTORED TMM3, 2304(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x00; BYTE $0x09; BYTE $0x00; BYTE $0x00
+	VMULPS       Z27, Z26, Z25
+	VSUBPS       1472(R8), Z24, Z26
+	VFNMADD231PS Z25, Z26, Z23
+	VBROADCASTSS 952(AX), Z25
+	VFNMADD231PS 2304(CX), Z25, Z22
+	VFNMADD231PS 2368(CX), Z25, Z23
+	VMOVUPS      2176(CX), Z25
+	VMOVUPS      2240(CX), Z26
+	VBROADCASTSS 772(AX), Z27
+	ADDQ         aheadStep+88(FP), R9
+	CMPQ         BX, R9
+	JGE          asked8
+	MOVQ         aheadStride+80(FP), R13
+
+ask8:
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(R13*1)
+	LEAQ       (BX)(R13*2), R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R13*1)
+	ADDQ       $+64, BX
+	CMPQ       BX, R9
+	JLT        ask8
+
+asked8:
+	VMULPS       Z27, Z25, Z28
 	VSUBPS       1536(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1600(R8), Z24, Z28
+	VSUBPS       2304(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z1
-	VBROADCASTSS 92(AX), Z27
+	VBROADCASTSS 780(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z0
 	VFNMADD231PS 2496(CX), Z27, Z1
-	VBROADCASTSS 196(AX), Z27
+	VBROADCASTSS 788(AX), Z27
 
 	// TILELOADD 32(SI)(DX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x16; BYTE $0x20
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1664(R8), Z24, Z29
+	VSUBPS       1600(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z2
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1728(R8), Z24, Z28
+	VSUBPS       2368(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z3
-	VBROADCASTSS 220(AX), Z27
+	VBROADCASTSS 796(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z2
 	VFNMADD231PS 2496(CX), Z27, Z3
-	VBROADCASTSS 324(AX), Z27
+	VBROADCASTSS 804(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1792(R8), Z24, Z29
+	VSUBPS       1664(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z4
 
-	// TILELOADD 1024(DI)(DX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 512(DI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xb4; BYTE $0x17; BYTE $0x00; BYTE $0x02; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1856(R8), Z24, Z28
+	VSUBPS       2432(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z5
-	VBROADCASTSS 348(AX), Z27
+	VBROADCASTSS 812(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z4
 	VFNMADD231PS 2496(CX), Z27, Z5
-	VBROADCASTSS 452(AX), Z27
+	VBROADCASTSS 820(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       1920(R8), Z24, Z29
+	VSUBPS       1728(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z6
 
-	// TILELOADD 1088(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x40; BYTE $0x04; BYTE $0x00; BYTE $0x00
+	// TILELOADD 1536(DI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x17; BYTE $0x00; BYTE $0x06; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       1984(R8), Z24, Z28
+	VSUBPS       2496(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z7
-	VBROADCASTSS 476(AX), Z27
+	VBROADCASTSS 828(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z6
 	VFNMADD231PS 2496(CX), Z27, Z7
-	VBROADCASTSS 580(AX), Z27
+	VBROADCASTSS 836(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2048(R8), Z24, Z29
+	VSUBPS       1792(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z8
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2112(R8), Z24, Z28
+	VSUBPS       2560(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z9
-	VBROADCASTSS 604(AX), Z27
+	VBROADCASTSS 844(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z8
 	VFNMADD231PS 2496(CX), Z27, Z9
-	VBROADCASTSS 708(AX), Z27
+	VBROADCASTSS 852(AX), Z27
 
 	// TILELOADD -64(R8), TMM2
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2176(R8), Z24, Z29
+	VSUBPS       1856(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z10
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2240(R8), Z24, Z28
+	VSUBPS       2624(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z11
-	VBROADCASTSS 732(AX), Z27
+	VBROADCASTSS 860(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z10
 	VFNMADD231PS 2496(CX), Z27, Z11
-	VBROADCASTSS 836(AX), Z27
+	VBROADCASTSS 868(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2304(R8), Z24, Z29
+	VSUBPS       1920(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z12
 
 	// TILELOADD -64(R8), TMM3
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x20; BYTE $0xc0
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2368(R8), Z24, Z28
+	VSUBPS       2688(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z13
-	VBROADCASTSS 860(AX), Z27
+	VBROADCASTSS 876(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z12
 	VFNMADD231PS 2496(CX), Z27, Z13
-	VBROADCASTSS 964(AX), Z27
+	VBROADCASTSS 884(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2432(R8), Z24, Z29
+	VSUBPS       1984(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z14
 
 	// TDPBSSD TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4b; BYTE $0x5e; BYTE $0xd5
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2496(R8), Z24, Z28
+	VSUBPS       2752(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z15
-	VBROADCASTSS 988(AX), Z27
+	VBROADCASTSS 892(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z14
 	VFNMADD231PS 2496(CX), Z27, Z15
-	VBROADCASTSS 1092(AX), Z27
+	VBROADCASTSS 900(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2560(R8), Z24, Z29
+	VSUBPS       2048(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z16
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2624(R8), Z24, Z28
+	VSUBPS       2816(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z17
-	VBROADCASTSS 1116(AX), Z27
+	VBROADCASTSS 908(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z16
 	VFNMADD231PS 2496(CX), Z27, Z17
-	VBROADCASTSS 1220(AX), Z27
+	VBROADCASTSS 916(AX), Z27
 
 	// TDPBSSD TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x43; BYTE $0x5e; BYTE $0xdd
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2688(R8), Z24, Z29
+	VSUBPS       2112(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z18
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2752(R8), Z24, Z28
+	VSUBPS       2880(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z19
-	VBROADCASTSS 1244(AX), Z27
+	VBROADCASTSS 924(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z18
 	VFNMADD231PS 2496(CX), Z27, Z19
-	VBROADCASTSS 1348(AX), Z27
+	VBROADCASTSS 932(AX), Z27
 	VMULPS       Z27, Z25, Z28
-	VSUBPS       2816(R8), Z24, Z29
+	VSUBPS       2176(R8), Z24, Z29
 	VFNMADD231PS Z28, Z29, Z20
 
 	// TILESTORED TMM0, 0(R8)(DX*1)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
 	VMULPS       Z27, Z26, Z27
-	VSUBPS       2880(R8), Z24, Z28
+	VSUBPS       2944(R8), Z24, Z28
 	VFNMADD231PS Z27, Z28, Z21
-	VBROADCASTSS 1372(AX), Z27
+	VBROADCASTSS 940(AX), Z27
 	VFNMADD231PS 2432(CX), Z27, Z20
 	VFNMADD231PS 2496(CX), Z27, Z21
-	VBROADCASTSS 1476(AX), Z27
+	VBROADCASTSS 948(AX), Z27
 	VMULPS       Z27, Z25, Z25
-	VSUBPS       2944(R8), Z24, Z28
+	VSUBPS       2240(R8), Z24, Z28
 	VFNMADD231PS Z25, Z28, Z22
 
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+	// TILESTORED TMM1, 768(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x10; BYTE $0x00; BYTE $0x03; BYTE $0x00; BYTE $0x00
 	VMULPS       Z27, Z26, Z25
 	VSUBPS       3008(R8), Z24, Z26
 	VFNMADD231PS Z25, Z26, Z23
-	VBROADCASTSS 1500(AX), Z25
+	VBROADCASTSS 956(AX), Z25
 	VFNMADD231PS 2432(CX), Z25, Z22
 	VFNMADD231PS 2496(CX), Z25, Z23
 	MOVQ         SI, AX
 	MOVQ         DI, CX
 	DECQ         R10
-	JNZ          loop5
+	JNZ          loop6
+
+end6:
+	MOVQ    56(SP), SI
+	MOVQ    64(SP), DI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z14, (SI)
+	VMOVUPS Z15, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z18, (SI)
+	VMOVUPS Z19, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z20, (SI)
+	VMOVUPS Z21, 64(SI)
+	ADDQ    DI, SI
+	VMOVUPS Z22, (SI)
+	VMOVUPS Z23, 64(SI)
+	ADDQ    DI, SI
+	MOVQ    SI, 56(SP)
+	DECQ    R12
+	JNZ     loop5
 
 end5:
-	MOVQ    dstStride+8(FP), SI
-	VMOVUPS Z0, (R13)
-	VMOVUPS Z1, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z2, (R13)
-	VMOVUPS Z3, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z6, (R13)
-	VMOVUPS Z7, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z8, (R13)
-	VMOVUPS Z9, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z10, (R13)
-	VMOVUPS Z11, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z12, (R13)
-	VMOVUPS Z13, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z14, (R13)
-	VMOVUPS Z15, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z16, (R13)
-	VMOVUPS Z17, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z18, (R13)
-	VMOVUPS Z19, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z20, (R13)
-	VMOVUPS Z21, 64(R13)
-	ADDQ    SI, R13
-	VMOVUPS Z22, (R13)
-	VMOVUPS Z23, 64(R13)
-	ADDQ    SI, R13
-	DECQ    R12
-	JNZ     loop4
-
-end4:
-	MOVQ 16(SP), R10
-	ADDQ $0x00000080, (SP)
-	DECQ 8(SP)
-	JNZ  panel
+	MOVQ   32(SP), R10
+	MOVQ   40(SP), AX
+	IMUL3Q $0x000003c0, AX, CX
+	ADDQ   CX, 24(SP)
+	SUBQ   AX, 16(SP)
+	JG     part
+	ADDQ   $0x00000080, (SP)
+	DECQ   8(SP)
+	JNZ    panel
 
 	// TILERELEASE
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0

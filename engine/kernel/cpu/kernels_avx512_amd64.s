@@ -19273,7 +19273,6 @@ record:
 	VMOVSS       c127_avx512<>+0(SB), X7
 	VDIVSS       X7, X1, X6
 	VDIVSS       X1, X7, X1
-	VMOVSS       X6, 64(AX)
 	VBROADCASTSS X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
@@ -19283,6 +19282,7 @@ record:
 	VCVTPS2DQ    Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 64(AX)
 	VPADDD       Y3, Y2, Y1
 	VPADDD       Y5, Y4, Y7
 	VPHADDD      Y7, Y1, Y1
@@ -19332,7 +19332,6 @@ record:
 	VMOVSS       c127_avx512<>+0(SB), X7
 	VDIVSS       X7, X1, X6
 	VDIVSS       X1, X7, X1
-	VMOVSS       X6, 68(AX)
 	VBROADCASTSS X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
@@ -19342,6 +19341,7 @@ record:
 	VCVTPS2DQ    Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 68(AX)
 	VPADDD       Y3, Y2, Y1
 	VPADDD       Y5, Y4, Y7
 	VPHADDD      Y7, Y1, Y1

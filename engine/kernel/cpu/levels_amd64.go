@@ -47,6 +47,7 @@ func amxOps() *ops {
 		code4:  {bandPanelsCode4Rows8AMX, bandPanelsCode4Rows12AMX},
 		code4m: {bandPanelsCode4mRows8AMX, bandPanelsCode4mRows12AMX},
 	}
+	b.quantize = quantizeBandAMX
 	o.bands = b
 	return o
 }

@@ -67,6 +67,9 @@ func actRow(quantized bool, cols int) int {
 
 // actSize is how many bytes n rows take.
 func (o *ops) actSize(quantized bool, n, cols int) int {
+	if h := o.bandHeight(quantized, n); h > 0 {
+		return roundUp(n, h) * bandRow(cols)
+	}
 	full := o.tileFull(quantized, n)
 	rows := n / full * full
 	if n > rows {
@@ -285,9 +288,13 @@ func (t *quantTask) tiles() int {
 func (t *quantTask) do(_, i int) {
 	first := i * t.b.ops.tileFull(t.quantized, t.n)
 	height := t.b.ops.tileHeight(t.quantized, t.n, t.n-first)
-	dst := skip(t.dst, first*actRow(t.quantized, t.cols))
+	banded, size := t.b.ops.bandHeight(t.quantized, t.n) > 0, actRow(t.quantized, t.cols)
+	if banded {
+		size = bandRow(t.cols)
+	}
+	dst := skip(t.dst, first*size)
 	if first+height > t.n {
-		clear(unsafe.Slice(dst, height*actRow(t.quantized, t.cols)))
+		clear(unsafe.Slice(dst, height*size))
 	}
 	for r := range min(height, t.n-first) {
 		row := first + r
@@ -295,6 +302,10 @@ func (t *quantTask) do(_, i int) {
 			row = int(t.index[row])
 		}
 		x := t.x[row*t.cols : (row+1)*t.cols]
+		if banded {
+			t.b.ops.bands.quantizeBandRow(dst, height, r, x)
+			continue
+		}
 		if t.quantized {
 			t.b.ops.quantize(skip(dst, r*recordSize), height*recordSize, ptr(x), t.cols/blockCols)
 			continue

@@ -10,11 +10,15 @@ import (
 // Sizes of the tile kernels, as in package cpu.
 const (
 	bandRowsMax = 12                // the tallest band
-	lineBytes   = 128               // a column group of a panel, and a row of 32 sums
+	sumsBytes   = 128               // a row of 32 sums, and of scales
+	lineBytes   = 64                // a column group of half a panel taken apart, a row's codes of a step, a row of 16 integer sums
 	dotsBytes   = bandRowsMax * 128 // the integer sums of a band x 32 outputs
 	magicAt     = 64                // offset in the scratch, after the configuration, of 16 x bits of 1.5·2^23
 	dotsAt      = 128               // and of the first of two buffers of integer sums
-	plainCodes  = 64 / 4 * 128      // codes of a step as signed bytes
+	plainSide   = 64 / 4 * 64       // codes of 16 outputs of a step as signed bytes
+	plainCodes  = 2 * plainSide
+	tailBytes   = 16 // of each row, after the codes of all: the scales of two blocks, scale·Σcodes of both
+	tailSum     = 8
 )
 
 // bandHeights are the numbers of rows of a band.
@@ -23,9 +27,9 @@ var bandHeights = []int{8, bandRowsMax}
 // bandStep is the size of a step of a panel taken apart: signed codes, then
 // the float32 scales of its groups, then their minima.
 func (l layout) bandStep() int {
-	n := plainCodes + 64/l.group*lineBytes
+	n := plainCodes + 64/l.group*sumsBytes
 	if l.mins {
-		n += 64 / l.group * lineBytes
+		n += 64 / l.group * sumsBytes
 	}
 	return n
 }
@@ -35,6 +39,7 @@ func (g *gen) bands() {
 	for _, l := range layouts {
 		g.unpack(l)
 	}
+	g.quantizeBand()
 	for _, l := range layouts {
 		for _, rows := range bandHeights {
 			g.band(l, rows)
@@ -51,9 +56,11 @@ func (g *gen) bandConstants() {
 	}{
 		{"nibbles", 0x0f0f0f0f}, {"bit4", 0x10101010}, {"bits45", 0x30303030},
 		{"offset128", 0x80808080}, {"offset32", 0x20202020}, {"offset8", 0x08080808},
+		{"topmin", 0x0da24260}, {"abs", 0x7fffffff}, {"c127", 0x42fe0000}, // what quantize takes
 	} {
 		g.constant(c.name, g.repeat(c.bits))
 	}
+	g.constant("order", quantizeOrder)
 }
 
 // unpack takes steps of a panel apart.
@@ -83,12 +90,12 @@ func (g *gen) unpackStep(l layout, dst reg.Register, at int, panel reg.Register)
 						g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
 						g.nibble(l, p, k, panel, side*64, w, g.c("nibbles"))
 					} else {
-						g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*lineBytes+side*64), w)
+						g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*128+side*64), w)
 					}
 					if l.offset > 0 {
 						g.VPSUBB(g.c(fmt.Sprintf("offset%d", l.offset)), w, w)
 					}
-					g.VMOVDQU32(w, mem(dst, at+(p.first+k)*lineBytes+side*64))
+					g.VMOVDQU32(w, mem(dst, at+side*plainSide+(p.first+k)*lineBytes))
 				})
 			}
 		}
@@ -104,8 +111,8 @@ func (g *gen) unpackStep(l layout, dst reg.Register, at int, panel reg.Register)
 }
 
 const (
-	bandSignature   = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStep int, scratch *byte)"
-	panelsSignature = "func(dst *float32, dstStride int, act *byte, bands, actStride int, panel *byte, panels, steps, aheadStep int, codes, scratch *byte)"
+	bandSignature   = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)"
+	panelsSignature = "func(dst *float32, dstStride int, sums *float32, act *byte, bands, actStride int, panel *byte, panels, steps int, ahead uintptr, aheadStride, aheadStep int, codes, scratch *byte)"
 )
 
 // Registers that tile instructions name. The current and the next step of
@@ -160,34 +167,54 @@ func (g *gen) band(l layout, rows int) {
 	g.loop(bands, func() {
 		b.nextBand(bands, nextBand)
 		b.startSums(earlier)
-		g.ADDQ(operand.U32(rows*lineBytes), earlier)
-		b.steps(nextBand, nil)
-		b.finishBand(dst)
+		g.ADDQ(operand.U32(rows*sumsBytes), earlier)
+		b.steps(g.arg("steps"), nextBand, nil)
+		b.finishBand(dst, g.arg("dstStride"))
 	})
 	g.tileRelease()
 	g.finish()
 }
 
-// bandPanels emits the product of few bands with panels: the first band of each
-// takes the panel apart as it goes, two steps before their use, for the others.
-// Meanwhile the panel after is asked for, evenly: reading takes as long as computing.
+// partSteps is how many steps of a panel few bands compute before those after:
+// they stay in the nearest cache, taken apart.
+const partSteps = 8
+
+// bandPanels emits the product of few bands with panels: for each part of a
+// panel the first band takes the steps apart as it goes, two before their use,
+// for the others. Meanwhile memory is asked for what comes later, evenly:
+// reading takes as long as computing.
 func (g *gen) bandPanels(l layout, rows int) {
 	g.function(fmt.Sprintf("bandPanels%sRows%d", l.name, rows), panelsSignature,
 		fmt.Sprintf("multiplies bands of %d rows of activations with %s panels.", rows, l.name))
 	b := g.newBanding(l, rows)
-	locals := g.AllocLocal(24)
-	to, panels, end := locals, locals.Offset(8), locals.Offset(16)
-	first := g.arg("dst")
-	g.MOVQ(first, to)
-	src, left := g.arg("panel"), g.arg("panels")
-	g.MOVQ(left, panels)
+	locals := g.AllocLocal(80)
+	to, panels, rest, act, end := locals, locals.Offset(8), locals.Offset(16), locals.Offset(24), locals.Offset(32)
+	part, earlier, out, stride := locals.Offset(40), locals.Offset(48), locals.Offset(56), locals.Offset(64)
+	move := func(name string, m operand.Mem) {
+		v := g.arg(name)
+		g.MOVQ(v, m)
+	}
+	move("dst", to)
+	move("panels", panels)
+	src := g.arg("panel")
+	g.Load(g.Param("ahead"), b.ahead)
+	g.MOVQ(b.ahead, b.target)
+
 	g.Label("panel")
-	length := g.arg("steps")
-	g.IMUL3Q(operand.U32(l.stepBytes), length, length)
-	g.ADDQ(src, length)
-	g.MOVQ(length, end)
-	g.MOVQ(length, b.ahead)
-	g.MOVQ(length, b.target)
+	move("steps", rest)
+	move("act", act)
+	b.zeroSums()
+	g.Label("part")
+	n := g.GP64()
+	most := g.GP64()
+	g.MOVQ(rest, n)
+	g.MOVQ(operand.U32(partSteps), most)
+	g.CMPQ(n, most)
+	g.CMOVQGT(most, n)
+	g.MOVQ(n, part)
+	g.IMUL3Q(operand.U32(l.stepBytes), n, n)
+	g.ADDQ(src, n)
+	g.MOVQ(n, end)
 	g.Load(g.Param("codes"), nowCodes)
 	for step := range 2 {
 		for _, line := range g.unpackStep(l, nowCodes, step*l.bandStep(), src) {
@@ -195,30 +222,77 @@ func (g *gen) bandPanels(l layout, rows int) {
 		}
 		b.nextSource(src, end)
 	}
-	g.Load(g.Param("act"), nowAct)
-	nextBand, bands, dst := g.GP64(), g.arg("bands"), g.GP64()
+	b.partOutput(to, rest, part, earlier, out, stride)
+	g.MOVQ(act, nowAct)
+	nextBand, bands := g.GP64(), g.arg("bands")
 	g.MOVQ(nowAct, nextBand)
-	g.MOVQ(to, dst)
 	b.start()
-	b.nextBand(bands, nextBand)
-	g.zero(b.sums...)
-	b.steps(nextBand, func() []func() {
+	one := func(more func() []func()) {
+		b.nextBand(bands, nextBand)
+		from := g.GP64()
+		g.MOVQ(earlier, from)
+		for i, s := range b.sums {
+			g.VMOVUPS(mem(from, i*64), s)
+		}
+		g.ADDQ(operand.U32(rows*sumsBytes), earlier)
+		left := g.GP64()
+		g.MOVQ(part, left)
+		b.steps(left, nextBand, more)
+		to, by := g.GP64(), g.GP64()
+		g.MOVQ(out, to)
+		g.MOVQ(stride, by)
+		b.finishBand(to, by)
+		g.MOVQ(to, out)
+	}
+	one(func() []func() {
 		return append(g.unpackStep(l, nowCodes, 2*l.bandStep(), src), func() { b.nextSource(src, end) })
 	})
-	b.finishBand(dst)
 	g.DECQ(bands)
-	g.loop(bands, func() {
-		b.nextBand(bands, nextBand)
-		g.zero(b.sums...)
-		b.steps(nextBand, nil)
-		b.finishBand(dst)
-	})
+	g.loop(bands, func() { one(nil) })
 	g.MOVQ(end, src)
-	g.ADDQ(operand.U32(lineBytes), to)
+	b.nextPart(act, rest, part)
+	g.JG(operand.LabelRef("part"))
+	g.ADDQ(operand.U32(sumsBytes), to)
 	g.DECQ(panels)
 	g.JNZ(operand.LabelRef("panel"))
 	g.tileRelease()
 	g.finish()
+}
+
+// zeroSums clears the sums in memory.
+func (b *banding) zeroSums() {
+	to, left := b.arg("sums"), b.arg("bands")
+	b.zero(b.sums[0])
+	b.loop(left, func() {
+		for i := range b.sums {
+			b.VMOVUPS(b.sums[0], mem(to, i*64))
+		}
+		b.ADDQ(operand.U32(b.rows*sumsBytes), to)
+	})
+}
+
+// partOutput says where the sums of a part go: to their place after the last one.
+func (b *banding) partOutput(to, rest, part, earlier, out, stride operand.Mem) {
+	sums, lines := b.arg("sums"), b.GP64()
+	b.MOVQ(sums, earlier)
+	b.MOVQ(operand.U32(sumsBytes), lines)
+	n, place, width := b.GP64(), b.GP64(), b.arg("dstStride")
+	b.MOVQ(rest, n)
+	b.MOVQ(to, place)
+	b.CMPQ(n, part)
+	b.CMOVQEQ(place, sums)
+	b.CMOVQEQ(width, lines)
+	b.MOVQ(sums, out)
+	b.MOVQ(lines, stride)
+}
+
+// nextPart moves on by a part; it sets the flags by what is left.
+func (b *banding) nextPart(act, rest, part operand.Mem) {
+	n, bytes := b.GP64(), b.GP64()
+	b.MOVQ(part, n)
+	b.IMUL3Q(operand.U32(b.rows*(lineBytes+tailBytes)), n, bytes)
+	b.ADDQ(bytes, act)
+	b.SUBQ(n, rest)
 }
 
 // nextSource moves on to the next step of a panel, or stays at the last.
@@ -241,9 +315,8 @@ func (b *banding) start() {
 	}
 }
 
-// steps computes all steps of a band; more, if any, makes what else each step does.
-func (b *banding) steps(nextBand reg.GPVirtual, more func() []func()) {
-	left := b.arg("steps")
+// steps computes as many steps of a band as are left; more, if any, makes what else each step does.
+func (b *banding) steps(left, nextBand reg.GPVirtual, more func() []func()) {
 	b.loop(left, func() {
 		b.nextStep(left, nextBand)
 		var also []func()
@@ -256,9 +329,8 @@ func (b *banding) steps(nextBand reg.GPVirtual, more func() []func()) {
 	})
 }
 
-// finishBand writes the sums.
-func (b *banding) finishBand(dst reg.GPVirtual) {
-	stride := b.arg("dstStride")
+// finishBand writes the sums and moves dst past them.
+func (b *banding) finishBand(dst, stride reg.GPVirtual) {
 	for r := range b.rows {
 		b.VMOVUPS(b.sums[2*r], mem(dst, 0))
 		b.VMOVUPS(b.sums[2*r+1], mem(dst, 64))
@@ -278,7 +350,7 @@ func (b *banding) nextBand(bands, band reg.GPVirtual) {
 // nextStep points at the step after this one, which may be the first of the next band.
 func (b *banding) nextStep(left, nextBand reg.GPVirtual) {
 	first := b.arg("codes")
-	b.LEAQ(operand.Mem{Base: nowAct, Disp: b.rows * recordSize}, nextAct)
+	b.LEAQ(operand.Mem{Base: nowAct, Disp: b.rows * (lineBytes + tailBytes)}, nextAct)
 	b.LEAQ(operand.Mem{Base: nowCodes, Disp: b.bandStep()}, nextCodes)
 	b.CMPQ(left, operand.U8(1))
 	b.CMOVQEQ(nextBand, nextAct)
@@ -319,8 +391,14 @@ func (b *banding) askAhead() {
 	b.ADDQ(step.Addr, b.target)
 	b.CMPQ(b.ahead, b.target)
 	b.JGE(operand.LabelRef(end))
+	stride := b.arg("aheadStride")
 	b.Label(head)
 	b.PREFETCHT1(mem(b.ahead, 0))
+	b.PREFETCHT1(operand.Mem{Base: b.ahead, Index: stride, Scale: 1})
+	third := b.GP64()
+	b.LEAQ(operand.Mem{Base: b.ahead, Index: stride, Scale: 2}, third)
+	b.PREFETCHT1(mem(third, 0))
+	b.PREFETCHT1(operand.Mem{Base: third, Index: stride, Scale: 1})
 	b.ADDQ(operand.I8(64), b.ahead)
 	b.CMPQ(b.ahead, b.target)
 	b.JLT(operand.LabelRef(head))
@@ -365,7 +443,7 @@ func (b *banding) multiply(group, pair int, act, codes reg.GPPhysical) []func() 
 	return []func(){
 		func() { b.tileLoad(a, tileMem{act, line, group * b.group}) },
 		func() { b.tileLoad(6, tileMem{codes, line, at}) },
-		func() { b.tileLoad(7, tileMem{codes, line, at + 64}) },
+		func() { b.tileLoad(7, tileMem{codes, line, plainSide + at}) },
 		func() { b.tileLoad(c, magic) },
 		func() { b.tileLoad(c+1, magic) },
 		func() { b.tileDot(c, a, 6) },
@@ -373,11 +451,14 @@ func (b *banding) multiply(group, pair int, act, codes reg.GPPhysical) []func() 
 	}
 }
 
+// dots is where the integer sums of a pair's tile lie.
+func (b *banding) dots(pair, side int) int { return pair*dotsBytes + side*b.rows*lineBytes }
+
 // storeDots writes a pair of tiles to its buffer.
 func (b *banding) storeDots(pair int) (ops []func()) {
 	for side := range 2 {
 		ops = append(ops, func() {
-			b.tileStore(tileMem{dotsBase, line, pair*dotsBytes + side*64}, tile(2*pair+side))
+			b.tileStore(tileMem{dotsBase, line, b.dots(pair, side)}, tile(2*pair+side))
 		})
 	}
 	return ops
@@ -387,22 +468,22 @@ func (b *banding) storeDots(pair int) (ops []func()) {
 // scaleDots computes. The negative of a sum is subtracted, since only the
 // second operand of a subtraction can be in memory.
 func (b *banding) scale(p group, between func(slot int)) {
-	scales := plainCodes + p.index*lineBytes
+	scales := plainCodes + p.index*sumsBytes
 	scale := []reg.VecVirtual{b.load(mem(nowCodes, scales)), b.load(mem(nowCodes, scales+64))}
-	low := scales + 64/b.group*lineBytes
+	low := scales + 64/b.group*sumsBytes
 	for r := range b.rows {
 		d := b.vec()
-		b.VBROADCASTSS(mem(nowAct, r*recordSize+atScale+4*p.block), d)
+		b.VBROADCASTSS(mem(nowAct, b.rows*lineBytes+r*tailBytes+4*p.block), d)
 		for side := range 2 {
 			between(2*r + side)
 			t, dots := b.vec(), b.vec()
 			b.VMULPS(d, scale[side], t)
-			b.VSUBPS(mem(dotsBase, p.index%2*dotsBytes+r*lineBytes+side*64), b.magic, dots)
+			b.VSUBPS(mem(dotsBase, b.dots(p.index%2, side)+r*lineBytes), b.magic, dots)
 			b.VFNMADD231PS(t, dots, b.sums[2*r+side])
 		}
 		if b.mins {
 			sum := b.vec()
-			b.VBROADCASTSS(mem(nowAct, r*recordSize+atSum+4*p.block), sum)
+			b.VBROADCASTSS(mem(nowAct, b.rows*lineBytes+r*tailBytes+tailSum+4*p.block), sum)
 			for side := range 2 {
 				b.VFNMADD231PS(mem(nowCodes, low+side*64), sum, b.sums[2*r+side])
 			}
