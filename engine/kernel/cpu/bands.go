@@ -8,8 +8,7 @@ import (
 const (
 	bandRowsMax   = 12 // rows of the tallest band: their sums leave registers for what scales them
 	bandMin       = 5  // rows from which a band, partly empty, is no slower than the kernels for fewer
-	bandsFew      = 4  // bands for which memory may be the bound: see fewBands
-	fewPanels     = 4  // panels of one call: making tiles ready takes 0.1 us
+	bandsFew      = 2  // bands for which half as much is taken apart: reading takes most of the time then
 	bandSteps     = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
 	bandStepMax   = 2048 + 512
 	bandConfig    = 64 // bytes of a tile configuration
@@ -19,6 +18,7 @@ const (
 	bandCodes     = 64                                     // bytes of codes of a row and step
 	bandTail      = 16                                     // bytes after the codes of all rows: two scales, two scale·Σcodes
 	aheadsPerStep = 4                                      // times that a step asks for weights
+	aheadStreams  = 4                                      // in which it asks
 	magic         = 0x4b400000                             // the bits of 1.5·2^23
 )
 
@@ -28,13 +28,10 @@ var bandHeights = [...]int{8, bandRowsMax}
 // bandFunc writes to dst the products of bands of rows with steps of a panel
 // that was taken apart, on top of the sums of earlier steps if more is 1. Rows
 // of dst are dstStride bytes apart, those of sums follow each other, bands of
-// act are actStride bytes apart. Memory from ahead on is asked for, aheadStep
-// bytes a time. scratch is that of a bandScratch.
+// act are actStride bytes apart. Memory is asked for in aheadStreams streams,
+// aheadStride bytes apart, of which the first begins at ahead: aheadStep bytes of
+// each at a time. scratch is that of a bandScratch.
 type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)
-
-// panelsFunc writes to dst the products of bands of rows with adjacent panels,
-// each of which it takes apart to codes, two steps more than it has.
-type panelsFunc func(dst *float32, dstStride int, sums *float32, act *byte, bands, actStride int, panel *byte, panels, steps int, ahead uintptr, aheadStride, aheadStep int, codes, scratch *byte)
 
 // quantizeBandFunc writes a row of a band: codes and tails of its steps, which lie
 // stride bytes apart.
@@ -46,18 +43,16 @@ type bandOps struct {
 	// once for many rows.
 	unpack   [layouts]func(dst, panel *byte, steps int)
 	multiply [layouts][len(bandHeights)]bandFunc
-	panels   [layouts][len(bandHeights)]panelsFunc
 	quantize quantizeBandFunc
 }
 
 // bandScratch is the memory of one thread for bands.
 type bandScratch struct {
-	fixed   []byte    // a tile configuration, 16 x magic, two buffers of integer sums
-	codes   []byte    // a part of a panel taken apart
-	sums    []float32 // outputs of a block of rows
-	partial []float32 // sums of few bands over a part of a panel
-	group   int       // that the configuration is for
-	height  int
+	fixed  []byte    // a tile configuration, 16 x magic, two buffers of integer sums
+	codes  []byte    // a part of a panel taken apart
+	sums   []float32 // outputs of a block of rows
+	group  int       // that the configuration is for
+	height int
 }
 
 // configure makes room and writes the configuration for groups of so many
@@ -67,7 +62,6 @@ func (s *bandScratch) configure(group, height, steps int) {
 	if s.fixed == nil {
 		s.fixed = heapBytes(bandFixed)
 		s.sums = asFloats(heapBytes(rowBlockMax * panelRows * 4))
-		s.partial = asFloats(heapBytes(bandsFew * bandRowsMax * panelRows * 4))
 		for i := range 16 {
 			binary.LittleEndian.PutUint32(s.fixed[bandMagicAt+4*i:], magic)
 		}
@@ -117,10 +111,6 @@ func (o *bandOps) quantizeBandRow(dst *byte, height, r int, x []float32) {
 // bandRows computes panels from to end for all rows.
 func (j *matJob) bandRows(o *bandOps, s *bandScratch, height, from, end int) {
 	bands := (j.n + height - 1) / height
-	if bands <= bandsFew {
-		j.fewBands(o, s, height, from, end)
-		return
-	}
 	s.configure(shapes[j.w.layout].group, height, bandSteps)
 	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/height, 1)
 	blocks := (bands + most - 1) / most
@@ -134,34 +124,8 @@ func (j *matJob) bandRows(o *bandOps, s *bandScratch, height, from, end int) {
 
 // aheadStep spreads a step of the weights over that step of all bands.
 func (l layout) aheadStep(bands int) int {
-	return (shapes[l].stepBytes + aheadsPerStep*bands - 1) / (aheadsPerStep * bands)
-}
-
-// fewBands computes panels from to end for so few rows that reading the weights
-// takes as long as computing, or longer.
-func (j *matJob) fewBands(o *bandOps, s *bandScratch, height, from, end int) {
-	l, width := j.w.layout, j.w.src.Rows
-	steps, bands := l.steps(j.w.src.Cols), (j.n+height-1)/height
-	s.configure(shapes[l].group, height, bandSteps+2)
-	kernel := o.panels[l][bandIndex(height)]
-	for p := from; p < end; {
-		n := min(fewPanels, end-p, rowBlockMax/(bands*height))
-		at, lanes := p*panelRows, min(n*panelRows, width-p*panelRows)
-		dst, stride := unsafe.SliceData(s.sums), n*panelRows
-		direct := lanes == n*panelRows && j.n == bands*height
-		if direct {
-			dst, stride = &j.dst[at], width
-		}
-		size := steps * shapes[l].stepBytes
-		panel := unsafe.SliceData(j.w.panel(j.expert, p))
-		ahead := uintptr(unsafe.Pointer(panel)) + uintptr(n*size)
-		kernel(dst, 4*stride, &s.partial[0], j.act, bands, height*bandRow(j.w.src.Cols), panel,
-			n, steps, ahead, size, l.aheadStep(bands*n), unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed))
-		for r := 0; r < j.n && !direct; r++ {
-			copy(j.dst[r*width+at:r*width+at+lanes], s.sums[r*stride:])
-		}
-		p += n
-	}
+	places := aheadsPerStep * aheadStreams * bands
+	return (shapes[l].stepBytes + places - 1) / places
 }
 
 // bandIndex is the place of a height in bandHeights.
@@ -183,9 +147,13 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
 	bandBytes, stepBytes := height*bandRow(j.w.src.Cols), shapes[l].stepBytes
-	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands*4)
-	for first := 0; first < steps; first += bandSteps {
-		n, more := min(bandSteps, steps-first), min(first, 1)
+	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands)
+	part := bandSteps
+	if bands <= bandsFew {
+		part /= 2
+	}
+	for first := 0; first < steps; first += part {
+		n, more := min(part, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
 		act := skip(j.act, row/height*bandBytes+first*height*(bandCodes+bandTail))
@@ -193,13 +161,13 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int
 		if first+n == steps {
 			placed = direct
 			if direct > 0 {
-				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, n*stepBytes/4, aheadStep, fixed)
+				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
 			}
 		}
 		if placed < bands {
-			ahead += uintptr(n * placed / bands * stepBytes / 4)
+			ahead += uintptr(n * placed / bands * stepBytes / aheadStreams)
 			to := &s.sums[placed*height*panelRows]
-			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, n*stepBytes/4, aheadStep, fixed)
+			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
 		}
 	}
 	for r := row + direct*height; r < min(row+bands*height, j.n); r++ {

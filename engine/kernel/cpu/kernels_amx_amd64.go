@@ -37,97 +37,47 @@ func quantizeBandAMX(codes *byte, tail *byte, stride int, x *float32, blocks int
 //go:noescape
 func bandCode8Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandPanelsCode8Rows8AMX multiplies bands of 8 rows of activations with Code8 panels.
-//
-//go:noescape
-func bandPanelsCode8Rows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
-
 // bandCode8Rows12AMX multiplies bands of 12 rows of activations with steps of a Code8 panel taken apart.
 //
 //go:noescape
 func bandCode8Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandPanelsCode8Rows12AMX multiplies bands of 12 rows of activations with Code8 panels.
-//
-//go:noescape
-func bandPanelsCode8Rows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 
 // bandCode6Rows8AMX multiplies bands of 8 rows of activations with steps of a Code6 panel taken apart.
 //
 //go:noescape
 func bandCode6Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandPanelsCode6Rows8AMX multiplies bands of 8 rows of activations with Code6 panels.
-//
-//go:noescape
-func bandPanelsCode6Rows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
-
 // bandCode6Rows12AMX multiplies bands of 12 rows of activations with steps of a Code6 panel taken apart.
 //
 //go:noescape
 func bandCode6Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandPanelsCode6Rows12AMX multiplies bands of 12 rows of activations with Code6 panels.
-//
-//go:noescape
-func bandPanelsCode6Rows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 
 // bandCode5mRows8AMX multiplies bands of 8 rows of activations with steps of a Code5m panel taken apart.
 //
 //go:noescape
 func bandCode5mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandPanelsCode5mRows8AMX multiplies bands of 8 rows of activations with Code5m panels.
-//
-//go:noescape
-func bandPanelsCode5mRows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
-
 // bandCode5mRows12AMX multiplies bands of 12 rows of activations with steps of a Code5m panel taken apart.
 //
 //go:noescape
 func bandCode5mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandPanelsCode5mRows12AMX multiplies bands of 12 rows of activations with Code5m panels.
-//
-//go:noescape
-func bandPanelsCode5mRows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 
 // bandCode4Rows8AMX multiplies bands of 8 rows of activations with steps of a Code4 panel taken apart.
 //
 //go:noescape
 func bandCode4Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandPanelsCode4Rows8AMX multiplies bands of 8 rows of activations with Code4 panels.
-//
-//go:noescape
-func bandPanelsCode4Rows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
-
 // bandCode4Rows12AMX multiplies bands of 12 rows of activations with steps of a Code4 panel taken apart.
 //
 //go:noescape
 func bandCode4Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandPanelsCode4Rows12AMX multiplies bands of 12 rows of activations with Code4 panels.
-//
-//go:noescape
-func bandPanelsCode4Rows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
 
 // bandCode4mRows8AMX multiplies bands of 8 rows of activations with steps of a Code4m panel taken apart.
 //
 //go:noescape
 func bandCode4mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandPanelsCode4mRows8AMX multiplies bands of 8 rows of activations with Code4m panels.
-//
-//go:noescape
-func bandPanelsCode4mRows8AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)
-
 // bandCode4mRows12AMX multiplies bands of 12 rows of activations with steps of a Code4m panel taken apart.
 //
 //go:noescape
 func bandCode4mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandPanelsCode4mRows12AMX multiplies bands of 12 rows of activations with Code4m panels.
-//
-//go:noescape
-func bandPanelsCode4mRows12AMX(dst *float32, dstStride int, sums *float32, act *byte, bands int, actStride int, panel *byte, panels int, steps int, ahead uintptr, aheadStride int, aheadStep int, codes *byte, scratch *byte)

@@ -40,13 +40,6 @@ func amxOps() *ops {
 		code4:  {bandCode4Rows8AMX, bandCode4Rows12AMX},
 		code4m: {bandCode4mRows8AMX, bandCode4mRows12AMX},
 	}
-	b.panels = [layouts][len(bandHeights)]panelsFunc{
-		code8:  {bandPanelsCode8Rows8AMX, bandPanelsCode8Rows12AMX},
-		code6:  {bandPanelsCode6Rows8AMX, bandPanelsCode6Rows12AMX},
-		code5m: {bandPanelsCode5mRows8AMX, bandPanelsCode5mRows12AMX},
-		code4:  {bandPanelsCode4Rows8AMX, bandPanelsCode4Rows12AMX},
-		code4m: {bandPanelsCode4mRows8AMX, bandPanelsCode4mRows12AMX},
-	}
 	b.quantize = quantizeBandAMX
 	o.bands = b
 	return o

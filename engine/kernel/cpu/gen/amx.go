@@ -43,7 +43,6 @@ func (g *gen) bands() {
 	for _, l := range layouts {
 		for _, rows := range bandHeights {
 			g.band(l, rows)
-			g.bandPanels(l, rows)
 		}
 	}
 }
@@ -69,51 +68,40 @@ func (g *gen) unpack(l layout) {
 		fmt.Sprintf("takes steps of a %s panel apart.", l.name))
 	dst, panel, steps := g.arg("dst"), g.arg("panel"), g.arg("steps")
 	g.loop(steps, func() {
-		for _, line := range g.unpackStep(l, dst, 0, panel) {
-			line()
-		}
+		g.unpackStep(l, dst, panel)
 		g.ADDQ(operand.I32(l.bandStep()), dst)
 		g.ADDQ(operand.I32(l.stepBytes), panel)
 	})
 	g.finish()
 }
 
-// unpackStep takes one step apart, to dst+at: what it returns emits that, a
-// register at a time.
-func (g *gen) unpackStep(l layout, dst reg.Register, at int, panel reg.Register) (lines []func()) {
+// unpackStep takes one step apart.
+func (g *gen) unpackStep(l layout, dst, panel reg.Register) {
 	for _, p := range l.all() {
 		for k := range p.groups {
 			for side := range 2 {
-				lines = append(lines, func() {
-					w := g.vec()
-					if l.nibbles {
-						g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
-						g.nibble(l, p, k, panel, side*64, w, g.c("nibbles"))
-					} else {
-						g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*128+side*64), w)
-					}
-					if l.offset > 0 {
-						g.VPSUBB(g.c(fmt.Sprintf("offset%d", l.offset)), w, w)
-					}
-					g.VMOVDQU32(w, mem(dst, at+side*plainSide+(p.first+k)*lineBytes))
-				})
+				w := g.vec()
+				if l.nibbles {
+					g.VMOVDQU32(mem(panel, l.nibbleLine(p, k)+side*64), w)
+					g.nibble(l, p, k, panel, side*64, w, g.c("nibbles"))
+				} else {
+					g.VMOVDQU32(mem(panel, l.codesAt+(p.first+k)*128+side*64), w)
+				}
+				if l.offset > 0 {
+					g.VPSUBB(g.c(fmt.Sprintf("offset%d", l.offset)), w, w)
+				}
+				g.VMOVDQU32(w, mem(dst, side*plainSide+(p.first+k)*lineBytes))
 			}
 		}
 	}
 	for i := range (l.bandStep() - plainCodes) / 64 {
-		lines = append(lines, func() {
-			v := g.vec()
-			g.loadHalves(mem(panel, i*32), v)
-			g.VMOVUPS(v, mem(dst, at+plainCodes+i*64))
-		})
+		v := g.vec()
+		g.loadHalves(mem(panel, i*32), v)
+		g.VMOVUPS(v, mem(dst, plainCodes+i*64))
 	}
-	return lines
 }
 
-const (
-	bandSignature   = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)"
-	panelsSignature = "func(dst *float32, dstStride int, sums *float32, act *byte, bands, actStride int, panel *byte, panels, steps int, ahead uintptr, aheadStride, aheadStep int, codes, scratch *byte)"
-)
+const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)"
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.
@@ -168,139 +156,11 @@ func (g *gen) band(l layout, rows int) {
 		b.nextBand(bands, nextBand)
 		b.startSums(earlier)
 		g.ADDQ(operand.U32(rows*sumsBytes), earlier)
-		b.steps(g.arg("steps"), nextBand, nil)
+		b.steps(g.arg("steps"), nextBand)
 		b.finishBand(dst, g.arg("dstStride"))
 	})
 	g.tileRelease()
 	g.finish()
-}
-
-// partSteps is how many steps of a panel few bands compute before those after:
-// they stay in the nearest cache, taken apart.
-const partSteps = 8
-
-// bandPanels emits the product of few bands with panels: for each part of a
-// panel the first band takes the steps apart as it goes, two before their use,
-// for the others. Meanwhile memory is asked for what comes later, evenly:
-// reading takes as long as computing.
-func (g *gen) bandPanels(l layout, rows int) {
-	g.function(fmt.Sprintf("bandPanels%sRows%d", l.name, rows), panelsSignature,
-		fmt.Sprintf("multiplies bands of %d rows of activations with %s panels.", rows, l.name))
-	b := g.newBanding(l, rows)
-	locals := g.AllocLocal(80)
-	to, panels, rest, act, end := locals, locals.Offset(8), locals.Offset(16), locals.Offset(24), locals.Offset(32)
-	part, earlier, out, stride := locals.Offset(40), locals.Offset(48), locals.Offset(56), locals.Offset(64)
-	move := func(name string, m operand.Mem) {
-		v := g.arg(name)
-		g.MOVQ(v, m)
-	}
-	move("dst", to)
-	move("panels", panels)
-	src := g.arg("panel")
-	g.Load(g.Param("ahead"), b.ahead)
-	g.MOVQ(b.ahead, b.target)
-
-	g.Label("panel")
-	move("steps", rest)
-	move("act", act)
-	b.zeroSums()
-	g.Label("part")
-	n := g.GP64()
-	most := g.GP64()
-	g.MOVQ(rest, n)
-	g.MOVQ(operand.U32(partSteps), most)
-	g.CMPQ(n, most)
-	g.CMOVQGT(most, n)
-	g.MOVQ(n, part)
-	g.IMUL3Q(operand.U32(l.stepBytes), n, n)
-	g.ADDQ(src, n)
-	g.MOVQ(n, end)
-	g.Load(g.Param("codes"), nowCodes)
-	for step := range 2 {
-		for _, line := range g.unpackStep(l, nowCodes, step*l.bandStep(), src) {
-			line()
-		}
-		b.nextSource(src, end)
-	}
-	b.partOutput(to, rest, part, earlier, out, stride)
-	g.MOVQ(act, nowAct)
-	nextBand, bands := g.GP64(), g.arg("bands")
-	g.MOVQ(nowAct, nextBand)
-	b.start()
-	one := func(more func() []func()) {
-		b.nextBand(bands, nextBand)
-		from := g.GP64()
-		g.MOVQ(earlier, from)
-		for i, s := range b.sums {
-			g.VMOVUPS(mem(from, i*64), s)
-		}
-		g.ADDQ(operand.U32(rows*sumsBytes), earlier)
-		left := g.GP64()
-		g.MOVQ(part, left)
-		b.steps(left, nextBand, more)
-		to, by := g.GP64(), g.GP64()
-		g.MOVQ(out, to)
-		g.MOVQ(stride, by)
-		b.finishBand(to, by)
-		g.MOVQ(to, out)
-	}
-	one(func() []func() {
-		return append(g.unpackStep(l, nowCodes, 2*l.bandStep(), src), func() { b.nextSource(src, end) })
-	})
-	g.DECQ(bands)
-	g.loop(bands, func() { one(nil) })
-	g.MOVQ(end, src)
-	b.nextPart(act, rest, part)
-	g.JG(operand.LabelRef("part"))
-	g.ADDQ(operand.U32(sumsBytes), to)
-	g.DECQ(panels)
-	g.JNZ(operand.LabelRef("panel"))
-	g.tileRelease()
-	g.finish()
-}
-
-// zeroSums clears the sums in memory.
-func (b *banding) zeroSums() {
-	to, left := b.arg("sums"), b.arg("bands")
-	b.zero(b.sums[0])
-	b.loop(left, func() {
-		for i := range b.sums {
-			b.VMOVUPS(b.sums[0], mem(to, i*64))
-		}
-		b.ADDQ(operand.U32(b.rows*sumsBytes), to)
-	})
-}
-
-// partOutput says where the sums of a part go: to their place after the last one.
-func (b *banding) partOutput(to, rest, part, earlier, out, stride operand.Mem) {
-	sums, lines := b.arg("sums"), b.GP64()
-	b.MOVQ(sums, earlier)
-	b.MOVQ(operand.U32(sumsBytes), lines)
-	n, place, width := b.GP64(), b.GP64(), b.arg("dstStride")
-	b.MOVQ(rest, n)
-	b.MOVQ(to, place)
-	b.CMPQ(n, part)
-	b.CMOVQEQ(place, sums)
-	b.CMOVQEQ(width, lines)
-	b.MOVQ(sums, out)
-	b.MOVQ(lines, stride)
-}
-
-// nextPart moves on by a part; it sets the flags by what is left.
-func (b *banding) nextPart(act, rest, part operand.Mem) {
-	n, bytes := b.GP64(), b.GP64()
-	b.MOVQ(part, n)
-	b.IMUL3Q(operand.U32(b.rows*(lineBytes+tailBytes)), n, bytes)
-	b.ADDQ(bytes, act)
-	b.SUBQ(n, rest)
-}
-
-// nextSource moves on to the next step of a panel, or stays at the last.
-func (b *banding) nextSource(src reg.GPVirtual, end operand.Mem) {
-	next := b.GP64()
-	b.LEAQ(mem(src, b.stepBytes), next)
-	b.CMPQ(next, end)
-	b.CMOVQLT(next, src)
 }
 
 // start fills the stages.
@@ -315,15 +175,11 @@ func (b *banding) start() {
 	}
 }
 
-// steps computes as many steps of a band as are left; more, if any, makes what else each step does.
-func (b *banding) steps(left, nextBand reg.GPVirtual, more func() []func()) {
+// steps computes as many steps of a band as are left.
+func (b *banding) steps(left, nextBand reg.GPVirtual) {
 	b.loop(left, func() {
 		b.nextStep(left, nextBand)
-		var also []func()
-		if more != nil {
-			also = more()
-		}
-		b.step(also)
+		b.step()
 		b.MOVQ(nextAct, nowAct)
 		b.MOVQ(nextCodes, nowCodes)
 	})
@@ -357,9 +213,9 @@ func (b *banding) nextStep(left, nextBand reg.GPVirtual) {
 	b.CMOVQEQ(first, nextCodes)
 }
 
-// step computes one step. What tiles do, what also lists and asking for memory
-// are spread between the rows that are scaled.
-func (b *banding) step(also []func()) {
+// step computes one step. What tiles do and asking for memory are spread
+// between the rows that are scaled.
+func (b *banding) step() {
 	groups := 64 / b.group
 	for _, p := range b.all() {
 		var ops []func()
@@ -369,10 +225,8 @@ func (b *banding) step(also []func()) {
 			ops = b.multiply(then-groups, then%2, nextAct, nextCodes)
 		}
 		ops = append(ops, b.storeDots((p.index+1)%2)...)
-		share := also[p.index*len(also)/groups : (p.index+1)*len(also)/groups]
 		b.scale(p, func(slot int) {
 			emitPart(ops, slot, 2*b.rows)
-			emitPart(share, slot, 2*b.rows)
 			if slot%(groups*b.rows) == 0 {
 				b.askAhead()
 			}
@@ -380,7 +234,8 @@ func (b *banding) step(also []func()) {
 	}
 }
 
-// askAhead asks for what target says, in aheadsPerStep places of a step.
+// askAhead moves target on and asks for memory up to there, in four streams of
+// aheadStride bytes. It has four places in a step.
 func (b *banding) askAhead() {
 	b.labels++
 	head, end := fmt.Sprintf("ask%d", b.labels), fmt.Sprintf("asked%d", b.labels)
@@ -393,12 +248,12 @@ func (b *banding) askAhead() {
 	b.JGE(operand.LabelRef(end))
 	stride := b.arg("aheadStride")
 	b.Label(head)
-	b.PREFETCHT1(mem(b.ahead, 0))
-	b.PREFETCHT1(operand.Mem{Base: b.ahead, Index: stride, Scale: 1})
+	b.PREFETCHT0(mem(b.ahead, 0))
+	b.PREFETCHT0(operand.Mem{Base: b.ahead, Index: stride, Scale: 1})
 	third := b.GP64()
 	b.LEAQ(operand.Mem{Base: b.ahead, Index: stride, Scale: 2}, third)
-	b.PREFETCHT1(mem(third, 0))
-	b.PREFETCHT1(operand.Mem{Base: third, Index: stride, Scale: 1})
+	b.PREFETCHT0(mem(third, 0))
+	b.PREFETCHT0(operand.Mem{Base: third, Index: stride, Scale: 1})
 	b.ADDQ(operand.I8(64), b.ahead)
 	b.CMPQ(b.ahead, b.target)
 	b.JLT(operand.LabelRef(head))
