@@ -6,55 +6,77 @@ import (
 )
 
 const (
-	bandRows         = 8        // rows of activations that a band kernel takes at once
-	bandMin          = 5        // rows from which a band, partly empty, is no slower than the kernels for fewer
-	bandSteps        = 8        // steps that are taken apart at once: 18 KB and the sums' buffers fit in the nearest cache
-	bandsFew         = 2        // bands for which half as much is taken apart: reading takes most of the time then
-	bandConfig       = 64       // bytes of a tile configuration
-	bandDots         = 2 * 1024 // bytes of integer sums
-	bandStepMax      = 2048 + 512
-	bandCodesAt      = bandConfig + bandDots
-	bandSumsAt       = bandCodesAt + bandSteps*bandStepMax
-	bandScratchBytes = bandSumsAt + rowBlockMax*panelRows*4
+	bandRowsMax   = 12 // rows of the tallest band: their sums leave registers for what scales them
+	bandMin       = 5  // rows from which a band, partly empty, is no slower than the kernels for fewer
+	bandsFew      = 2  // bands for which half as much is taken apart: reading takes most of the time then
+	bandSteps     = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
+	bandStepMax   = 2048 + 512
+	bandConfig    = 64 // bytes of a tile configuration
+	bandMagicAt   = bandConfig
+	bandDotsAt    = bandMagicAt + 64
+	bandFixed     = bandDotsAt + 2*bandRowsMax*panelRows*4 // two buffers of integer sums
+	bandCodes     = 64                                     // bytes of codes of a row and step
+	bandTail      = 16                                     // bytes after the codes of all rows: two scales, two scale·Σcodes
+	aheadsPerStep = 4                                      // times that a step asks for weights
+	aheadStreams  = 4                                      // in which it asks
+	magic         = 0x4b400000                             // the bits of 1.5·2^23
 )
 
-// bandFunc writes to dst the products of bands of 8 rows with steps of a panel
+// bandHeights are the numbers of rows of a band.
+var bandHeights = [...]int{8, bandRowsMax}
+
+// bandFunc writes to dst the products of bands of rows with steps of a panel
 // that was taken apart, on top of the sums of earlier steps if more is 1. Rows
 // of dst are dstStride bytes apart, those of sums follow each other, bands of
-// act are actStride bytes apart. One step in aheadEvery also asks for a step
-// of weights at ahead. scratch is that of a bandScratch.
-type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)
+// act are actStride bytes apart. Memory is asked for in aheadStreams streams,
+// aheadStride bytes apart, of which the first begins at ahead: aheadStep bytes of
+// each at a time. scratch is that of a bandScratch.
+type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)
+
+// quantizeBandFunc writes a row of a band: codes and tails of its steps, which lie
+// stride bytes apart.
+type quantizeBandFunc func(codes, tail *byte, stride int, x *float32, blocks int)
 
 // bandOps are the kernels of a level with matrix tiles.
 type bandOps struct {
 	// unpack takes steps of a panel apart into signed bytes and float32 scales,
 	// once for many rows.
 	unpack   [layouts]func(dst, panel *byte, steps int)
-	multiply [layouts]bandFunc
+	multiply [layouts][len(bandHeights)]bandFunc
+	quantize quantizeBandFunc
 }
 
-// bandScratch is the memory of one thread for bands: a tile configuration, two
-// buffers of integer sums, a part of a panel taken apart, and outputs of a
-// block of rows.
+// bandScratch is the memory of one thread for bands.
 type bandScratch struct {
-	mem   []byte
-	group int // that the configuration is for
+	fixed  []byte    // a tile configuration, 16 x magic, two buffers of integer sums
+	codes  []byte    // a part of a panel taken apart
+	sums   []float32 // outputs of a block of rows
+	group  int       // that the configuration is for
+	height int
 }
 
-// configure writes the configuration for groups of so many columns: sums in
-// tiles 0 to 3, activations in 4 and 5, codes in 6 and 7.
-func (s *bandScratch) configure(group int) {
-	if s.mem == nil {
-		s.mem = heapBytes(bandScratchBytes)
+// configure makes room and writes the configuration for groups of so many
+// columns and bands of so many rows: sums in tiles 0 to 3, activations in 4 and
+// 5, codes in 6 and 7.
+func (s *bandScratch) configure(group, height, steps int) {
+	if s.fixed == nil {
+		s.fixed = heapBytes(bandFixed)
+		s.sums = asFloats(heapBytes(rowBlockMax * panelRows * 4))
+		for i := range 16 {
+			binary.LittleEndian.PutUint32(s.fixed[bandMagicAt+4*i:], magic)
+		}
 	}
-	if s.group == group {
+	if len(s.codes) < steps*bandStepMax {
+		s.codes = heapBytes(steps * bandStepMax)
+	}
+	if s.group == group && s.height == height {
 		return
 	}
-	s.group = group
-	c := s.mem[:bandConfig]
+	s.group, s.height = group, height
+	c := s.fixed[:bandConfig]
 	c[0] = 1 // the only palette
 	for t := range 8 {
-		rows, rowBytes := bandRows, 64
+		rows, rowBytes := height, 64
 		switch {
 		case t >= 6:
 			rows = group / 4
@@ -66,28 +88,66 @@ func (s *bandScratch) configure(group int) {
 	}
 }
 
-// bandCount is how many bands n rows of a job are computed in; rows that are left
-// over are fewer than bandMin.
-func (o *ops) bandCount(quantized bool, n int) int {
-	if o.bands == nil || !quantized {
+// bandHeight is the height of the bands that n rows of a job are computed in;
+// the last may be partly empty. It is 0 for what other kernels compute.
+func (o *ops) bandHeight(quantized bool, n int) int {
+	switch {
+	case o.bands == nil || !quantized || n < bandMin:
 		return 0
+	case n <= 8 || n > bandRowsMax && n <= 16:
+		return 8
 	}
-	return (n + bandRows - bandMin) / bandRows
+	return bandRowsMax
+}
+
+// bandRow is how many bytes a row takes in a band.
+func bandRow(cols int) int { return roundUp(cols, stepCols) / stepCols * (bandCodes + bandTail) }
+
+// quantizeBandRow writes x as row r of the band at dst.
+func (o *bandOps) quantizeBandRow(dst *byte, height, r int, x []float32) {
+	o.quantize(skip(dst, r*bandCodes), skip(dst, height*bandCodes+r*bandTail), height*(bandCodes+bandTail), ptr(x), len(x)/blockCols)
+}
+
+// bandRows computes panels from to end for all rows.
+func (j *matJob) bandRows(o *bandOps, s *bandScratch, height, from, end int) {
+	bands := (j.n + height - 1) / height
+	s.configure(shapes[j.w.layout].group, height, bandSteps)
+	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/height, 1)
+	blocks := (bands + most - 1) / most
+	block := (bands + blocks - 1) / blocks
+	for band := 0; band < bands; band += block {
+		for p := from; p < end; p++ {
+			j.bandPanel(o, s, height, p, band*height, min(block, bands-band))
+		}
+	}
+}
+
+// aheadStep spreads a step of the weights over that step of all bands.
+func (l layout) aheadStep(bands int) int {
+	places := aheadsPerStep * aheadStreams * bands
+	return (shapes[l].stepBytes + places - 1) / places
+}
+
+// bandIndex is the place of a height in bandHeights.
+func bandIndex(height int) int {
+	if height == bandRowsMax {
+		return 1
+	}
+	return 0
 }
 
 // bandPanel computes the 32 outputs of panel p for bands of rows from row on.
-func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
+func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int) {
 	l, width := j.w.layout, j.w.src.Rows
-	s.configure(shapes[l].group)
-	base := unsafe.SliceData(s.mem)
-	codes, sums := skip(base, bandCodesAt), asFloats(s.mem[bandSumsAt:])
+	codes, fixed := unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed)
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
 	direct := 0 // bands whose outputs need no detour
 	if lanes == panelRows {
-		direct = min(bands, (j.n-row)/bandRows)
+		direct = min(bands, (j.n-row)/height)
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
-	bandBytes, stepBytes := bandRows*actRow(true, j.w.src.Cols), shapes[l].stepBytes
+	bandBytes, stepBytes := height*bandRow(j.w.src.Cols), shapes[l].stepBytes
+	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands)
 	part := bandSteps
 	if bands <= bandsFew {
 		part /= 2
@@ -96,21 +156,21 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 		n, more := min(part, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
-		act := skip(j.act, row/bandRows*bandBytes+first*bandRows*recordSize)
+		act := skip(j.act, row/height*bandBytes+first*height*(bandCodes+bandTail))
 		placed := 0 // bands whose outputs go to their place
 		if first+n == steps {
 			placed = direct
 			if direct > 0 {
-				o.multiply[l](&j.dst[row*width+at], 4*width, &sums[0], more, act, direct, bandBytes, codes, n, ahead, bands, base)
+				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
 			}
 		}
 		if placed < bands {
-			ahead += uintptr(n * placed / bands * stepBytes)
-			to := &sums[placed*bandRows*panelRows]
-			o.multiply[l](to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, bands, base)
+			ahead += uintptr(n * placed / bands * stepBytes / aheadStreams)
+			to := &s.sums[placed*height*panelRows]
+			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
 		}
 	}
-	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {
-		copy(j.dst[r*width+at:r*width+at+lanes], sums[(r-row)*panelRows:])
+	for r := row + direct*height; r < min(row+bands*height, j.n); r++ {
+		copy(j.dst[r*width+at:r*width+at+lanes], s.sums[(r-row)*panelRows:])
 	}
 }

@@ -99,19 +99,23 @@ func TestBandsExperts(t *testing.T) {
 	same(t, "experts", runExperts(t, bands, src, x, logits, n, top), runExperts(t, plain, src, x, logits, n, top))
 }
 
-// TestBandCount says how rows are shared between bands and the kernels for few rows.
-func TestBandCount(t *testing.T) {
+// TestBandHeight says which rows go to bands, and what they take.
+func TestBandHeight(t *testing.T) {
 	with, without := &ops{bands: &bandOps{}}, &ops{}
-	for _, c := range []struct{ n, bands, full, tail int }{
-		{1, 0, 0, 1}, {3, 0, 0, 4}, {4, 0, 0, 4}, {5, 1, 0, 8}, {8, 1, 8, 0}, {9, 1, 8, 1}, {12, 1, 8, 4}, {13, 2, 8, 8}, {512, 64, 512, 0},
+	for _, c := range []struct{ n, height, rows int }{
+		{1, 0, 1}, {3, 0, 4}, {4, 0, 4}, {5, 8, 8}, {8, 8, 8}, {9, 12, 12}, {12, 12, 12}, {13, 8, 16}, {16, 8, 16}, {17, 12, 24}, {512, 12, 516},
 	} {
-		if got := with.bandCount(true, c.n); got != c.bands {
-			t.Errorf("%d rows: %d bands, want %d", c.n, got, c.bands)
+		if got := with.bandHeight(true, c.n); got != c.height {
+			t.Errorf("%d rows: bands of %d, want %d", c.n, got, c.height)
 		}
-		if got, want := with.actSize(true, c.n, 64), (c.full+c.tail)*recordSize; got != want {
+		record := recordSize
+		if c.height > 0 {
+			record = bandCodes + bandTail
+		}
+		if got, want := with.actSize(true, c.n, 64), c.rows*record; got != want {
 			t.Errorf("%d rows: %d bytes of activations, want %d", c.n, got, want)
 		}
-		if without.bandCount(true, c.n)+with.bandCount(false, c.n) != 0 {
+		if without.bandHeight(true, c.n)+with.bandHeight(false, c.n) != 0 {
 			t.Errorf("%d rows: bands without kernels for them", c.n)
 		}
 	}

@@ -45,17 +45,18 @@
 // -32·Σcodes, so that the offsets and minima of weights cost one instruction.
 // For float weights a tile is [column][row of the tile] float32.
 //
-// Level amx cuts rows into bands of 8, as tiles of 8 rows; fewer than 5 rows
-// that are left over go into a tile of 1, 2 or 4. For each panel, a block of
-// bands that fits in the second cache passes through 512 columns of it at a
-// time, which are taken apart once into signed codes and float32 scales. A
-// matrix tile then makes the integer products of a group of columns, 8 rows x
-// 16 outputs. They pass through memory in the nearest cache on their way to
-// the sums, which stay in vector registers: tiles cannot scale. While tile
+// Level amx computes five and more rows in bands of 12, or of 8 up to 8 rows and
+// from 13 to 16; the last may be partly empty. A band is, per step, [row] 64 codes,
+// then [row] 16 bytes: the two scales d and the two d·Σcodes. For each panel, a
+// block of bands that fits in the second cache passes through up to 512 columns
+// of it at a time, which are taken apart once into signed codes and float32
+// scales. A matrix tile then makes the integer products of a group of columns, a
+// band x 16 outputs. They pass through memory in the nearest cache on their way
+// to the sums, which stay in vector registers: tiles cannot scale. While tile
 // instructions run, one of the two ports for wide floating-point instructions
-// does nothing else, so that the scaling, three operations for 16 outputs of a
-// group, is the bound: some 60 % more than the vector kernels give. bfloat16
-// tiles would save one of the three, and lose more by loading twice the bytes.
+// adds and does nothing else. So the integers are made to look like float32 of
+// 1.5·2^23 more, and become float32 by a subtraction there, exactly; the bound is
+// what is left on the other port, two multiplications for 16 outputs of a group.
 //
 // # Order of summation
 //

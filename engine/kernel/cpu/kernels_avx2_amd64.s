@@ -25391,7 +25391,6 @@ record:
 	VMOVSS       c127_avx2<>+0(SB), X7
 	VDIVSS       X7, X1, X6
 	VDIVSS       X1, X7, X1
-	VMOVSS       X6, 64(AX)
 	VBROADCASTSS X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
@@ -25401,6 +25400,7 @@ record:
 	VCVTPS2DQ    Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 64(AX)
 	VPADDD       Y3, Y2, Y1
 	VPADDD       Y5, Y4, Y7
 	VPHADDD      Y7, Y1, Y1
@@ -25450,7 +25450,6 @@ record:
 	VMOVSS       c127_avx2<>+0(SB), X7
 	VDIVSS       X7, X1, X6
 	VDIVSS       X1, X7, X1
-	VMOVSS       X6, 68(AX)
 	VBROADCASTSS X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
@@ -25460,6 +25459,7 @@ record:
 	VCVTPS2DQ    Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 68(AX)
 	VPADDD       Y3, Y2, Y1
 	VPADDD       Y5, Y4, Y7
 	VPHADDD      Y7, Y1, Y1

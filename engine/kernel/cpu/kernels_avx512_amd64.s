@@ -20185,7 +20185,6 @@ record:
 	VMOVSS       c127_avx512<>+0(SB), X7
 	VDIVSS       X7, X1, X6
 	VDIVSS       X1, X7, X1
-	VMOVSS       X6, 64(AX)
 	VBROADCASTSS X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
@@ -20195,6 +20194,7 @@ record:
 	VCVTPS2DQ    Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 64(AX)
 	VPADDD       Y3, Y2, Y1
 	VPADDD       Y5, Y4, Y7
 	VPHADDD      Y7, Y1, Y1
@@ -20244,7 +20244,6 @@ record:
 	VMOVSS       c127_avx512<>+0(SB), X7
 	VDIVSS       X7, X1, X6
 	VDIVSS       X1, X7, X1
-	VMOVSS       X6, 68(AX)
 	VBROADCASTSS X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
@@ -20254,6 +20253,7 @@ record:
 	VCVTPS2DQ    Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
+	VMOVSS       X6, 68(AX)
 	VPADDD       Y3, Y2, Y1
 	VPADDD       Y5, Y4, Y7
 	VPHADDD      Y7, Y1, Y1

@@ -33,10 +33,10 @@ type matMulTask struct {
 	floats []float32 // activations as float tiles
 }
 
-// tileHeight is the height of the tile that holds the first of so many rows.
-func (o *ops) tileHeight(quantized bool, left int) int {
-	if o.bandCount(quantized, left) > 0 {
-		return bandRows
+// tileHeight is the height of the tile of n rows that holds the first of those left.
+func (o *ops) tileHeight(quantized bool, n, left int) int {
+	if h := o.bandHeight(quantized, n); h > 0 {
+		return h
 	}
 	for _, r := range tileRows {
 		if left <= r {
@@ -46,8 +46,13 @@ func (o *ops) tileHeight(quantized bool, left int) int {
 	return tileMax
 }
 
-// tileFull is the height of all tiles but the last.
-func (o *ops) tileFull(quantized bool) int { return o.tileHeight(quantized, max(bandRows, tileMax)) }
+// tileFull is the height of all tiles of n rows but the last.
+func (o *ops) tileFull(quantized bool, n int) int {
+	if h := o.bandHeight(quantized, n); h > 0 {
+		return h
+	}
+	return tileMax
+}
 
 // tileIndex is the place of a height in tileRows.
 func tileIndex(height int) int { return sort.SearchInts(tileRows[:], height) }
@@ -62,10 +67,13 @@ func actRow(quantized bool, cols int) int {
 
 // actSize is how many bytes n rows take.
 func (o *ops) actSize(quantized bool, n, cols int) int {
-	full := o.tileFull(quantized)
+	if h := o.bandHeight(quantized, n); h > 0 {
+		return roundUp(n, h) * bandRow(cols)
+	}
+	full := o.tileFull(quantized, n)
 	rows := n / full * full
 	if n > rows {
-		rows += o.tileHeight(quantized, n-rows)
+		rows += o.tileHeight(quantized, n, n-rows)
 	}
 	return rows * actRow(quantized, cols)
 }
@@ -181,31 +189,27 @@ func (t *matMulTask) do(worker, unit int) {
 }
 
 const (
-	// rowBlockMax bounds the rows that pass through one panel before the next.
-	rowBlockMax = 512
+	// rowBlockMax bounds the rows that pass through one panel before the next: a
+	// prompt's 512 in whole bands.
+	rowBlockMax = 43 * bandRowsMax
 	// rowBlockBytes bounds their memory, so that they stay in the second cache
 	// while the panels pass.
-	rowBlockBytes = 1 << 20
+	rowBlockBytes = 3 << 19
 )
 
 // panels computes the outputs of panels from to end of one job.
 func (t *matMulTask) panels(j *matJob, worker, from, end int) {
 	o, quantized := t.b.ops, shapes[j.w.layout].quantized
+	if h := o.bandHeight(quantized, j.n); h > 0 {
+		j.bandRows(o.bands, &t.bands[worker], h, from, end)
+		return
+	}
 	from = j.streams(o, &t.tiles[worker], from, end)
-	full := o.tileFull(quantized)
 	block := min(rowBlockBytes/actRow(quantized, j.w.src.Cols), rowBlockMax)
-	block = max(block/full, 1) * full
+	block = max(block/tileMax, 1) * tileMax
 	for row := 0; row < j.n; row += block {
-		rows := min(block, j.n-row)
-		bands := o.bandCount(quantized, rows)
-		rest := min(row+bands*bandRows, row+rows)
 		for p := from; p < end; p++ {
-			if bands > 0 {
-				j.bandPanel(o.bands, &t.bands[worker], p, row, bands)
-			}
-			if rest < row+rows {
-				j.panel(&o.matMul[j.w.layout], &t.tiles[worker], p, rest, row+rows)
-			}
+			j.panel(&o.matMul[j.w.layout], &t.tiles[worker], p, row, min(row+block, j.n))
 		}
 	}
 }
@@ -276,17 +280,21 @@ func (b *Backend) makeTiles(quantized bool, dst *byte, x []float32, n, cols int)
 
 // tiles is their number.
 func (t *quantTask) tiles() int {
-	full := t.b.ops.tileFull(t.quantized)
+	full := t.b.ops.tileFull(t.quantized, t.n)
 	return (t.n + full - 1) / full
 }
 
 // do fills tile i. Padding rows are zero.
 func (t *quantTask) do(_, i int) {
-	first := i * t.b.ops.tileFull(t.quantized)
-	height := t.b.ops.tileHeight(t.quantized, t.n-first)
-	dst := skip(t.dst, first*actRow(t.quantized, t.cols))
+	first := i * t.b.ops.tileFull(t.quantized, t.n)
+	height := t.b.ops.tileHeight(t.quantized, t.n, t.n-first)
+	banded, size := t.b.ops.bandHeight(t.quantized, t.n) > 0, actRow(t.quantized, t.cols)
+	if banded {
+		size = bandRow(t.cols)
+	}
+	dst := skip(t.dst, first*size)
 	if first+height > t.n {
-		clear(unsafe.Slice(dst, height*actRow(t.quantized, t.cols)))
+		clear(unsafe.Slice(dst, height*size))
 	}
 	for r := range min(height, t.n-first) {
 		row := first + r
@@ -294,6 +302,10 @@ func (t *quantTask) do(_, i int) {
 			row = int(t.index[row])
 		}
 		x := t.x[row*t.cols : (row+1)*t.cols]
+		if banded {
+			t.b.ops.bands.quantizeBandRow(dst, height, r, x)
+			continue
+		}
 		if t.quantized {
 			t.b.ops.quantize(skip(dst, r*recordSize), height*recordSize, ptr(x), t.cols/blockCols)
 			continue

@@ -9,19 +9,27 @@ import (
 
 // Sizes of the tile kernels, as in package cpu.
 const (
-	bandRows   = 8              // rows of activations of a tile
-	lineBytes  = 128            // a column group of a panel, and a row of 32 sums
-	dotsBytes  = bandRows * 128 // the integer sums of 8 rows x 32 outputs
-	dotsAt     = 64             // offset of the first of two of them in the scratch, after the configuration
-	plainCodes = 64 / 4 * 128   // codes of a step as signed bytes
+	bandRowsMax = 12                // the tallest band
+	sumsBytes   = 128               // a row of 32 sums, and of scales
+	lineBytes   = 64                // a column group of half a panel taken apart, a row's codes of a step, a row of 16 integer sums
+	dotsBytes   = bandRowsMax * 128 // the integer sums of a band x 32 outputs
+	magicAt     = 64                // offset in the scratch, after the configuration, of 16 x bits of 1.5·2^23
+	dotsAt      = 128               // and of the first of two buffers of integer sums
+	plainSide   = 64 / 4 * 64       // codes of 16 outputs of a step as signed bytes
+	plainCodes  = 2 * plainSide
+	tailBytes   = 16 // of each row, after the codes of all: the scales of two blocks, scale·Σcodes of both
+	tailSum     = 8
 )
+
+// bandHeights are the numbers of rows of a band.
+var bandHeights = []int{8, bandRowsMax}
 
 // bandStep is the size of a step of a panel taken apart: signed codes, then
 // the float32 scales of its groups, then their minima.
 func (l layout) bandStep() int {
-	n := plainCodes + 64/l.group*lineBytes
+	n := plainCodes + 64/l.group*sumsBytes
 	if l.mins {
-		n += 64 / l.group * lineBytes
+		n += 64 / l.group * sumsBytes
 	}
 	return n
 }
@@ -31,8 +39,11 @@ func (g *gen) bands() {
 	for _, l := range layouts {
 		g.unpack(l)
 	}
+	g.quantizeBand()
 	for _, l := range layouts {
-		g.band(l)
+		for _, rows := range bandHeights {
+			g.band(l, rows)
+		}
 	}
 }
 
@@ -44,9 +55,11 @@ func (g *gen) bandConstants() {
 	}{
 		{"nibbles", 0x0f0f0f0f}, {"bit4", 0x10101010}, {"bits45", 0x30303030},
 		{"offset128", 0x80808080}, {"offset32", 0x20202020}, {"offset8", 0x08080808},
+		{"topmin", 0x0da24260}, {"abs", 0x7fffffff}, {"c127", 0x42fe0000}, // what quantize takes
 	} {
 		g.constant(c.name, g.repeat(c.bits))
 	}
+	g.constant("order", quantizeOrder)
 }
 
 // unpack takes steps of a panel apart.
@@ -69,12 +82,12 @@ func (g *gen) unpack(l layout) {
 					if l.nibbles {
 						w = g.loadCode(l, p, k, side, at.codes, mask)
 					} else {
-						w = g.load(mem(at.codes, l.codesAt+(p.first+k)*lineBytes+side*64))
+						w = g.load(mem(at.codes, l.codesAt+(p.first+k)*2*lineBytes+side*64))
 					}
 					if l.offset > 0 {
 						g.VPSUBB(offset, w, w)
 					}
-					g.VMOVDQU32(w, mem(dst, (p.first+k)*lineBytes+side*64))
+					g.VMOVDQU32(w, mem(dst, side*plainSide+(p.first+k)*lineBytes))
 				}
 			}
 		}
@@ -84,7 +97,7 @@ func (g *gen) unpack(l layout) {
 	g.finish()
 }
 
-const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, w *byte, steps int, ahead uintptr, aheadEvery int, scratch *byte)"
+const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)"
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.
@@ -94,168 +107,236 @@ var (
 	dotsBase, line     = reg.R8, reg.RDX
 )
 
-// band emits the product of bands of 8 rows with steps of a panel taken apart.
-//
-// Groups pass through three stages, two groups apart: their integer products
-// form in one of two pairs of tiles, the pair is stored to one of two
-// buffers, and the buffer is scaled and added to 16 sums in registers. The
-// stages of three groups overlap; the last two groups of a band overlap the
-// first two of the next. After the last band the products of its own first
-// groups are made once more, for nothing.
-//
-// One step in aheadEvery also asks for a step of the weights at ahead, a line
-// at a time between the rest, so that reading them fills the time of the others.
-func (g *gen) band(l layout) {
-	g.function("band"+l.name, bandSignature,
-		fmt.Sprintf("multiplies bands of 8 rows of activations with steps of a %s panel taken apart.", l.name))
+// banding is what the parts of a kernel for bands share.
+type banding struct {
+	*gen
+	layout
+	rows  int
+	sums  []reg.VecVirtual // by row, two each
+	magic reg.VecVirtual   // 1.5·2^23: see multiply
+	// ahead is the memory that was asked for so far, target how far it should be.
+	ahead, target reg.GPVirtual
+}
+
+// newBanding begins a kernel for bands.
+func (g *gen) newBanding(l layout, rows int) *banding {
 	scratch := reg.R9
 	g.Load(g.Param("scratch"), scratch)
 	g.loadTileConfig(scratch)
 	g.LEAQ(operand.Mem{Base: scratch, Disp: dotsAt}, dotsBase)
 	g.MOVQ(operand.U32(lineBytes), line)
+	return &banding{g, l, rows, g.vecs(2 * rows), g.load(mem(dotsBase, magicAt-dotsAt)), g.GP64(), g.GP64()}
+}
+
+// band emits the product of bands of rows with steps of a panel taken apart.
+//
+// Groups pass through three stages, two groups apart: their integer products
+// form in one of two pairs of tiles, the pair is stored to one of two
+// buffers, and the buffer is scaled and added to the sums in registers. The
+// stages of three groups overlap; the last two groups of a band overlap the
+// first two of the next. After the last band the products of its own first
+// groups are made once more, for nothing.
+func (g *gen) band(l layout, rows int) {
+	g.function(fmt.Sprintf("band%sRows%d", l.name, rows), bandSignature,
+		fmt.Sprintf("multiplies bands of %d rows of activations with steps of a %s panel taken apart.", rows, l.name))
+	b := g.newBanding(l, rows)
 	dst, earlier, bands := g.arg("dst"), g.arg("sums"), g.arg("bands")
-	ahead, wait := g.arg("ahead"), g.GP64()
-	g.MOVQ(operand.U32(1), wait)
+	g.Load(g.Param("ahead"), b.ahead)
+	g.MOVQ(b.ahead, b.target)
 	g.Load(g.Param("act"), nowAct)
-	g.Load(g.Param("w"), nowCodes)
+	g.Load(g.Param("codes"), nowCodes)
 	nextBand := g.GP64()
 	g.MOVQ(nowAct, nextBand)
-	sums := g.vecs(2 * bandRows)
-
-	g.multiply(l, 0, 0, nowAct, nowCodes)
-	g.multiply(l, 1, 1, nowAct, nowCodes)
-	g.storeDots(0)
+	b.start()
 	g.loop(bands, func() {
-		g.nextBand(bands, nextBand)
-		g.startSums(earlier, sums)
-		g.ADDQ(operand.U32(bandRows*lineBytes), earlier)
-		left := g.arg("steps")
-		g.loop(left, func() {
-			g.nextStep(l, left, nextBand)
-			plain, end := fmt.Sprintf("plain%d", g.labels), fmt.Sprintf("next%d", g.labels)
-			g.DECQ(wait)
-			g.JNZ(operand.LabelRef(plain))
-			g.Load(g.Param("aheadEvery"), wait)
-			g.bandStep(l, sums, func(slot int) {
-				for i := slot * 64; i < l.stepBytes; i += 64 * bandSlots(l) {
-					g.PREFETCHT0(mem(ahead, i))
-				}
-			})
-			g.ADDQ(operand.I32(l.stepBytes), ahead)
-			g.JMP(operand.LabelRef(end))
-			g.Label(plain)
-			g.bandStep(l, sums, func(int) {})
-			g.Label(end)
-			g.MOVQ(nextAct, nowAct)
-			g.MOVQ(nextCodes, nowCodes)
-		})
-		stride := g.arg("dstStride")
-		for r := range bandRows {
-			g.VMOVUPS(sums[2*r], mem(dst, 0))
-			g.VMOVUPS(sums[2*r+1], mem(dst, 64))
-			g.ADDQ(stride, dst)
-		}
+		b.nextBand(bands, nextBand)
+		b.startSums(earlier)
+		g.ADDQ(operand.U32(rows*sumsBytes), earlier)
+		b.steps(g.arg("steps"), nextBand)
+		b.finishBand(dst, g.arg("dstStride"))
 	})
 	g.tileRelease()
 	g.finish()
 }
 
+// start fills the stages.
+func (b *banding) start() {
+	for _, group := range []int{0, 1} {
+		for _, op := range b.multiply(group, group, nowAct, nowCodes) {
+			op()
+		}
+	}
+	for _, op := range b.storeDots(0) {
+		op()
+	}
+}
+
+// steps computes as many steps of a band as are left.
+func (b *banding) steps(left, nextBand reg.GPVirtual) {
+	b.loop(left, func() {
+		b.nextStep(left, nextBand)
+		b.step()
+		b.MOVQ(nextAct, nowAct)
+		b.MOVQ(nextCodes, nowCodes)
+	})
+}
+
+// finishBand writes the sums and moves dst past them.
+func (b *banding) finishBand(dst, stride reg.GPVirtual) {
+	for r := range b.rows {
+		b.VMOVUPS(b.sums[2*r], mem(dst, 0))
+		b.VMOVUPS(b.sums[2*r+1], mem(dst, 64))
+		b.ADDQ(stride, dst)
+	}
+}
+
 // nextBand moves on to the band after the one that it points at, unless that is the last.
-func (g *gen) nextBand(bands, band reg.GPVirtual) {
-	after := g.GP64()
-	stride := g.arg("actStride")
-	g.LEAQ(operand.Mem{Base: band, Index: stride, Scale: 1}, after)
-	g.CMPQ(bands, operand.U8(1))
-	g.CMOVQNE(after, band)
+func (b *banding) nextBand(bands, band reg.GPVirtual) {
+	after := b.GP64()
+	b.Load(b.Param("actStride"), after)
+	b.ADDQ(band, after)
+	b.CMPQ(bands, operand.U8(1))
+	b.CMOVQNE(after, band)
 }
 
 // nextStep points at the step after this one, which may be the first of the next band.
-func (g *gen) nextStep(l layout, left, nextBand reg.GPVirtual) {
-	first := g.arg("w")
-	g.LEAQ(operand.Mem{Base: nowAct, Disp: bandRows * recordSize}, nextAct)
-	g.LEAQ(operand.Mem{Base: nowCodes, Disp: l.bandStep()}, nextCodes)
-	g.CMPQ(left, operand.U8(1))
-	g.CMOVQEQ(nextBand, nextAct)
-	g.CMOVQEQ(first, nextCodes)
+func (b *banding) nextStep(left, nextBand reg.GPVirtual) {
+	first := b.arg("codes")
+	b.LEAQ(operand.Mem{Base: nowAct, Disp: b.rows * (lineBytes + tailBytes)}, nextAct)
+	b.LEAQ(operand.Mem{Base: nowCodes, Disp: b.bandStep()}, nextCodes)
+	b.CMPQ(left, operand.U8(1))
+	b.CMOVQEQ(nextBand, nextAct)
+	b.CMOVQEQ(first, nextCodes)
 }
 
-// bandSlots is how many rows a step scales: the places for prefetches.
-func bandSlots(l layout) int { return 64 / l.group * bandRows }
-
-// bandStep computes one step; between gets its turn in every slot.
-func (g *gen) bandStep(l layout, sums []reg.VecVirtual, between func(slot int)) {
-	for _, p := range l.all() {
-		groups, then := 64/l.group, p.index+2
-		if then < groups {
-			g.multiply(l, then, then%2, nowAct, nowCodes)
+// step computes one step. What tiles do and asking for memory are spread
+// between the rows that are scaled.
+func (b *banding) step() {
+	groups := 64 / b.group
+	for _, p := range b.all() {
+		var ops []func()
+		if then := p.index + 2; then < groups {
+			ops = b.multiply(then, then%2, nowAct, nowCodes)
 		} else {
-			g.multiply(l, then-groups, then%2, nextAct, nextCodes)
+			ops = b.multiply(then-groups, then%2, nextAct, nextCodes)
 		}
-		g.scaleBand(l, p, sums, between)
-		g.storeDots((p.index + 1) % 2)
+		ops = append(ops, b.storeDots((p.index+1)%2)...)
+		b.scale(p, func(slot int) {
+			emitPart(ops, slot, 2*b.rows)
+			if slot%(groups*b.rows) == 0 {
+				b.askAhead()
+			}
+		})
+	}
+}
+
+// askAhead moves target on and asks for memory up to there, in four streams of
+// aheadStride bytes. It has four places in a step.
+func (b *banding) askAhead() {
+	b.labels++
+	head, end := fmt.Sprintf("ask%d", b.labels), fmt.Sprintf("asked%d", b.labels)
+	step, err := b.Param("aheadStep").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	b.ADDQ(step.Addr, b.target)
+	b.CMPQ(b.ahead, b.target)
+	b.JGE(operand.LabelRef(end))
+	stride := b.arg("aheadStride")
+	b.Label(head)
+	b.PREFETCHT0(mem(b.ahead, 0))
+	b.PREFETCHT0(operand.Mem{Base: b.ahead, Index: stride, Scale: 1})
+	third := b.GP64()
+	b.LEAQ(operand.Mem{Base: b.ahead, Index: stride, Scale: 2}, third)
+	b.PREFETCHT0(mem(third, 0))
+	b.PREFETCHT0(operand.Mem{Base: third, Index: stride, Scale: 1})
+	b.ADDQ(operand.I8(64), b.ahead)
+	b.CMPQ(b.ahead, b.target)
+	b.JLT(operand.LabelRef(head))
+	b.Label(end)
+}
+
+// emitPart does the share of ops that belongs to one of so many slots.
+func emitPart(ops []func(), slot, slots int) {
+	for _, op := range ops[slot*len(ops)/slots : (slot+1)*len(ops)/slots] {
+		op()
 	}
 }
 
 // startSums takes up the sums of earlier steps, or zeros.
-func (g *gen) startSums(earlier reg.GPVirtual, sums []reg.VecVirtual) {
-	g.labels++
-	fresh, end := fmt.Sprintf("fresh%d", g.labels), fmt.Sprintf("started%d", g.labels)
-	more := g.arg("more")
-	g.TESTQ(more, more)
-	g.JZ(operand.LabelRef(fresh))
-	for i, s := range sums {
-		g.VMOVUPS(mem(earlier, i*64), s)
+func (b *banding) startSums(earlier reg.GPVirtual) {
+	b.labels++
+	fresh, end := fmt.Sprintf("fresh%d", b.labels), fmt.Sprintf("started%d", b.labels)
+	more := b.arg("more")
+	b.TESTQ(more, more)
+	b.JZ(operand.LabelRef(fresh))
+	for i, s := range b.sums {
+		b.VMOVUPS(mem(earlier, i*64), s)
 	}
-	g.JMP(operand.LabelRef(end))
-	g.Label(fresh)
-	g.zero(sums...)
-	g.Label(end)
+	b.JMP(operand.LabelRef(end))
+	b.Label(fresh)
+	b.zero(b.sums...)
+	b.Label(end)
 }
 
 // multiply forms the products of a group in a pair of tiles: 0 and 1, or 2 and
 // 3, with the activations in 4 or 5 and the codes in 6 and 7.
-func (g *gen) multiply(l layout, group, pair int, act, codes reg.GPPhysical) {
+//
+// The integer sums start at the bits of the float32 1.5·2^23: as long as they
+// stay below 2^22, which 32 products of signed bytes do, their bits are those of
+// 1.5·2^23 + sum, and a subtraction makes a float32 of them, exactly. While
+// tiles multiply, one of the two ports for wide instructions only adds: it does
+// subtractions beside the other's multiplications, but not conversions.
+func (b *banding) multiply(group, pair int, act, codes reg.GPPhysical) []func() {
 	c, a := tile(2*pair), tile(4+pair)
-	at := group * l.group / 4 * lineBytes
-	g.tileLoad(a, tileMem{act, line, group * l.group})
-	g.tileLoad(6, tileMem{codes, line, at})
-	g.tileLoad(7, tileMem{codes, line, at + 64})
-	g.tileZero(c)
-	g.tileZero(c + 1)
-	g.tileDot(c, a, 6)
-	g.tileDot(c+1, a, 7)
+	at := group * b.group / 4 * lineBytes
+	magic := tileMem{dotsBase, noIndex, magicAt - dotsAt}
+	return []func(){
+		func() { b.tileLoad(a, tileMem{act, line, group * b.group}) },
+		func() { b.tileLoad(6, tileMem{codes, line, at}) },
+		func() { b.tileLoad(7, tileMem{codes, line, plainSide + at}) },
+		func() { b.tileLoad(c, magic) },
+		func() { b.tileLoad(c+1, magic) },
+		func() { b.tileDot(c, a, 6) },
+		func() { b.tileDot(c+1, a, 7) },
+	}
 }
+
+// dots is where the integer sums of a pair's tile lie.
+func (b *banding) dots(pair, side int) int { return pair*dotsBytes + side*b.rows*lineBytes }
 
 // storeDots writes a pair of tiles to its buffer.
-func (g *gen) storeDots(pair int) {
+func (b *banding) storeDots(pair int) (ops []func()) {
 	for side := range 2 {
-		g.tileStore(tileMem{dotsBase, line, pair*dotsBytes + side*64}, tile(2*pair+side))
+		ops = append(ops, func() {
+			b.tileStore(tileMem{dotsBase, line, b.dots(pair, side)}, tile(2*pair+side))
+		})
 	}
+	return ops
 }
 
-// scaleBand adds a group's integer sums, times their scales, to the sums: the
-// same operations as scaleDots, in the same order.
-func (g *gen) scaleBand(l layout, p group, sums []reg.VecVirtual, between func(slot int)) {
-	scales := plainCodes + p.index*lineBytes
-	scale := []reg.VecVirtual{g.load(mem(nowCodes, scales)), g.load(mem(nowCodes, scales+64))}
-	var low []reg.VecVirtual
-	if l.mins {
-		at := scales + 64/l.group*lineBytes
-		low = []reg.VecVirtual{g.load(mem(nowCodes, at)), g.load(mem(nowCodes, at+64))}
-	}
-	for r := range bandRows {
-		d := g.vec()
-		g.VBROADCASTSS(mem(nowAct, r*recordSize+atScale+4*p.block), d)
-		between(p.index*bandRows + r)
+// scale adds a group's integer sums, times their scales, to the sums: what
+// scaleDots computes. The negative of a sum is subtracted, since only the
+// second operand of a subtraction can be in memory.
+func (b *banding) scale(p group, between func(slot int)) {
+	scales := plainCodes + p.index*sumsBytes
+	scale := []reg.VecVirtual{b.load(mem(nowCodes, scales)), b.load(mem(nowCodes, scales+64))}
+	low := scales + 64/b.group*sumsBytes
+	for r := range b.rows {
+		d := b.vec()
+		b.VBROADCASTSS(mem(nowAct, b.rows*lineBytes+r*tailBytes+4*p.block), d)
 		for side := range 2 {
-			t, dots := g.vec(), g.vec()
-			g.VMULPS(d, scale[side], t)
-			g.VCVTDQ2PS(mem(dotsBase, p.index%2*dotsBytes+r*lineBytes+side*64), dots)
-			g.VFMADD231PS(t, dots, sums[2*r+side])
+			between(2*r + side)
+			t, dots := b.vec(), b.vec()
+			b.VMULPS(d, scale[side], t)
+			b.VSUBPS(mem(dotsBase, b.dots(p.index%2, side)+r*lineBytes), b.magic, dots)
+			b.VFNMADD231PS(t, dots, b.sums[2*r+side])
 		}
-		if l.mins {
+		if b.mins {
+			sum := b.vec()
+			b.VBROADCASTSS(mem(nowAct, b.rows*lineBytes+r*tailBytes+tailSum+4*p.block), sum)
 			for side := range 2 {
-				g.VFNMADD231PS_BCST(mem(nowAct, r*recordSize+atSum+4*p.block), low[side], sums[2*r+side])
+				b.VFNMADD231PS(mem(nowCodes, low+side*64), sum, b.sums[2*r+side])
 			}
 		}
 	}

@@ -17,6 +17,10 @@ type tileMem struct {
 	disp        int
 }
 
+// noIndex is the index of a tile whose rows are all the same memory: its number
+// means that there is none.
+var noIndex = reg.RSP
+
 // Mandatory prefixes as a VEX prefix holds them.
 const (
 	prefixNone = 0
@@ -89,10 +93,18 @@ func (g *gen) bytes(code []byte, reads []reg.GPPhysical, name string) {
 }
 
 func (m tileMem) String() string {
+	if m.index == noIndex {
+		return fmt.Sprintf("%d(%s)", m.disp, m.base.Asm())
+	}
 	return fmt.Sprintf("%d(%s)(%s*1)", m.disp, m.base.Asm(), m.index.Asm())
 }
 
-func (m tileMem) registers() []reg.GPPhysical { return []reg.GPPhysical{m.base, m.index} }
+func (m tileMem) registers() []reg.GPPhysical {
+	if m.index == noIndex {
+		return []reg.GPPhysical{m.base}
+	}
+	return []reg.GPPhysical{m.base, m.index}
+}
 
 func (g *gen) tileLoad(t tile, m tileMem) {
 	g.bytes(encodeTileLoad(t, m), m.registers(), fmt.Sprintf("TILELOADD %v, TMM%d", m, t))

@@ -19,6 +19,7 @@ func TestEncodings(t *testing.T) {
 		{"tileloadd (%r8,%r14,1),%tmm6", encodeTileLoad(6, tileMem{reg.R8, reg.R14, 0}), "c4827b4b743000"},
 		{"tileloadd 32(%rax,%rdx,1),%tmm5", encodeTileLoad(5, tileMem{reg.RAX, reg.RDX, 32}), "c4e27b4b6c1020"},
 		{"tileloadd 1088(%rcx,%rdx,1),%tmm7", encodeTileLoad(7, tileMem{reg.RCX, reg.RDX, 1088}), "c4e27b4bbc1140040000"},
+		{"tileloadd -64(%r8),%tmm0", encodeTileLoad(0, tileMem{reg.R8, noIndex, -64}), "c4c27b4b4420c0"},
 		{"tilestored %tmm3,0x0(%r13,%r14,1)", encodeTileStore(tileMem{reg.R13, reg.R14, 0}, 3), "c4827a4b5c3500"},
 		{"tilestored %tmm2,64(%rbx,%r14,1)", encodeTileStore(tileMem{reg.RBX, reg.R14, 64}, 2), "c4a27a4b543340"},
 		{"tdpbssd %tmm7,%tmm4,%tmm0", encodeDot(0, 4, 7), "c4e2435ec4"},

@@ -193,7 +193,7 @@ func (g *gen) constants() {
 	} {
 		g.constant(c.name, g.repeat(c.bits))
 	}
-	g.constant("order", []uint32{0, 4, 1, 5, 2, 6, 3, 7})
+	g.constant("order", quantizeOrder)
 }
 
 // repeat fills a register.

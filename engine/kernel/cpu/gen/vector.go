@@ -374,10 +374,16 @@ func (g *gen) quantize() {
 	for at := 0; at < recordSize; at += 32 {
 		g.VMOVDQU(z, mem(dst, at))
 	}
-	g.quantizeBlock(dst, x, 0)
+	half := func(block int) {
+		v, d := g.quantizeBlock(x, block)
+		g.VMOVSS(d, mem(dst, atScale+4*block))
+		g.blockSums(dst, block, v, d)
+		g.blockCodes(dst, block, v)
+	}
+	half(0)
 	g.DECQ(blocks)
 	g.JZ(end)
-	g.quantizeBlock(dst, x, 1)
+	half(1)
 	g.ADDQ(operand.I32(256), x)
 	g.ADDQ(stride, dst)
 	g.DECQ(blocks)
@@ -386,10 +392,61 @@ func (g *gen) quantize() {
 	g.finish()
 }
 
-// quantizeBlock writes one block into half of a record. Both levels use 256-bit
+// quantizeBand emits the form that bands take.
+func (g *gen) quantizeBand() {
+	g.function("quantizeBand", "func(codes, tail *byte, stride int, x *float32, blocks int)",
+		"writes blocks of 32 values as codes, and scales and sums apart from them.")
+	codes, tail, stride, x, blocks := g.arg("codes"), g.arg("tail"), g.arg("stride"), g.arg("x"), g.arg("blocks")
+	z := g.YMM()
+	g.VPXOR(z, z, z)
+	end := operand.LabelRef("finished")
+	half := func(block int) {
+		v, d := g.quantizeBlock(x, block)
+		g.VMOVSS(d, mem(tail, 4*block))
+		g.VMOVSS(g.blockSum(v, d), mem(tail, tailSum+4*block))
+		g.blockCodes(codes, block, v)
+	}
+	g.Label("step")
+	g.TESTQ(blocks, blocks)
+	g.JLE(end)
+	g.VMOVDQU(z, mem(codes, 32))
+	g.VMOVDQU(z.AsX(), mem(tail, 0))
+	half(0)
+	g.DECQ(blocks)
+	g.JZ(end)
+	half(1)
+	g.ADDQ(operand.I32(256), x)
+	g.ADDQ(stride, codes)
+	g.ADDQ(stride, tail)
+	g.DECQ(blocks)
+	g.JMP(operand.LabelRef("step"))
+	g.Label("finished")
+	g.finish()
+}
+
+// blockSum is scale·Σcodes of a block.
+func (g *gen) blockSum(v []reg.VecVirtual, d reg.VecVirtual) reg.VecVirtual {
+	first, second := g.YMM(), g.YMM()
+	g.VPADDD(v[1], v[0], first)
+	g.VPADDD(v[3], v[2], second)
+	g.VPADDD(second, first, first)
+	high, sum := g.XMM(), g.XMM()
+	g.VEXTRACTI128(operand.U8(1), first, high)
+	g.VPADDD(high, first.AsX(), sum)
+	g.VPHADDD(sum, sum, sum)
+	g.VPHADDD(sum, sum, sum)
+	g.VCVTDQ2PS(sum, sum)
+	g.VMULSS(d, sum, sum)
+	return sum
+}
+
+// quantizeOrder brings packed codes back in order: see blockCodes.
+var quantizeOrder = []uint32{0, 4, 1, 5, 2, 6, 3, 7}
+
+// quantizeBlock finds the codes of one block and its scale. Both levels use 256-bit
 // registers: four hold the block, and the sums of its two halves fall out.
-func (g *gen) quantizeBlock(dst, x reg.Register, block int) {
-	v := make([]reg.VecVirtual, 4)
+func (g *gen) quantizeBlock(x reg.Register, block int) (v []reg.VecVirtual, d reg.VecVirtual) {
+	v = make([]reg.VecVirtual, 4)
 	top := g.YMM()
 	g.VMOVUPS(g.c("topmin"), top)
 	for i := range v {
@@ -406,18 +463,22 @@ func (g *gen) quantizeBlock(dst, x reg.Register, block int) {
 	g.VMAXPS(t, most, most)
 	g.VPSHUFD(operand.U8(0x01), most, t)
 	g.VMAXPS(t, most, most)
-	d, inv, c127 := g.XMM(), g.XMM(), g.XMM()
+	d = g.XMM()
+	inv, c127 := g.XMM(), g.XMM()
 	g.VMOVSS(g.c("c127"), c127)
 	g.VDIVSS(c127, most, d)
 	g.VDIVSS(most, c127, inv)
-	g.VMOVSS(d, mem(dst, atScale+4*block))
 	factor := g.YMM()
 	g.VBROADCASTSS(inv, factor)
 	for i := range v {
 		g.VMULPS(factor, v[i], v[i])
 		g.VCVTPS2DQ(v[i], v[i])
 	}
-	g.blockSums(dst, block, v, d)
+	return v, d
+}
+
+// blockCodes writes the codes of a block.
+func (g *gen) blockCodes(dst reg.Register, block int, v []reg.VecVirtual) {
 	// Packing works within 128-bit lanes: it leaves groups of four codes in the
 	// order 0 2 4 6 1 3 5 7.
 	g.VPACKSSDW(v[1], v[0], v[0])
