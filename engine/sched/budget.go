@@ -133,8 +133,11 @@ func (s *Scheduler) budget(r *room, q *Sequence) int {
 		return rows
 	}
 	least := s.align
-	if r.prefill > 0 {
+	switch {
+	case r.prefill > 0:
 		least = 0
+	case !r.decodes:
+		least = Align // nobody waits for the step to end
 	}
 	return min(rows, max(least, s.rowsWithin(r.limit, r.planned, q.computed, min(rows, q.pending()), s.cost.Predict)))
 }
