@@ -41,18 +41,17 @@ func (s *Scheduler) meanContext() int {
 func (s *Scheduler) one() cost.Load { return cost.Load{}.With(max(0, s.meanContext()-1), 1, 1) }
 
 // gap is the longest that a step in which something decodes should take, by what
-// the cost model says: so that of a hundred gaps only one is longer than GapMax,
-// or than GapStretchMax times as long as one of a hundred gaps of one sequence
-// alone, once such were seen.
+// the cost model says: less than GapMax, and so that of a hundred gaps only one is
+// longer than GapStretchMax times what one in a hundred of a stream alone is, once
+// such were seen.
 func (s *Scheduler) gap() time.Duration { return s.gapBy(s.cost.Predict) }
 
 // gapBy is gap as one of the cost model's predictions sees it.
 func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
-	late := s.jitter.amongMargin()
-	g := float64(s.config.GapMax) / late
+	g := float64(s.config.GapMax) / margin
 	if tail, known := s.jitter.aloneTail(); known && s.config.GapStretchMax > 0 {
 		alone := float64(predict(s.one())) * tail
-		g = min(g, max(float64(gapLeast), float64(s.config.GapStretchMax)*alone/late))
+		g = min(g, max(float64(gapLeast), float64(s.config.GapStretchMax)*alone/s.jitter.amongMargin()))
 	}
 	return time.Duration(g)
 }
@@ -134,8 +133,11 @@ func (s *Scheduler) budget(r *room, q *Sequence) int {
 		return rows
 	}
 	least := s.align
-	if r.prefill > 0 {
+	switch {
+	case r.prefill > 0:
 		least = 0
+	case !r.decodes:
+		least = Align // nobody waits for the step to end
 	}
 	return min(rows, max(least, s.rowsWithin(r.limit, r.planned, q.computed, min(rows, q.pending()), s.cost.Predict)))
 }

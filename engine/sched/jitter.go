@@ -16,19 +16,21 @@ const (
 	// tailKnown is how many times make an estimate, and how many steps the cost model
 	// must have seen before what it did not expect is the machine's.
 	tailKnown = 128
-	// margin is how far below a promise is planned at least, however steady steps are.
-	margin = 1 / 0.85
+	// margin is how far below a promise is planned at least, however steady steps are,
+	// and marginMost at most: from disturbances that are longer no plan protects, and
+	// small steps waste the machine.
+	margin, marginMost = 1 / 0.85, 1.5
 )
 
 // jitter is how much longer steps take than predicted, once in a hundred times.
-// The promises about gaps are about those, so what is planned stays as far below.
+// What is promised in gaps of a stream alone is about those of both.
 type jitter struct {
 	among tail // of steps in which some decode among others, by what they take
 	alone tail // of steps of one that decodes alone, by what they take without drafts
 }
 
 // amongMargin is by what factor steps with several sequences are planned shorter.
-func (j *jitter) amongMargin() float64 { return max(margin, j.among.of()) }
+func (j *jitter) amongMargin() float64 { return min(marginMost, max(margin, j.among.of())) }
 
 // aloneTail is for steps of one sequence; not known before some ran.
 func (j *jitter) aloneTail() (ratio float64, known bool) {

@@ -244,7 +244,7 @@ func TestLonePrompt(t *testing.T) {
 		st := c.must("a", 3000, 1)
 		var sum time.Duration
 		for c.step() {
-			if sum += c.lastTook; c.lastTook > soloGaps*c.s.config.GapMax*11/10 && c.items[0].Len > c.s.align {
+			if sum += c.lastTook; c.lastTook > soloGaps*c.s.config.GapMax*11/10 && c.items[0].Len > Align {
 				t.Errorf("%s: a step of %d rows took %v", m.Name, c.items[0].Len, c.lastTook)
 			}
 		}

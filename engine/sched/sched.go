@@ -24,7 +24,7 @@
 //
 // Time is what a cost model predicts that was learned from the steps before
 // (Measured). Beside decodes a step lasts as long as GapMax and GapStretchMax
-// say, or what one piece of 64 rows takes; where nothing decodes, the first
+// say, or what the smallest piece takes; where nothing decodes, the first
 // prefill gets up to four times GapMax, and others share its step within GapMax.
 // A sequence is admitted while what decodes then leaves room for a piece within
 // the gap, or makes such a step at most a quarter longer than one sequence with
@@ -33,8 +33,9 @@
 // A sequence that would wait longer than QueueTimeout, by the work ahead of it and
 // what that takes, is refused at once, and told when there will be room.
 //
-// Pieces end at absolute multiples of 64, at the end of the tokens, or where a
-// snapshot is to be taken (a page multiple).
+// Pieces end at absolute multiples of 64, of 16 for models without recurrent state,
+// at the end of the tokens, or where a snapshot is to be taken (a page multiple).
+// None of the next prompt begins while one has rows left that found no room.
 //
 // When pages run out, in this order: cached pages, then session pins (both in
 // kv), then the hits held for waiting sequences, latest arrival first, then a
@@ -73,7 +74,7 @@ func (e *TooLargeError) Error() string {
 }
 
 // Align is what pieces of a prefill end at multiples of: the chunk of the
-// recurrence's parallel form.
+// recurrence's parallel form. Models without recurrent state do with less.
 const Align = 64
 
 // priorityWait is Config.PriorityWait where that is not set.
@@ -94,8 +95,9 @@ type Config struct {
 	// what Measured has learned of their cost: see gap, affordable and newRoom.
 	// 0 is no bound by time.
 	GapMax time.Duration
-	// GapStretchMax is how many times the gap of a sequence that runs alone the
-	// gap of one among others should be at most, within GapMax; 0 is no bound.
+	// GapStretchMax is how many times the gap of a sequence that runs alone the gap of
+	// one among others should be at most, within GapMax, in both cases the gap that one
+	// in a hundred exceeds; 0 is no bound, and there is none before some ran alone.
 	GapStretchMax int
 	// QueueMax is the most sequences that wait for their first slot, at least 1.
 	QueueMax int
