@@ -6,24 +6,21 @@ import (
 )
 
 const (
-	bandRowsMax   = 12 // rows of the tallest band: their sums leave registers for what scales them
-	bandMin       = 5  // rows from which a band, partly empty, is no slower than the kernels for fewer
+	bandRows      = 12 // of activations: their sums leave registers for what scales them
+	bandMin       = 17 // rows from which bands are no slower: with fewer, reading takes longer than their work on panels leaves for it
 	bandsFew      = 2  // bands for which half as much is taken apart: reading takes most of the time then
 	bandSteps     = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
 	bandStepMax   = 2048 + 512
 	bandConfig    = 64 // bytes of a tile configuration
 	bandMagicAt   = bandConfig
 	bandDotsAt    = bandMagicAt + 64
-	bandFixed     = bandDotsAt + 2*bandRowsMax*panelRows*4 // two buffers of integer sums
+	bandFixed     = bandDotsAt + 2*bandRows*panelRows*4 // two buffers of integer sums
 	bandCodes     = 64                                     // bytes of codes of a row and step
 	bandTail      = 16                                     // bytes after the codes of all rows: two scales, two scale·Σcodes
 	aheadsPerStep = 4                                      // times that a step asks for weights
 	aheadStreams  = 4                                      // in which it asks
 	magic         = 0x4b400000                             // the bits of 1.5·2^23
 )
-
-// bandHeights are the numbers of rows of a band.
-var bandHeights = [...]int{8, bandRowsMax}
 
 // bandFunc writes to dst the products of bands of rows with steps of a panel
 // that was taken apart, on top of the sums of earlier steps if more is 1. Rows
@@ -42,7 +39,7 @@ type bandOps struct {
 	// unpack takes steps of a panel apart into signed bytes and float32 scales,
 	// once for many rows.
 	unpack   [layouts]func(dst, panel *byte, steps int)
-	multiply [layouts][len(bandHeights)]bandFunc
+	multiply [layouts]bandFunc
 	quantize quantizeBandFunc
 }
 
@@ -52,31 +49,27 @@ type bandScratch struct {
 	codes  []byte    // a part of a panel taken apart
 	sums   []float32 // outputs of a block of rows
 	group  int       // that the configuration is for
-	height int
 }
 
 // configure makes room and writes the configuration for groups of so many
-// columns and bands of so many rows: sums in tiles 0 to 3, activations in 4 and
-// 5, codes in 6 and 7.
-func (s *bandScratch) configure(group, height, steps int) {
+// columns: sums in tiles 0 to 3, activations in 4 and 5, codes in 6 and 7.
+func (s *bandScratch) configure(group int) {
 	if s.fixed == nil {
 		s.fixed = heapBytes(bandFixed)
+		s.codes = heapBytes(bandSteps * bandStepMax)
 		s.sums = asFloats(heapBytes(rowBlockMax * panelRows * 4))
 		for i := range 16 {
 			binary.LittleEndian.PutUint32(s.fixed[bandMagicAt+4*i:], magic)
 		}
 	}
-	if len(s.codes) < steps*bandStepMax {
-		s.codes = heapBytes(steps * bandStepMax)
-	}
-	if s.group == group && s.height == height {
+	if s.group == group {
 		return
 	}
-	s.group, s.height = group, height
+	s.group = group
 	c := s.fixed[:bandConfig]
 	c[0] = 1 // the only palette
 	for t := range 8 {
-		rows, rowBytes := height, 64
+		rows, rowBytes := bandRows, 64
 		switch {
 		case t >= 6:
 			rows = group / 4
@@ -88,36 +81,28 @@ func (s *bandScratch) configure(group, height, steps int) {
 	}
 }
 
-// bandHeight is the height of the bands that n rows of a job are computed in;
-// the last may be partly empty. It is 0 for what other kernels compute.
-func (o *ops) bandHeight(quantized bool, n int) int {
-	switch {
-	case o.bands == nil || !quantized || n < bandMin:
-		return 0
-	case n <= 8 || n > bandRowsMax && n <= 16:
-		return 8
-	}
-	return bandRowsMax
-}
+// banded says whether n rows of a job are computed in bands, the last of which
+// may be partly empty.
+func (o *ops) banded(quantized bool, n int) bool { return o.bands != nil && quantized && n >= bandMin }
 
 // bandRow is how many bytes a row takes in a band.
 func bandRow(cols int) int { return roundUp(cols, stepCols) / stepCols * (bandCodes + bandTail) }
 
 // quantizeBandRow writes x as row r of the band at dst.
-func (o *bandOps) quantizeBandRow(dst *byte, height, r int, x []float32) {
-	o.quantize(skip(dst, r*bandCodes), skip(dst, height*bandCodes+r*bandTail), height*(bandCodes+bandTail), ptr(x), len(x)/blockCols)
+func (o *bandOps) quantizeBandRow(dst *byte, r int, x []float32) {
+	o.quantize(skip(dst, r*bandCodes), skip(dst, bandRows*bandCodes+r*bandTail), bandRows*(bandCodes+bandTail), ptr(x), len(x)/blockCols)
 }
 
 // bandRows computes panels from to end for all rows.
-func (j *matJob) bandRows(o *bandOps, s *bandScratch, height, from, end int) {
-	bands := (j.n + height - 1) / height
-	s.configure(shapes[j.w.layout].group, height, bandSteps)
-	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/height, 1)
+func (j *matJob) bandRows(o *bandOps, s *bandScratch, from, end int) {
+	bands := (j.n + bandRows - 1) / bandRows
+	s.configure(shapes[j.w.layout].group)
+	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/bandRows, 1)
 	blocks := (bands + most - 1) / most
 	block := (bands + blocks - 1) / blocks
 	for band := 0; band < bands; band += block {
 		for p := from; p < end; p++ {
-			j.bandPanel(o, s, height, p, band*height, min(block, bands-band))
+			j.bandPanel(o, s, p, band*bandRows, min(block, bands-band))
 		}
 	}
 }
@@ -128,26 +113,18 @@ func (l layout) aheadStep(bands int) int {
 	return (shapes[l].stepBytes + places - 1) / places
 }
 
-// bandIndex is the place of a height in bandHeights.
-func bandIndex(height int) int {
-	if height == bandRowsMax {
-		return 1
-	}
-	return 0
-}
-
 // bandPanel computes the 32 outputs of panel p for bands of rows from row on.
-func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int) {
+func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 	l, width := j.w.layout, j.w.src.Rows
 	codes, fixed := unsafe.SliceData(s.codes), unsafe.SliceData(s.fixed)
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
 	direct := 0 // bands whose outputs need no detour
 	if lanes == panelRows {
-		direct = min(bands, (j.n-row)/height)
+		direct = min(bands, (j.n-row)/bandRows)
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
-	bandBytes, stepBytes := height*bandRow(j.w.src.Cols), shapes[l].stepBytes
-	kernel, aheadStep := o.multiply[l][bandIndex(height)], l.aheadStep(bands)
+	bandBytes, stepBytes := bandRows*bandRow(j.w.src.Cols), shapes[l].stepBytes
+	kernel, aheadStep := o.multiply[l], l.aheadStep(bands)
 	part := bandSteps
 	if bands <= bandsFew {
 		part /= 2
@@ -156,7 +133,7 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int
 		n, more := min(part, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
-		act := skip(j.act, row/height*bandBytes+first*height*(bandCodes+bandTail))
+		act := skip(j.act, row/bandRows*bandBytes+first*bandRows*(bandCodes+bandTail))
 		placed := 0 // bands whose outputs go to their place
 		if first+n == steps {
 			placed = direct
@@ -166,11 +143,11 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, height, p, row, bands int
 		}
 		if placed < bands {
 			ahead += uintptr(n * placed / bands * stepBytes / aheadStreams)
-			to := &s.sums[placed*height*panelRows]
+			to := &s.sums[placed*bandRows*panelRows]
 			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
 		}
 	}
-	for r := row + direct*height; r < min(row+bands*height, j.n); r++ {
+	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {
 		copy(j.dst[r*width+at:r*width+at+lanes], s.sums[(r-row)*panelRows:])
 	}
 }

@@ -88,7 +88,7 @@ func TestBandsRowBlocks(t *testing.T) {
 
 func TestBandsExperts(t *testing.T) {
 	bands, plain := openBands(t)
-	const experts, hidden, width, n, top = 5, 96, 160, 61, 2
+	const experts, hidden, width, n, top = 5, 96, 160, 61, 2 // some 24 rows each
 	r := newRand(24)
 	src := [3]kernel.Source{
 		randomSource(r, kernel.Q4_0, experts, width, hidden),
@@ -99,23 +99,27 @@ func TestBandsExperts(t *testing.T) {
 	same(t, "experts", runExperts(t, bands, src, x, logits, n, top), runExperts(t, plain, src, x, logits, n, top))
 }
 
-// TestBandHeight says which rows go to bands, and what they take.
-func TestBandHeight(t *testing.T) {
+// TestBanded says which rows go to bands, and what they take.
+func TestBanded(t *testing.T) {
 	with, without := &ops{bands: &bandOps{}}, &ops{}
-	for _, c := range []struct{ n, height, rows int }{
-		{1, 0, 1}, {3, 0, 4}, {4, 0, 4}, {5, 8, 8}, {8, 8, 8}, {9, 12, 12}, {12, 12, 12}, {13, 8, 16}, {16, 8, 16}, {17, 12, 24}, {512, 12, 516},
+	for _, c := range []struct {
+		n      int
+		banded bool
+		rows   int
+	}{
+		{1, false, 1}, {3, false, 4}, {5, false, 6}, {8, false, 8}, {16, false, 16}, {17, true, 24}, {24, true, 24}, {25, true, 36}, {512, true, 516},
 	} {
-		if got := with.bandHeight(true, c.n); got != c.height {
-			t.Errorf("%d rows: bands of %d, want %d", c.n, got, c.height)
+		if got := with.banded(true, c.n); got != c.banded {
+			t.Errorf("%d rows: in bands %v, want %v", c.n, got, c.banded)
 		}
 		record := recordSize
-		if c.height > 0 {
+		if c.banded {
 			record = bandCodes + bandTail
 		}
 		if got, want := with.actSize(true, c.n, 64), c.rows*record; got != want {
 			t.Errorf("%d rows: %d bytes of activations, want %d", c.n, got, want)
 		}
-		if without.bandHeight(true, c.n)+with.bandHeight(false, c.n) != 0 {
+		if without.banded(true, c.n) || with.banded(false, c.n) {
 			t.Errorf("%d rows: bands without kernels for them", c.n)
 		}
 	}

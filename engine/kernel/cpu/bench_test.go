@@ -96,7 +96,7 @@ func stepBuffers(be *Backend, n int) (buf [5]kernel.Buffer) {
 // its bytes as a share of what plain reading gets between the steps: medians.
 func BenchmarkDecode(b *testing.B) {
 	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K, kernel.F16} {
-		for _, n := range []int{1, 8, 16, 32, 64} {
+		for _, n := range []int{1, 8, 16, 24, 32, 64} {
 			b.Run(fmt.Sprintf("type=%d/rows=%d", typ, n), func(b *testing.B) {
 				be := open(b, Options{})
 				w, r := newStepWeights(b, be, typ, 28), openReader(b, 0)
@@ -164,8 +164,8 @@ func BenchmarkRows(b *testing.B) {
 // and again, for a full tile of rows.
 func nearRate(be *Backend, w *weight) float64 {
 	const steps, repeats = 8, 200
-	act := heapBytes(20 * bandRowsMax * steps * recordSize)
-	panel, l, full := unsafe.SliceData(w.data), w.layout, be.ops.tileFull(true, 20*bandRowsMax)
+	act := heapBytes(20 * bandRows * steps * recordSize)
+	panel, l, full := unsafe.SliceData(w.data), w.layout, be.ops.tileFull(true, 20*bandRows)
 	tile := new([tileMax * panelRows]float32)
 	run := func(repeats int) {
 		for range repeats {
@@ -174,12 +174,12 @@ func nearRate(be *Backend, w *weight) float64 {
 	}
 	if be.ops.bands != nil {
 		s := &be.mm.bands[0]
-		s.configure(shapes[l].group, full, steps)
+		s.configure(shapes[l].group)
 		codes := unsafe.SliceData(s.codes)
 		be.ops.bands.unpack[l](codes, panel, steps)
 		run = func(repeats int) {
 			for range repeats / 20 {
-				be.ops.bands.multiply[l][bandIndex(full)](&s.sums[0], 4*panelRows, &s.sums[0], 0, &act[0], 20, 0, codes, steps, 0, 0, 0, &s.fixed[0])
+				be.ops.bands.multiply[l](&s.sums[0], 4*panelRows, &s.sums[0], 0, &act[0], 20, 0, codes, steps, 0, 0, 0, &s.fixed[0])
 			}
 		}
 	}

@@ -45,8 +45,9 @@
 // -32·Σcodes, so that the offsets and minima of weights cost one instruction.
 // For float weights a tile is [column][row of the tile] float32.
 //
-// Level amx computes five and more rows in bands of 12, or of 8 up to 8 rows and
-// from 13 to 16; the last may be partly empty. A band is, per step, [row] 64 codes,
+// Level amx computes 17 and more rows in bands of 12, the last of which may be
+// partly empty; with fewer, reading takes most of the time and the kernels that
+// need no panel taken apart are faster. A band is, per step, [row] 64 codes,
 // then [row] 16 bytes: the two scales d and the two d·Σcodes. For each panel, a
 // block of bands that fits in the second cache passes through up to 512 columns
 // of it at a time, which are taken apart once into signed codes and float32

@@ -32,52 +32,27 @@ func unpackCode4mAMX(dst *byte, panel *byte, steps int)
 //go:noescape
 func quantizeBandAMX(codes *byte, tail *byte, stride int, x *float32, blocks int)
 
-// bandCode8Rows8AMX multiplies bands of 8 rows of activations with steps of a Code8 panel taken apart.
+// bandCode8AMX multiplies bands of 12 rows of activations with steps of a Code8 panel taken apart.
 //
 //go:noescape
-func bandCode8Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandCode8Rows12AMX multiplies bands of 12 rows of activations with steps of a Code8 panel taken apart.
+// bandCode6AMX multiplies bands of 12 rows of activations with steps of a Code6 panel taken apart.
 //
 //go:noescape
-func bandCode8Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandCode6Rows8AMX multiplies bands of 8 rows of activations with steps of a Code6 panel taken apart.
+// bandCode5mAMX multiplies bands of 12 rows of activations with steps of a Code5m panel taken apart.
 //
 //go:noescape
-func bandCode6Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandCode6Rows12AMX multiplies bands of 12 rows of activations with steps of a Code6 panel taken apart.
+// bandCode4AMX multiplies bands of 12 rows of activations with steps of a Code4 panel taken apart.
 //
 //go:noescape
-func bandCode6Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// bandCode5mRows8AMX multiplies bands of 8 rows of activations with steps of a Code5m panel taken apart.
+// bandCode4mAMX multiplies bands of 12 rows of activations with steps of a Code4m panel taken apart.
 //
 //go:noescape
-func bandCode5mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandCode5mRows12AMX multiplies bands of 12 rows of activations with steps of a Code5m panel taken apart.
-//
-//go:noescape
-func bandCode5mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandCode4Rows8AMX multiplies bands of 8 rows of activations with steps of a Code4 panel taken apart.
-//
-//go:noescape
-func bandCode4Rows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandCode4Rows12AMX multiplies bands of 12 rows of activations with steps of a Code4 panel taken apart.
-//
-//go:noescape
-func bandCode4Rows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandCode4mRows8AMX multiplies bands of 8 rows of activations with steps of a Code4m panel taken apart.
-//
-//go:noescape
-func bandCode4mRows8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
-
-// bandCode4mRows12AMX multiplies bands of 12 rows of activations with steps of a Code4m panel taken apart.
-//
-//go:noescape
-func bandCode4mRows12AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)

@@ -33,12 +33,12 @@ func amxOps() *ops {
 	b.unpack = [layouts]func(dst, panel *byte, steps int){
 		code8: unpackCode8AMX, code6: unpackCode6AMX, code5m: unpackCode5mAMX, code4: unpackCode4AMX, code4m: unpackCode4mAMX,
 	}
-	b.multiply = [layouts][len(bandHeights)]bandFunc{
-		code8:  {bandCode8Rows8AMX, bandCode8Rows12AMX},
-		code6:  {bandCode6Rows8AMX, bandCode6Rows12AMX},
-		code5m: {bandCode5mRows8AMX, bandCode5mRows12AMX},
-		code4:  {bandCode4Rows8AMX, bandCode4Rows12AMX},
-		code4m: {bandCode4mRows8AMX, bandCode4mRows12AMX},
+	b.multiply = [layouts]bandFunc{
+		code8:  bandCode8AMX,
+		code6:  bandCode6AMX,
+		code5m: bandCode5mAMX,
+		code4:  bandCode4AMX,
+		code4m: bandCode4mAMX,
 	}
 	b.quantize = quantizeBandAMX
 	o.bands = b

@@ -35,8 +35,8 @@ type matMulTask struct {
 
 // tileHeight is the height of the tile of n rows that holds the first of those left.
 func (o *ops) tileHeight(quantized bool, n, left int) int {
-	if h := o.bandHeight(quantized, n); h > 0 {
-		return h
+	if o.banded(quantized, n) {
+		return bandRows
 	}
 	for _, r := range tileRows {
 		if left <= r {
@@ -48,8 +48,8 @@ func (o *ops) tileHeight(quantized bool, n, left int) int {
 
 // tileFull is the height of all tiles of n rows but the last.
 func (o *ops) tileFull(quantized bool, n int) int {
-	if h := o.bandHeight(quantized, n); h > 0 {
-		return h
+	if o.banded(quantized, n) {
+		return bandRows
 	}
 	return tileMax
 }
@@ -67,8 +67,8 @@ func actRow(quantized bool, cols int) int {
 
 // actSize is how many bytes n rows take.
 func (o *ops) actSize(quantized bool, n, cols int) int {
-	if h := o.bandHeight(quantized, n); h > 0 {
-		return roundUp(n, h) * bandRow(cols)
+	if o.banded(quantized, n) {
+		return roundUp(n, bandRows) * bandRow(cols)
 	}
 	full := o.tileFull(quantized, n)
 	rows := n / full * full
@@ -191,7 +191,7 @@ func (t *matMulTask) do(worker, unit int) {
 const (
 	// rowBlockMax bounds the rows that pass through one panel before the next: a
 	// prompt's 512 in whole bands.
-	rowBlockMax = 43 * bandRowsMax
+	rowBlockMax = 43 * bandRows
 	// rowBlockBytes bounds their memory, so that they stay in the second cache
 	// while the panels pass.
 	rowBlockBytes = 3 << 19
@@ -200,8 +200,8 @@ const (
 // panels computes the outputs of panels from to end of one job.
 func (t *matMulTask) panels(j *matJob, worker, from, end int) {
 	o, quantized := t.b.ops, shapes[j.w.layout].quantized
-	if h := o.bandHeight(quantized, j.n); h > 0 {
-		j.bandRows(o.bands, &t.bands[worker], h, from, end)
+	if o.banded(quantized, j.n) {
+		j.bandRows(o.bands, &t.bands[worker], from, end)
 		return
 	}
 	from = j.streams(o, &t.tiles[worker], from, end)
@@ -288,7 +288,7 @@ func (t *quantTask) tiles() int {
 func (t *quantTask) do(_, i int) {
 	first := i * t.b.ops.tileFull(t.quantized, t.n)
 	height := t.b.ops.tileHeight(t.quantized, t.n, t.n-first)
-	banded, size := t.b.ops.bandHeight(t.quantized, t.n) > 0, actRow(t.quantized, t.cols)
+	banded, size := t.b.ops.banded(t.quantized, t.n), actRow(t.quantized, t.cols)
 	if banded {
 		size = bandRow(t.cols)
 	}
@@ -303,7 +303,7 @@ func (t *quantTask) do(_, i int) {
 		}
 		x := t.x[row*t.cols : (row+1)*t.cols]
 		if banded {
-			t.b.ops.bands.quantizeBandRow(dst, height, r, x)
+			t.b.ops.bands.quantizeBandRow(dst, r, x)
 			continue
 		}
 		if t.quantized {

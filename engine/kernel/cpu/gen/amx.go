@@ -9,10 +9,10 @@ import (
 
 // Sizes of the tile kernels, as in package cpu.
 const (
-	bandRowsMax = 12                // the tallest band
+	bandRows    = 12                // of activations
 	sumsBytes   = 128               // a row of 32 sums, and of scales
 	lineBytes   = 64                // a column group of half a panel taken apart, a row's codes of a step, a row of 16 integer sums
-	dotsBytes   = bandRowsMax * 128 // the integer sums of a band x 32 outputs
+	dotsBytes   = bandRows * 128 // the integer sums of a band x 32 outputs
 	magicAt     = 64                // offset in the scratch, after the configuration, of 16 x bits of 1.5·2^23
 	dotsAt      = 128               // and of the first of two buffers of integer sums
 	plainSide   = 64 / 4 * 64       // codes of 16 outputs of a step as signed bytes
@@ -20,9 +20,6 @@ const (
 	tailBytes   = 16 // of each row, after the codes of all: the scales of two blocks, scale·Σcodes of both
 	tailSum     = 8
 )
-
-// bandHeights are the numbers of rows of a band.
-var bandHeights = []int{8, bandRowsMax}
 
 // bandStep is the size of a step of a panel taken apart: signed codes, then
 // the float32 scales of its groups, then their minima.
@@ -41,9 +38,7 @@ func (g *gen) bands() {
 	}
 	g.quantizeBand()
 	for _, l := range layouts {
-		for _, rows := range bandHeights {
-			g.band(l, rows)
-		}
+		g.band(l)
 	}
 }
 
@@ -111,7 +106,6 @@ var (
 type banding struct {
 	*gen
 	layout
-	rows  int
 	sums  []reg.VecVirtual // by row, two each
 	magic reg.VecVirtual   // 1.5·2^23: see multiply
 	// ahead is the memory that was asked for so far, target how far it should be.
@@ -119,13 +113,13 @@ type banding struct {
 }
 
 // newBanding begins a kernel for bands.
-func (g *gen) newBanding(l layout, rows int) *banding {
+func (g *gen) newBanding(l layout) *banding {
 	scratch := reg.R9
 	g.Load(g.Param("scratch"), scratch)
 	g.loadTileConfig(scratch)
 	g.LEAQ(operand.Mem{Base: scratch, Disp: dotsAt}, dotsBase)
 	g.MOVQ(operand.U32(lineBytes), line)
-	return &banding{g, l, rows, g.vecs(2 * rows), g.load(mem(dotsBase, magicAt-dotsAt)), g.GP64(), g.GP64()}
+	return &banding{g, l, g.vecs(2 * bandRows), g.load(mem(dotsBase, magicAt-dotsAt)), g.GP64(), g.GP64()}
 }
 
 // band emits the product of bands of rows with steps of a panel taken apart.
@@ -136,10 +130,10 @@ func (g *gen) newBanding(l layout, rows int) *banding {
 // stages of three groups overlap; the last two groups of a band overlap the
 // first two of the next. After the last band the products of its own first
 // groups are made once more, for nothing.
-func (g *gen) band(l layout, rows int) {
-	g.function(fmt.Sprintf("band%sRows%d", l.name, rows), bandSignature,
-		fmt.Sprintf("multiplies bands of %d rows of activations with steps of a %s panel taken apart.", rows, l.name))
-	b := g.newBanding(l, rows)
+func (g *gen) band(l layout) {
+	g.function("band"+l.name, bandSignature,
+		fmt.Sprintf("multiplies bands of %d rows of activations with steps of a %s panel taken apart.", bandRows, l.name))
+	b := g.newBanding(l)
 	dst, earlier, bands := g.arg("dst"), g.arg("sums"), g.arg("bands")
 	g.Load(g.Param("ahead"), b.ahead)
 	g.MOVQ(b.ahead, b.target)
@@ -151,7 +145,7 @@ func (g *gen) band(l layout, rows int) {
 	g.loop(bands, func() {
 		b.nextBand(bands, nextBand)
 		b.startSums(earlier)
-		g.ADDQ(operand.U32(rows*sumsBytes), earlier)
+		g.ADDQ(operand.U32(bandRows*sumsBytes), earlier)
 		b.steps(g.arg("steps"), nextBand)
 		b.finishBand(dst, g.arg("dstStride"))
 	})
@@ -183,7 +177,7 @@ func (b *banding) steps(left, nextBand reg.GPVirtual) {
 
 // finishBand writes the sums and moves dst past them.
 func (b *banding) finishBand(dst, stride reg.GPVirtual) {
-	for r := range b.rows {
+	for r := range bandRows {
 		b.VMOVUPS(b.sums[2*r], mem(dst, 0))
 		b.VMOVUPS(b.sums[2*r+1], mem(dst, 64))
 		b.ADDQ(stride, dst)
@@ -202,7 +196,7 @@ func (b *banding) nextBand(bands, band reg.GPVirtual) {
 // nextStep points at the step after this one, which may be the first of the next band.
 func (b *banding) nextStep(left, nextBand reg.GPVirtual) {
 	first := b.arg("codes")
-	b.LEAQ(operand.Mem{Base: nowAct, Disp: b.rows * (lineBytes + tailBytes)}, nextAct)
+	b.LEAQ(operand.Mem{Base: nowAct, Disp: bandRows * (lineBytes + tailBytes)}, nextAct)
 	b.LEAQ(operand.Mem{Base: nowCodes, Disp: b.bandStep()}, nextCodes)
 	b.CMPQ(left, operand.U8(1))
 	b.CMOVQEQ(nextBand, nextAct)
@@ -222,8 +216,8 @@ func (b *banding) step() {
 		}
 		ops = append(ops, b.storeDots((p.index+1)%2)...)
 		b.scale(p, func(slot int) {
-			emitPart(ops, slot, 2*b.rows)
-			if slot%(groups*b.rows) == 0 {
+			emitPart(ops, slot, 2*bandRows)
+			if slot%(groups*bandRows) == 0 {
 				b.askAhead()
 			}
 		})
@@ -303,7 +297,7 @@ func (b *banding) multiply(group, pair int, act, codes reg.GPPhysical) []func() 
 }
 
 // dots is where the integer sums of a pair's tile lie.
-func (b *banding) dots(pair, side int) int { return pair*dotsBytes + side*b.rows*lineBytes }
+func (b *banding) dots(pair, side int) int { return pair*dotsBytes + side*bandRows*lineBytes }
 
 // storeDots writes a pair of tiles to its buffer.
 func (b *banding) storeDots(pair int) (ops []func()) {
@@ -322,9 +316,9 @@ func (b *banding) scale(p group, between func(slot int)) {
 	scales := plainCodes + p.index*sumsBytes
 	scale := []reg.VecVirtual{b.load(mem(nowCodes, scales)), b.load(mem(nowCodes, scales+64))}
 	low := scales + 64/b.group*sumsBytes
-	for r := range b.rows {
+	for r := range bandRows {
 		d := b.vec()
-		b.VBROADCASTSS(mem(nowAct, b.rows*lineBytes+r*tailBytes+4*p.block), d)
+		b.VBROADCASTSS(mem(nowAct, bandRows*lineBytes+r*tailBytes+4*p.block), d)
 		for side := range 2 {
 			between(2*r + side)
 			t, dots := b.vec(), b.vec()
@@ -334,7 +328,7 @@ func (b *banding) scale(p group, between func(slot int)) {
 		}
 		if b.mins {
 			sum := b.vec()
-			b.VBROADCASTSS(mem(nowAct, b.rows*lineBytes+r*tailBytes+tailSum+4*p.block), sum)
+			b.VBROADCASTSS(mem(nowAct, bandRows*lineBytes+r*tailBytes+tailSum+4*p.block), sum)
 			for side := range 2 {
 				b.VFNMADD231PS(mem(nowCodes, low+side*64), sum, b.sums[2*r+side])
 			}
