@@ -15,11 +15,11 @@ const (
 	bandMagicAt   = bandConfig
 	bandDotsAt    = bandMagicAt + 64
 	bandFixed     = bandDotsAt + 2*bandRows*panelRows*4 // two buffers of integer sums
-	bandCodes     = 64                                     // bytes of codes of a row and step
-	bandTail      = 16                                     // bytes after the codes of all rows: two scales, two scale·Σcodes
-	aheadsPerStep = 4                                      // times that a step asks for weights
-	aheadStreams  = 4                                      // in which it asks
-	magic         = 0x4b400000                             // the bits of 1.5·2^23
+	bandCodes     = 64                                  // bytes of codes of a row and step
+	bandTail      = 16                                  // bytes after the codes of all rows: two scales, two scale·Σcodes
+	aheadsPerStep = 4                                   // times that a step asks for weights
+	aheadStreams  = 4                                   // in which it asks
+	magic         = 0x4b400000                          // the bits of 1.5·2^23
 )
 
 // bandFunc writes to dst the products of bands of rows with steps of a panel
@@ -45,10 +45,10 @@ type bandOps struct {
 
 // bandScratch is the memory of one thread for bands.
 type bandScratch struct {
-	fixed  []byte    // a tile configuration, 16 x magic, two buffers of integer sums
-	codes  []byte    // a part of a panel taken apart
-	sums   []float32 // outputs of a block of rows
-	group  int       // that the configuration is for
+	fixed []byte    // a tile configuration, 16 x magic, two buffers of integer sums
+	codes []byte    // a part of a panel taken apart
+	sums  []float32 // outputs of a block of rows
+	group int       // that the configuration is for
 }
 
 // configure makes room and writes the configuration for groups of so many

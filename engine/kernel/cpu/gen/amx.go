@@ -9,16 +9,16 @@ import (
 
 // Sizes of the tile kernels, as in package cpu.
 const (
-	bandRows    = 12                // of activations
-	sumsBytes   = 128               // a row of 32 sums, and of scales
-	lineBytes   = 64                // a column group of half a panel taken apart, a row's codes of a step, a row of 16 integer sums
-	dotsBytes   = bandRows * 128 // the integer sums of a band x 32 outputs
-	magicAt     = 64                // offset in the scratch, after the configuration, of 16 x bits of 1.5·2^23
-	dotsAt      = 128               // and of the first of two buffers of integer sums
-	plainSide   = 64 / 4 * 64       // codes of 16 outputs of a step as signed bytes
-	plainCodes  = 2 * plainSide
-	tailBytes   = 16 // of each row, after the codes of all: the scales of two blocks, scale·Σcodes of both
-	tailSum     = 8
+	bandRows   = 12             // of activations
+	sumsBytes  = 128            // a row of 32 sums, and of scales
+	lineBytes  = 64             // a column group of half a panel taken apart, a row's codes of a step, a row of 16 integer sums
+	dotsBytes  = bandRows * 128 // the integer sums of a band x 32 outputs
+	magicAt    = 64             // offset in the scratch, after the configuration, of 16 x bits of 1.5·2^23
+	dotsAt     = 128            // and of the first of two buffers of integer sums
+	plainSide  = 64 / 4 * 64    // codes of 16 outputs of a step as signed bytes
+	plainCodes = 2 * plainSide
+	tailBytes  = 16 // of each row, after the codes of all: the scales of two blocks, scale·Σcodes of both
+	tailSum    = 8
 )
 
 // bandStep is the size of a step of a panel taken apart: signed codes, then
