@@ -46,16 +46,22 @@ def recurrent(q, k, v, g, beta, state):
 
 @torch.library.custom_op("delta::unit_lower_inverse", mutates_args=())
 def unit_lower_inverse(a: torch.Tensor) -> torch.Tensor:
-    """(I + a)^-1 for strictly lower triangular a [..., C, C], C a power of two.
+    """(I + a)^-1 for strictly lower triangular a [..., C, C], C a power of two. A CPU solves
+    row by row, seven times as fast there; a GPU wants few and large products."""
+    if a.device.type != "cpu":
+        return inverse_by_blocks(a)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
+    return torch.linalg.solve_triangular(a, unit, upper=False, unitriangular=True).contiguous()
+
+
+def inverse_by_blocks(a):
+    """unit_lower_inverse with products only.
 
     Blocks of 1, 2, 4, ... are inverted in place: the inverse of [[X, 0], [C, Y]] has
     -Y^-1 C X^-1 below its diagonal. Powers of a, the usual shortcut, overflow the
     precision when keys repeat; the entries of these products are those of the answer.
     """
     n = a.shape[-1]
-    if a.device.type == "cpu":
-        unit = torch.eye(n, dtype=a.dtype).expand(a.shape)
-        return torch.linalg.solve_triangular(a, unit, upper=False, unitriangular=True).contiguous()
     index = torch.arange(n, device=a.device)
     x = torch.eye(n, dtype=a.dtype, device=a.device).expand(a.shape)
     size = 1
