@@ -71,7 +71,7 @@ class Config:
 
 # What the models are. Depth buys steps of reasoning, experts buy knowledge that costs
 # no time to run; both are at the limit of parameters (12 M and 30 M) that the binary's
-# size sets. `probe` is for tests.
+# size sets. `small` is what a CPU can teach something in an hour. `probe` is for tests.
 CONFIGS = {
     "mini": Config(layers=12),
     "core": Config(hidden=384, layers=12, heads=6, kv_heads=2, key_heads=3, value_heads=6,

@@ -163,7 +163,7 @@ def run(a, source, evaluation=None, tokenizer=None):
             log.write("eval", step=0, loss=_rounded(loss(trainer.per_token)))
         clock.start()
         log.write("start", config=a.config, parameters=sum(p.numel() for p in trainer.model.parameters()), seed=a.seed,
-                  device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, resume=a.resume, compiled_s=round(clock.seconds(), 1))
+                  device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, resume=a.resume, skills=a.skills, compiled_s=round(clock.seconds(), 1))
         before = signal.signal(signal.SIGTERM, lambda *_: clock.finish(a.finish_steps, a.decay))
         try:
             step = _loop(a, trainer, feed, clock, loss, log, first)
