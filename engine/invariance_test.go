@@ -19,7 +19,7 @@ const plainTemplate = `{% for m in messages %}{{ m.content }}{% endfor %}`
 // (issue A, done when 3); greedy choices with a larger margin are the same.
 const nearly = 1e-3
 
-// invariantModels have every kind of layer and of matrix; "" is the embedded one.
+// invariantModels have every kind of layer and of matrix; "" is that of options.
 var invariantModels = []string{"", "tiny-qwen35-f16", "tiny-qwen3-f16", "tiny-llama-f16", "tiny-qwen3-q4_0", "tiny-qwen3-q4_k_m"}
 
 // setup is one way to serve a model; its zero value is the plain one.
@@ -224,7 +224,7 @@ func eachModel(t *testing.T, test func(t *testing.T, model string)) {
 		}
 		name := model
 		if name == "" {
-			name = "embedded"
+			name = "noise"
 		}
 		t.Run(name, func(t *testing.T) { test(t, model) })
 	}
