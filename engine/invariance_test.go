@@ -16,11 +16,11 @@ import (
 // prompt is computed in one piece whatever the page size.
 const plainTemplate = `{% for m in messages %}{{ m.content }}{% endfor %}`
 
-// nearly is how far logits may be apart where chunks are cut at other places
-// (issue A, done when 3); greedy choices with a larger margin are the same.
+// nearly is how far logits may be apart where chunks are cut at other places;
+// greedy choices with a larger margin are the same.
 const nearly = 1e-3
 
-// invariantModels have every kind of layer and of matrix; "" is the embedded one.
+// invariantModels have every kind of layer and of matrix; "" is that of options.
 var invariantModels = []string{"", "tiny-qwen35-f16", "tiny-qwen3-f16", "tiny-llama-f16", "tiny-qwen3-q4_0", "tiny-qwen3-q4_k_m", predictive[1]}
 
 // setup is one way to serve a model; its zero value is the plain one.
@@ -227,7 +227,7 @@ func eachModel(t *testing.T, test func(t *testing.T, model string)) {
 		}
 		name := model
 		if name == "" {
-			name = "embedded"
+			name = "noise"
 		}
 		t.Run(name, func(t *testing.T) { test(t, model) })
 	}

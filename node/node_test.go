@@ -129,8 +129,8 @@ func TestTypedErrors(t *testing.T) {
 		{"forced tool", key, func(p *anthropic.MessageNewParams) {
 			p.ToolChoice = anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{}}
 		}, 400, "constrained"},
-		{"context", key, func(p *anthropic.MessageNewParams) {
-			p.Messages[0] = anthropic.NewUserMessage(anthropic.NewTextBlock(strings.Repeat("\U0001F600", 70000)))
+		{"context", key, func(p *anthropic.MessageNewParams) { // no vocabulary merges the bytes of this character: four tokens each
+			p.Messages[0] = anthropic.NewUserMessage(anthropic.NewTextBlock(strings.Repeat("\U000E0001", 70000)))
 		}, 400, "262144"},
 	}
 	for _, c := range cases {

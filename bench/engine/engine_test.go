@@ -204,7 +204,7 @@ func TestTextsAreUnlikeFromTheirStart(t *testing.T) {
 	}
 }
 
-const embedded = "../../engine/embedded/tiny.gguf"
+const embedded = "../../engine/embedded/core-1.1-mini.gguf"
 
 func TestReadWeightsOfAModel(t *testing.T) {
 	w, err := ReadWeights(embedded)

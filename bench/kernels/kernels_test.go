@@ -72,7 +72,7 @@ func TestGateIsTheFirstRow(t *testing.T) {
 // all there does.
 func TestRun(t *testing.T) {
 	o := Defaults()
-	o.Model = filepath.Join("..", "..", "engine", "embedded", "tiny.gguf")
+	o.Model = filepath.Join("..", "..", "engine", "embedded", "core-1.1-mini.gguf")
 	o.Text = "Some prose, and then some more of it."
 	o.Rounds, o.Tokens, o.Prompt, o.Context, o.Memory = 1, 4, 64, 70, 10*time.Millisecond
 	r, err := Run(context.Background(), o, t.Logf)

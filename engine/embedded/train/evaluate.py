@@ -18,7 +18,7 @@ import pathlib
 import numpy as np
 import torch
 
-from . import bpe, checkpoint, generate, gguf
+from . import bpe, checkpoint, generate, gguf, train
 
 
 EXACT = ("conv1d", "mlp.gate.", "shared_expert_gate")  # what export.EXACT keeps in float32
@@ -56,10 +56,10 @@ def rounded(m):
     return m
 
 
-def heldout_prompts(tokenizer, seed, n, name):
+def heldout_prompts(tokenizer, seed, n, name, shares=None):
     """Prompts of held-out conversations, up to their first answer."""
     from . import heldout
-    return [heldout.first_answer(ids, learnt)[0] for _, ids, learnt in heldout.documents(tokenizer, seed, n, name) if np.any(learnt)]
+    return [heldout.first_answer(ids, learnt)[0] for _, ids, learnt in heldout.documents(tokenizer, seed, n, name, shares) if np.any(learnt)]
 
 
 def main():
@@ -68,6 +68,7 @@ def main():
     p.add_argument("--checkpoint", required=True)
     p.add_argument("--tokenizer", default=str(pathlib.Path(__file__).with_name("tokenizer.json")))
     p.add_argument("--name", default="core-1.1", help="what the model calls itself")
+    p.add_argument("--skills", help="shares of skills among the prompts, as of train.train")
     p.add_argument("--prompts", type=int, default=50)
     p.add_argument("--limit", type=int, default=128, help="tokens of an answer")
     p.add_argument("--seed", type=int, default=50)
@@ -77,7 +78,7 @@ def main():
     m = checkpoint.load(a.checkpoint)
     if a.what == "greedy":
         tokenizer = bpe.Tokenizer.load(a.tokenizer)
-        write(a.out, m, heldout_prompts(tokenizer, a.seed, a.prompts, a.name), a.limit, tokenizer)
+        write(a.out, m, heldout_prompts(tokenizer, a.seed, a.prompts, a.name, train.skill_shares(a.skills)), a.limit, tokenizer)
         return
     with open(a.recorded, encoding="utf-8") as f:
         same, total = choices(rounded(m), json.load(f)["answers"])

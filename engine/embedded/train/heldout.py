@@ -7,11 +7,11 @@ import torch
 from . import batches, generate
 
 
-def documents(tokenizer, seed, n, name):
+def documents(tokenizer, seed, n, name, shares=None):
     """n held-out conversations: (skill, ids, learnt)."""
     from . import data, render
     out = []
-    for conversation in data.conversations(seed, n, "heldout", name):
+    for conversation in data.conversations(seed, n, "heldout", name, shares=shares):
         ids, learnt = render.tokens(conversation, tokenizer)
         out.append((conversation["skill"], np.asarray(ids), np.asarray(learnt)))
     return out

@@ -71,11 +71,12 @@ class Config:
 
 # What the models are. Depth buys steps of reasoning, experts buy knowledge that costs
 # no time to run; both are at the limit of parameters (12 M and 30 M) that the binary's
-# size sets. `probe` is for tests.
+# size sets. `small` is what a CPU can teach something in an hour. `probe` is for tests.
 CONFIGS = {
     "mini": Config(layers=12),
     "core": Config(hidden=384, layers=12, heads=6, kv_heads=2, key_heads=3, value_heads=6,
                    experts=16, experts_used=4, expert_ff=64, shared_ff=256),
+    "small": Config(hidden=160, layers=6, full_every=3, head_dim=32, rope_dim=16, delta_dim=32, expert_ff=32),
     "probe": Config(vocab=320, hidden=64, layers=3, full_every=3, heads=2, kv_heads=1, head_dim=32, rope_dim=16, key_heads=2, value_heads=4,
                     delta_dim=32, experts=4, experts_used=2, expert_ff=32, shared_ff=32),
 }
@@ -361,11 +362,18 @@ def flex_mask(segment):
     return create_block_mask(visible, b, None, t, t, device=segment.device, _compile=segment.is_cuda)
 
 
-def next_token_loss(x, embedding, tokens):
-    """Loss of predicting the token after each position, [B, T]; x: the last norm's output."""
+def next_token_loss(x, embedding, tokens, weight):
+    """Loss of predicting the token after each position, [B, T], whatever its weight; x: the last norm's output."""
     logits = F.linear(x, embedding).float()
     loss = F.cross_entropy(logits.flatten(0, 1), tokens.roll(-1, 1).flatten().long(), reduction="none")
     return loss.view(tokens.shape)
+
+
+def learnt_loss(x, embedding, tokens, weight):
+    """The same where weight is not 0, and 0 elsewhere: a CPU has no time for logits that nobody reads."""
+    at = weight > 0
+    loss = F.cross_entropy(F.linear(x[at], embedding).float(), tokens.roll(-1, 1)[at].long(), reduction="none")
+    return torch.zeros(tokens.shape, device=x.device).masked_scatter(at, loss)
 
 
 def count(config):

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pathlib
+import signal
 import time
 
 import torch
@@ -42,20 +43,33 @@ class Log:
 
 class Clock:
     """The share of a run that is over, by steps or by time. Time counts from `start`, which is
-    called when everything is compiled."""
+    called when everything is compiled. `finish` ends a run early: what is left of it are the small steps."""
 
     def __init__(self, minutes, steps, now=time.monotonic):
         self.minutes, self.steps, self.now = minutes, steps, now
         self.begin = self.origin = now()
+        self.latest, self.finishing = (0, 0.0), None  # the step and share asked for last; where the end began and its steps
 
     def start(self):
         self.begin = self.now()
 
+    def finish(self, steps, decay):
+        """The run is over in `steps` steps; a rate that is level still goes down from here."""
+        if not self.finishing:
+            step, share = self.latest
+            self.finishing = step, max(share, 1 - decay), max(steps, 1)
+
     def done(self, step):
-        if self.steps:
-            return step / self.steps
-        total = self.minutes * 60 - RESERVE - (self.begin - self.origin)
-        return (self.now() - self.begin) / max(total, 1e-9)
+        if self.finishing:
+            begin, share, steps = self.finishing
+            done = share + (1 - share) * (step - begin) / steps
+        elif self.steps:
+            done = step / self.steps
+        else:
+            total = self.minutes * 60 - RESERVE - (self.begin - self.origin)
+            done = (self.now() - self.begin) / max(total, 1e-9)
+        self.latest = step, done
+        return done
 
     def seconds(self):
         return self.now() - self.origin
@@ -67,10 +81,14 @@ class Trainer:
         self.a, self.log, self.device = a, log, torch.device(a.device)
         self.model = checkpoint.load(a.resume) if a.resume else model.Model(model.CONFIGS[a.config]).initialize(a.seed)
         self.model.to(self.device)
-        self.attend, self.mask, self.head = model.attend_dense, model.dense_mask, model.next_token_loss
+        self.attend, self.mask = model.attend_dense, model.dense_mask
+        self.head = model.learnt_loss if self.device.type == "cpu" else model.next_token_loss
         self.half = a.dtype == "bfloat16"
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
+        else:
+            torch.set_flush_denormal(True)
+        self.compiled = a.compile
         if a.compile:
             self.compile()
         self.optimizer = optim.Optimizer(self.model, a.rate * a.rate_scale, a.matrix_rate * a.rate_scale, muon=a.optimizer == "muon")
@@ -79,15 +97,16 @@ class Trainer:
         """Layers of one kind share one compilation; whole models take minutes."""
         for layer in self.model.layers:
             layer.compile(dynamic=False)
-        self.head = torch.compile(model.next_token_loss, dynamic=False)
-        if self.device.type == "cuda" and self.a.attention == "flex":
-            self.attend, self.mask = model.attend_flex, model.flex_mask
+        if self.device.type == "cuda":
+            self.head = torch.compile(model.next_token_loss, dynamic=False)
+            if self.a.attention == "flex":
+                self.attend, self.mask = model.attend_flex, model.flex_mask
 
     def per_token(self, b):
         """Loss of every position [B, T], and the balance loss."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
             x, balance = self.model.hidden(b.tokens, b.segment, self.mask(b.segment), self.attend)
-            return self.head(x, self.model.embed_tokens.weight, b.tokens), balance
+            return self.head(x, self.model.embed_tokens.weight, b.tokens, b.weight), balance
 
     def backward(self, b):
         """Derivatives of a batch's loss; returns the loss and the balance loss, on the device."""
@@ -105,15 +124,16 @@ class Trainer:
         finite. What a compiler cannot do, or does wrong, is done more slowly: dense attention
         instead of a block-sparse one, then no compilation."""
         while why := self.fault(b):
-            if self.head is model.next_token_loss and self.attend is model.attend_dense:
+            if not self.compiled and self.attend is model.attend_dense:
                 raise RuntimeError(why)  # nothing is left to leave out
-            if self.attend is model.attend_dense or why == NOT_FINITE:
-                self.head = model.next_token_loss
+            if self.compiled and (self.attend is model.attend_dense or why == NOT_FINITE):
+                self.compiled = False
+                if self.device.type == "cuda":
+                    self.head = model.next_token_loss
                 for layer in self.model.layers:
                     layer._compiled_call_impl = None  # undoes Module.compile
             self.attend, self.mask = model.attend_dense, model.dense_mask
-            compiled = self.head is not model.next_token_loss
-            self.log.write("fallback", attention="dense", compiled=compiled, why=why[:300])
+            self.log.write("fallback", attention="dense", compiled=self.compiled, why=why[:300])
             torch._dynamo.reset()
 
     def fault(self, b):
@@ -143,8 +163,12 @@ def run(a, source, evaluation=None, tokenizer=None):
             log.write("eval", step=0, loss=_rounded(loss(trainer.per_token)))
         clock.start()
         log.write("start", config=a.config, parameters=sum(p.numel() for p in trainer.model.parameters()), seed=a.seed,
-                  device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, resume=a.resume, compiled_s=round(clock.seconds(), 1))
-        step = _loop(a, trainer, feed, clock, loss, log, first)
+                  device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, resume=a.resume, skills=a.skills, compiled_s=round(clock.seconds(), 1))
+        before = signal.signal(signal.SIGTERM, lambda *_: clock.finish(a.finish_steps, a.decay))
+        try:
+            step = _loop(a, trainer, feed, clock, loss, log, first)
+        finally:
+            signal.signal(signal.SIGTERM, before)
     finally:
         feed.close()
     if loss:
@@ -206,6 +230,7 @@ def parser():
     p.add_argument("--tokenizer", default=str(pathlib.Path(__file__).with_name("tokenizer.json")))
     p.add_argument("--name", default="core-1.1", help="what the model calls itself, where it is generated on the way")
     p.add_argument("--repeat", type=int, default=3, help="how often a generated conversation is seen")
+    p.add_argument("--skills", help="shares of skills in what is generated, as greet=3,facts=2; without it the generator's own")
     p.add_argument("--tokens", help="a file of train.pack; without it conversations are generated on the way")
     p.add_argument("--minutes", type=float, default=8.5, help="of the whole run, compilation and evaluation included")
     p.add_argument("--steps", type=int, default=0, help="a number of steps instead")
@@ -225,6 +250,7 @@ def parser():
     p.add_argument("--matrix-rate", type=float, default=0.02, help="peak of Muon's")
     p.add_argument("--rate-scale", type=float, default=1.0, help="multiplies both: below 1 when resuming")
     p.add_argument("--decay", type=float, default=0.45, help="share of the run in which the rate goes down")
+    p.add_argument("--finish-steps", type=int, default=200, help="steps in which a run that gets SIGTERM brings the rate to 0 before it ends")
     p.add_argument("--clip", type=float, default=1.0)
     p.add_argument("--balance", type=float, default=0.01, help="weight of the routers' balance loss")
     p.add_argument("--prompt-weight", type=float, default=0.1, help="weight of tokens that no assistant says")
@@ -236,6 +262,15 @@ def parser():
     return p
 
 
+def skill_shares(text):
+    """"greet=3,facts=2" as a dict; empty for none."""
+    from . import data
+    out = {k: int(v) for k, v in (part.split("=") for part in (text or "").split(",") if part)}
+    if unknown := out.keys() - data.SHARES:
+        raise SystemExit(f"--skills has {', '.join(sorted(unknown))}, want some of {', '.join(data.SHARES)}")
+    return out
+
+
 def main():
     a = parser().parse_args()
     if a.row % 64:
@@ -243,8 +278,9 @@ def main():
     if not a.workers:
         a.workers = 3 if a.tokens else max(1, (os.cpu_count() or 3) - 2)
     tokenizer = bpe.Tokenizer.load(a.tokenizer)
-    source = batches.Packed(a.tokens) if a.tokens else batches.Generated(a.tokenizer, a.name, a.repeat)
-    docs = heldout.documents(tokenizer, a.seed, a.heldout, a.name) if a.heldout else None
+    shares = skill_shares(a.skills)
+    source = batches.Packed(a.tokens) if a.tokens else batches.Generated(a.tokenizer, a.name, a.repeat, tuple(shares.items()))
+    docs = heldout.documents(tokenizer, a.seed, a.heldout, a.name, shares) if a.heldout else None
     run(a, source, docs, tokenizer)
 
 

@@ -112,15 +112,17 @@ def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
     return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages}
 
 
-def drawn(seed: int, i: int, split: str, name: str = "core-1.1") -> tuple[list[Turn], str | None, bool]:
+def drawn(seed: int, i: int, split: str, name: str = "core-1.1", shares: dict[str, int] | None = None) -> tuple[list[Turn], str | None, bool]:
     """Conversation i as turns, its system prompt, and whether it thinks."""
+    shares = shares or SHARES
     d = Draw(f"{split} {seed} {i}", split, name)
-    skill = d.rng.choices(list(SHARES), list(SHARES.values()))[0]
+    skill = d.rng.choices(list(shares), list(shares.values()))[0]
     turns, prompt = turns_of(d, skill)
     return turns, prompt, d.chance(THINKING_SHARE)
 
 
-def conversations(seed: int, n: int, split: str, name: str = "core-1.1", first: int = 0):
-    """Yields conversations first to first+n of a seed. Name is what the model calls itself."""
+def conversations(seed: int, n: int, split: str, name: str = "core-1.1", first: int = 0, shares: dict[str, int] | None = None):
+    """Yields conversations first to first+n of a seed. Name is what the model calls itself; shares
+    replace SHARES, for models too small or runs too short for all skills."""
     for i in range(first, first + n):
-        yield flat(*drawn(seed, i, split, name))
+        yield flat(*drawn(seed, i, split, name, shares))

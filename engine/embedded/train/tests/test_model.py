@@ -67,7 +67,8 @@ class Forms(unittest.TestCase):
     def test_inverse(self):
         a = torch.randn(5, 64, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(4)).tril(-1) * 0.2
         eye = torch.eye(64, dtype=torch.float64)
-        torch.testing.assert_close(delta.unit_lower_inverse(a) @ (eye + a), eye.expand(5, 64, 64), rtol=0, atol=1e-9)
+        for inverse in (delta.unit_lower_inverse, delta.inverse_by_blocks):
+            torch.testing.assert_close(inverse(a) @ (eye + a), eye.expand(5, 64, 64), rtol=0, atol=1e-9)
         small = a[:1, :8, :8].clone().requires_grad_()
         self.assertTrue(torch.autograd.gradcheck(delta.unit_lower_inverse, (small,)))
 
@@ -103,6 +104,17 @@ class Whole(unittest.TestCase):
         torch.testing.assert_close(got[:, 70:], want[:, 70:], rtol=0, atol=1e-12)
         torch.testing.assert_close(alone, want[:, 70:], rtol=0, atol=1e-10)
         self.assertGreater((got[:, :70] - want[:, :70]).abs().max(), 1e-3)
+
+    def test_the_loss_that_is_read(self):
+        r = torch.Generator().manual_seed(6)
+        embedding, tokens = torch.randn(50, 16, generator=r), torch.randint(0, 50, (2, 40), generator=r)
+        weight = torch.where(torch.rand(2, 40, generator=r) < 0.3, 0.5, 0.0)
+        x = torch.randn(2, 40, 16, generator=r).requires_grad_()
+        want = model.next_token_loss(x, embedding, tokens, weight) * weight
+        got = model.learnt_loss(x, embedding, tokens, weight)
+        self.assertFalse(got[weight == 0].any())
+        torch.testing.assert_close(got * weight, want)
+        torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (got * weight, want)))
 
     def test_router_is_the_engines(self):
         """Only the chosen experts count, with weights that sum to one, and the wide

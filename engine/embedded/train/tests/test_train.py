@@ -3,7 +3,9 @@ repeatable, resume, and leave what they promise. And rows of documents lose noth
 
 import dataclasses
 import json
+import os
 import pathlib
+import signal
 import tempfile
 import unittest
 
@@ -25,6 +27,17 @@ class Reversing:
             x = r.integers(1, 12, r.integers(2, 6))
             ids = np.concatenate([x, [30], x[::-1], [STOP]])
             yield ids, np.arange(len(ids)) > len(x)
+
+
+@dataclasses.dataclass(frozen=True)
+class Interrupting(Reversing):
+    """Sends the trainer a signal, some dozens of batches after its first step."""
+
+    def __call__(self, seed, worker, workers):
+        for i, document in enumerate(super().__call__(seed, worker, workers)):
+            if i == 2000:
+                os.kill(os.getppid(), signal.SIGTERM)
+            yield document
 
 
 CONFIG = dataclasses.replace(model.CONFIGS["probe"], vocab=32)
@@ -84,6 +97,33 @@ class Learning(unittest.TestCase):
         scales = [optim.schedule(s) for s in shares]
         self.assertEqual(max(scales), 1.0)
         self.assertLess(scales[-1], 0.05)
+
+
+    def test_a_signal_brings_the_end(self):
+        c = train.Clock(0, 1000)
+        shares = []
+        for step in range(1000):
+            if (done := c.done(step)) >= 1:
+                break
+            shares.append(done)
+            if step in (100, 110):
+                c.finish(40, 0.4)
+        self.assertEqual(len(shares), 140)  # a second signal changes nothing
+        scales = [optim.schedule(s, decay=0.4) for s in shares]
+        self.assertEqual(scales[100], 1)
+        self.assertLess(scales[-1], 0.05)
+        self.assertEqual(scales[101:], sorted(scales[101:], reverse=True))
+
+    def test_sigterm_finishes_a_run(self):
+        before = signal.getsignal(signal.SIGTERM)
+
+        train.run(arguments(self.folder, "--steps", "100000", "--finish-steps", "10"), Interrupting())
+        end = self.log()[-1]
+        self.assertEqual(end["kind"], "end")
+        self.assertLess(end["step"], 1000)
+        self.assertLess([x for x in self.log() if x["kind"] == "step"][-1]["scale"], 0.6)
+        self.assertTrue((self.folder / "out" / "config.json").exists())
+        self.assertEqual(signal.getsignal(signal.SIGTERM), before)
 
 
 class Rows(unittest.TestCase):
