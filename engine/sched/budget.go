@@ -8,7 +8,8 @@ import (
 
 const (
 	// alignPlain is Align for models without recurrent state, whose results are the
-	// same wherever a prompt is cut: kernels take 16 rows as one tile.
+	// same wherever a prompt is cut: so few that gaps stay short, so many that
+	// reading the weights for them pays.
 	alignPlain = 16
 	// gapLeast is what GapStretchMax never makes a gap shorter than: nobody reads
 	// a hundred tokens a second, but small steps waste the machine.

@@ -183,8 +183,9 @@ type Model struct {
 	KV       KV       `key:"kv"`
 	Batch    Batch    `key:"batch"`
 	// Speculation is auto, or off: auto computes several tokens of an answer in one
-	// step where they are likely to be what its prompt or output said before, and
-	// that is measured to pay. Answers are the same with both. Default auto.
+	// step where they are likely to be what its prompt or output said before, or a
+	// prediction layer (MTP) of the model file says so, and that is measured to pay.
+	// Answers are the same with both. Default auto.
 	Speculation string `key:"speculation"`
 	// Threads compute the model; 0 = one per processor. Default 0.
 	Threads int `key:"threads"`
