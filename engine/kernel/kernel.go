@@ -70,12 +70,29 @@ type Span struct {
 	// len(Saves) rows, at most Len: what a sequence goes back to when it keeps only
 	// some of its rows. They differ from State and from each other.
 	Saves []int32
+	// Prompt says that the rows are read from a prompt. A backend may round their
+	// sums differently from those of generated rows. Whichever it does, the result
+	// of a row depends on nothing else in the step: not on the other spans, nor on
+	// where the prompt was cut.
+	Prompt bool
 }
 
 // Step is one forward pass: its spans cover rows [0, Rows) in order.
+//
+// Invariant: spans of prompts follow all others.
 type Step struct {
 	Rows  int
 	Spans []Span
+}
+
+// Generated is the number of rows before the first span of a prompt.
+func (s *Step) Generated() int {
+	for _, span := range s.Spans {
+		if span.Prompt {
+			return span.Row
+		}
+	}
+	return s.Rows
 }
 
 // CacheConfig is the shape of the memory that outlives a step.

@@ -70,6 +70,12 @@ func encodeDot(c, a, b tile) []byte {
 	return append(vex(prefixF2, 0x5e, 0, 0, 0, b), 0xc0|byte(c)<<3|byte(a))
 }
 
+// encodeDotBF16 is c += a · b, float32 sums of bfloat16 products: even and odd
+// columns of a are summed apart, by multiply-adds, and then added.
+func encodeDotBF16(c, a, b tile) []byte {
+	return append(vex(prefixF3, 0x5c, 0, 0, 0, b), 0xc0|byte(c)<<3|byte(a))
+}
+
 func encodeLoadConfig(base reg.GPPhysical) []byte {
 	id := number(base)
 	return append(vex(prefixNone, 0x49, 0, 0, id, 0), 0x40|byte(id&7), 0) // with a displacement any base but RSP will do
@@ -118,6 +124,10 @@ func (g *gen) tileZero(t tile) { g.bytes(encodeTileZero(t), nil, fmt.Sprintf("TI
 
 func (g *gen) tileDot(c, a, b tile) {
 	g.bytes(encodeDot(c, a, b), nil, fmt.Sprintf("TDPBSSD TMM%d, TMM%d, TMM%d", b, a, c))
+}
+
+func (g *gen) tileDotBF16(c, a, b tile) {
+	g.bytes(encodeDotBF16(c, a, b), nil, fmt.Sprintf("TDPBF16PS TMM%d, TMM%d, TMM%d", b, a, c))
 }
 
 func (g *gen) loadTileConfig(base reg.GPPhysical) {

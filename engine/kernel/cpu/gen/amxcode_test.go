@@ -25,6 +25,8 @@ func TestEncodings(t *testing.T) {
 		{"tdpbssd %tmm7,%tmm4,%tmm0", encodeDot(0, 4, 7), "c4e2435ec4"},
 		{"tdpbssd %tmm7,%tmm5,%tmm3", encodeDot(3, 5, 7), "c4e2435edd"},
 		{"tdpbssd %tmm6,%tmm4,%tmm2", encodeDot(2, 4, 6), "c4e24b5ed4"},
+		{"tdpbf16ps %tmm7,%tmm4,%tmm0", encodeDotBF16(0, 4, 7), "c4e2425cc4"},
+		{"tdpbf16ps %tmm6,%tmm5,%tmm3", encodeDotBF16(3, 5, 6), "c4e24a5cdd"},
 		{"tilezero %tmm0", encodeTileZero(0), "c4e27b49c0"},
 		{"tilezero %tmm3", encodeTileZero(3), "c4e27b49d8"},
 		{"ldtilecfg 0(%r9)", encodeLoadConfig(reg.R9), "c4c278494100"},
