@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"time"
@@ -56,24 +53,6 @@ func openKeyring(s keyStore, log *slog.Logger) (*keyring, error) {
 		return nil, fmt.Errorf("read accounts: %w", err)
 	}
 	return k, nil
-}
-
-// heapRoom is how much the heap may grow between collections when much of it is
-// accounts and keys, which never become garbage.
-const heapRoom = 64 << 20
-
-// boundHeap keeps the heap of a node with very many keys from growing to
-// several times their size before it is collected.
-func boundHeap() {
-	if os.Getenv("GOGC") != "" {
-		return
-	}
-	runtime.GC()
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	if percent := int(heapRoom * 100 / max(live[0].Value.Uint64(), 1)); percent < gcPercent {
-		debug.SetGCPercent(max(percent, 25))
-	}
 }
 
 // changed reads an account and its keys anew. Requests that start when it

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -74,18 +73,11 @@ its key to data/default.key.`,
 	return cmd
 }
 
-// gcPercent lets the heap grow further between collections than Go's default:
-// what lives on it is small beside the model, which is not on it.
-const gcPercent = 400
-
 // serve runs a node until a signal ends it.
 func serve(cfg *config.Config, out, logTo io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	lines := newLogWriter(logTo)
 	defer lines.Close()
 	n, err := start(cfg, lines)
