@@ -12,7 +12,7 @@ const (
 	// heapRoom is how much the heap may grow between collections: what lives on
 	// it is small beside the model, which is not on it, or accounts and keys,
 	// which never become garbage.
-	heapRoom = 64 << 20
+	heapRoom = 32 << 20
 	// gcPercentMax and gcPercentMin bound the room's share of what lives.
 	gcPercentMax = 400
 	gcPercentMin = 25
