@@ -78,10 +78,10 @@ func (m *Model) Remember(step *kernel.Step, next []int32, cache kernel.Cache) er
 	if err := m.checkTokens(next); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
-	m.combine(next)
+	m.combine(next, step.Generated())
 	w := p.layer.attention
 	m.products = m.products.with(a.k, w.k).and(a.v, w.v)
-	m.products.run(m.b, a.h, step.Rows)
+	m.products.run(m.b, a.h, step.Rows, step.Generated())
 	m.storeKeys(&p.layer, step, cache) // the angles are those of Forward's step
 	p.remembered = true
 	return nil
@@ -103,29 +103,29 @@ func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Ca
 		m.b.GatherRows(a.kept, a.x, rows, c.Hidden)
 		a.x, a.kept = a.kept, a.x
 		m.b.RMSNorm(a.h, a.x, p.layer.norm, step.Rows, c.Hidden, c.Eps)
-		m.multiply(a.h, step.Rows, q, p.layer.attention.q)
+		m.multiply(a.h, step.Rows, step.Rows, q, p.layer.attention.q)
 		m.attend(&p.layer, step, cache)
 	} else {
 		m.b.GatherRows(a.kept, a.h, rows, c.Hidden)
 		a.h, a.kept = a.kept, a.h
-		m.combine(tokens)
+		m.combine(tokens, step.Rows)
 		m.mixFull(&p.layer, step, cache)
 	}
-	m.finish(&p.layer, step.Rows, p.norm)
+	m.finish(&p.layer, step.Rows, step.Rows, p.norm)
 	p.rows, p.remembered = step.Rows, false
 	m.predict(p.head, nil, logits)
 	return nil
 }
 
 // combine makes the layer's input x from the hidden values in h and the tokens that
-// come next, and its norm in h.
-func (m *Model) combine(next []int32) {
+// come next, and its norm in h. The first rows are generated.
+func (m *Model) combine(next []int32, generated int) {
 	p, a, c, n := m.ahead, &m.act, m.cfg, len(next)
 	m.b.Embed(a.x, p.embed, next)
 	m.b.RMSNorm(a.kept, a.x, p.eNorm, n, c.Hidden, c.Eps)
 	m.b.RMSNorm(a.h, a.h, p.hNorm, n, c.Hidden, c.Eps)
-	m.multiply(a.kept, n, a.x, p.fromE)
-	m.multiply(a.h, n, a.delta, p.fromH)
+	m.multiply(a.kept, n, generated, a.x, p.fromE)
+	m.multiply(a.h, n, generated, a.delta, p.fromH)
 	m.b.AddRMSNorm(a.h, a.x, a.delta, p.layer.norm, n, c.Hidden, c.Eps)
 }
 
@@ -140,7 +140,7 @@ func (m *Model) checkAhead(step *kernel.Step, rows, tokens []int32, logits [][]f
 			n, len(step.Spans), len(rows), p.rows, len(tokens), len(logits))
 	}
 	for i, s := range step.Spans {
-		if s.Row != i || s.Len != 1 || s.Pos < 0 || rows[i] < 0 || int(rows[i]) >= p.rows || len(logits[i]) != m.cfg.Vocab {
+		if s.Row != i || s.Len != 1 || s.Pos < 0 || s.Prompt || rows[i] < 0 || int(rows[i]) >= p.rows || len(logits[i]) != m.cfg.Vocab {
 			return fmt.Errorf("span %d: row %d, length %d, position %d, from row %d, %d logits", i, s.Row, s.Len, s.Pos, rows[i], len(logits[i]))
 		}
 	}
