@@ -167,9 +167,8 @@ type Backend interface {
 	// GatherRows writes rows rows[i] of src to row i of dst; rows are d wide.
 	GatherRows(dst, src Buffer, rows []int32, d int)
 	// MatMul computes dst[i] = x · w[i]ᵀ for every weight, x being n x Cols: all
-	// weights share Cols, and the quantized form of x is made once. The first
-	// `generated` rows are generated, the others are read from prompts: see Span.
-	MatMul(dst []Buffer, x Buffer, n, generated int, w []Weight)
+	// weights share Cols, and the quantized form of x is made once.
+	MatMul(dst []Buffer, x Buffer, n int, w []Weight)
 	// AddBias adds bias [d] to each row of x.
 	AddBias(x, bias Buffer, n, d int)
 	// RMSNorm writes x·rsqrt(mean(x²)+eps)·w for each of n rows of width d. dst may be x.

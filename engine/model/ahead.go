@@ -78,10 +78,10 @@ func (m *Model) Remember(step *kernel.Step, next []int32, cache kernel.Cache) er
 	if err := m.checkTokens(next); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
-	m.combine(next, step.Generated())
+	m.combine(next)
 	w := p.layer.attention
 	m.products = m.products.with(a.k, w.k).and(a.v, w.v)
-	m.products.run(m.b, a.h, step.Rows, step.Generated())
+	m.products.run(m.b, a.h, step.Rows)
 	m.storeKeys(&p.layer, step, cache) // the angles are those of Forward's step
 	p.remembered = true
 	return nil
@@ -103,29 +103,29 @@ func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Ca
 		m.b.GatherRows(a.kept, a.x, rows, c.Hidden)
 		a.x, a.kept = a.kept, a.x
 		m.b.RMSNorm(a.h, a.x, p.layer.norm, step.Rows, c.Hidden, c.Eps)
-		m.multiply(a.h, step.Rows, step.Rows, q, p.layer.attention.q)
+		m.multiply(a.h, step.Rows, q, p.layer.attention.q)
 		m.attend(&p.layer, step, cache)
 	} else {
 		m.b.GatherRows(a.kept, a.h, rows, c.Hidden)
 		a.h, a.kept = a.kept, a.h
-		m.combine(tokens, step.Rows)
+		m.combine(tokens)
 		m.mixFull(&p.layer, step, cache)
 	}
-	m.finish(&p.layer, step.Rows, step.Rows, p.norm)
+	m.finish(&p.layer, step.Rows, p.norm)
 	p.rows, p.remembered = step.Rows, false
 	m.predict(p.head, nil, logits)
 	return nil
 }
 
 // combine makes the layer's input x from the hidden values in h and the tokens that
-// come next, and its norm in h. The first rows are generated.
-func (m *Model) combine(next []int32, generated int) {
+// come next, and its norm in h.
+func (m *Model) combine(next []int32) {
 	p, a, c, n := m.ahead, &m.act, m.cfg, len(next)
 	m.b.Embed(a.x, p.embed, next)
 	m.b.RMSNorm(a.kept, a.x, p.eNorm, n, c.Hidden, c.Eps)
 	m.b.RMSNorm(a.h, a.h, p.hNorm, n, c.Hidden, c.Eps)
-	m.multiply(a.kept, n, generated, a.x, p.fromE)
-	m.multiply(a.h, n, generated, a.delta, p.fromH)
+	m.multiply(a.kept, n, a.x, p.fromE)
+	m.multiply(a.h, n, a.delta, p.fromH)
 	m.b.AddRMSNorm(a.h, a.x, a.delta, p.layer.norm, n, c.Hidden, c.Eps)
 }
 

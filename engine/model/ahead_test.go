@@ -343,7 +343,7 @@ func TestColumnsOfEveryType(t *testing.T) {
 		product := func(w kernel.Weight, v []float32) []float32 {
 			in, out, got := b.NewBuffer(len(v)), b.NewBuffer(n), make([]float32, n)
 			b.Upload(in, 0, v)
-			b.MatMul([]kernel.Buffer{out}, in, 1, 1, []kernel.Weight{w})
+			b.MatMul([]kernel.Buffer{out}, in, 1, []kernel.Weight{w})
 			b.Download(got, out, 0)
 			return got
 		}

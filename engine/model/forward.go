@@ -90,11 +90,11 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 	last := len(m.layers) - 1
 	for i := range last {
 		m.mix(&m.layers[i], step, cache)
-		m.finish(&m.layers[i], step.Rows, step.Generated(), m.layers[i+1].norm)
+		m.finish(&m.layers[i], step.Rows, m.layers[i+1].norm)
 	}
 	m.mix(&m.layers[last], step, cache)
 	if m.ahead != nil { // which needs what every row ends as
-		m.finish(&m.layers[last], step.Rows, step.Generated(), m.norm)
+		m.finish(&m.layers[last], step.Rows, m.norm)
 		m.ahead.rows, m.ahead.remembered = step.Rows, false
 		m.predict(m.head, logitRows, logits)
 		return nil
@@ -103,7 +103,7 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 		return nil
 	}
 	m.keep(&m.layers[last], step.Rows, logitRows)
-	m.finish(&m.layers[last], len(logitRows), len(logitRows), m.norm)
+	m.finish(&m.layers[last], len(logitRows), m.norm)
 	m.predict(m.head, nil, logits)
 	return nil
 }
@@ -179,7 +179,7 @@ func (m *Model) mixFull(l *layer, step *kernel.Step, cache kernel.Cache) {
 	a, n, w := &m.act, step.Rows, l.attention
 	q, _ := m.queries(w)
 	m.products = m.products.with(q, w.q).and(a.k, w.k).and(a.v, w.v)
-	m.products.run(m.b, a.h, n, step.Generated())
+	m.products.run(m.b, a.h, n)
 	m.storeKeys(l, step, cache)
 	m.attend(l, step, cache)
 }
@@ -227,7 +227,7 @@ func (m *Model) attend(l *layer, step *kernel.Step, cache kernel.Cache) {
 func (m *Model) mixLinear(l *layer, step *kernel.Step, cache kernel.Cache) {
 	a, c, w := &m.act, m.cfg, l.delta
 	m.products = m.products.with(a.qkv, w.qkv).and(a.z, w.z).and(a.beta, w.beta).and(a.alpha, w.alpha)
-	m.products.run(m.b, a.h, step.Rows, step.Generated())
+	m.products.run(m.b, a.h, step.Rows)
 	shape := kernel.DeltaShape{
 		KHeads: c.LinearKHeads, VHeads: c.LinearVHeads, Dim: c.LinearDim,
 		ConvKernel: c.ConvKernel, Tiled: true, Eps: c.Eps,
@@ -243,8 +243,7 @@ func (m *Model) bias(x, bias kernel.Buffer, n, d int) {
 }
 
 // keep drops the rows whose logits nobody wants: after the last mixer nothing
-// reads them any more. Rows come in the order of rows from here on, and count as
-// generated wherever they are from: they are few.
+// reads them any more. Rows come in the order of rows from here on.
 func (m *Model) keep(l *layer, n int, rows []int32) {
 	if len(rows) == n && inOrder(rows) {
 		return
@@ -256,43 +255,43 @@ func (m *Model) keep(l *layer, n int, rows []int32) {
 	a.mix, a.keptMix = a.keptMix, a.mix
 }
 
-// finish takes n rows of mix, the first ones generated, through the rest of the
-// layer; h is then normed by norm, which is the next layer's or the final one.
-func (m *Model) finish(l *layer, n, generated int, norm kernel.Buffer) {
+// finish takes mix through the rest of the layer; h is then normed by norm, which is
+// the next layer's or the final one.
+func (m *Model) finish(l *layer, n int, norm kernel.Buffer) {
 	a, c := &m.act, m.cfg
-	m.multiply(a.mix, n, generated, a.delta, l.out)
+	m.multiply(a.mix, n, a.delta, l.out)
 	m.bias(a.delta, l.outBias, n, c.Hidden)
 	m.b.AddRMSNorm(a.h, a.x, a.delta, l.ffnNorm, n, c.Hidden, c.Eps)
 	if l.moe != nil {
-		m.experts(l.moe, n, generated)
+		m.experts(l.moe, n)
 	} else {
-		m.dense(l.dense, n, generated)
+		m.dense(l.dense, n)
 	}
 	m.b.AddRMSNorm(a.h, a.x, a.delta, norm, n, c.Hidden, c.Eps)
 }
 
 // dense computes a SwiGLU FFN from h into delta.
-func (m *Model) dense(w *dense, n, generated int) {
+func (m *Model) dense(w *dense, n int) {
 	a := &m.act
 	m.products = m.products.with(a.ffGate, w.gate).and(a.ffUp, w.up)
-	m.products.run(m.b, a.h, n, generated)
+	m.products.run(m.b, a.h, n)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, m.cfg.FF)
-	m.multiply(a.ffGate, n, generated, a.delta, w.down)
+	m.multiply(a.ffGate, n, a.delta, w.down)
 }
 
 // experts computes a mixture of experts from h into delta.
-func (m *Model) experts(w *moe, n, generated int) {
+func (m *Model) experts(w *moe, n int) {
 	a, c := &m.act, m.cfg
 	if w.shared == nil {
-		m.multiply(a.h, n, generated, a.router, w.router)
+		m.multiply(a.h, n, a.router, w.router)
 		m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, c.ExpertsUsed)
 		return
 	}
 	m.products = m.products.with(a.router, w.router).and(a.sharedGate, w.sharedGate).and(a.ffGate, w.shared.gate).and(a.ffUp, w.shared.up)
-	m.products.run(m.b, a.h, n, generated)
+	m.products.run(m.b, a.h, n)
 	m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, c.ExpertsUsed)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, c.SharedFF)
-	m.multiply(a.ffGate, n, generated, a.sharedOut, w.shared.down)
+	m.multiply(a.ffGate, n, a.sharedOut, w.shared.down)
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)
 }
 
@@ -312,10 +311,10 @@ func (m *Model) predict(head kernel.Weight, rows []int32, logits [][]float32) {
 			m.b.GatherRows(in, a.h, rows[at:at+n], m.cfg.Hidden)
 		}
 		if direct := m.wrap(logits[at : at+n]); direct != nil {
-			m.multiply(in, n, n, direct, head)
+			m.multiply(in, n, direct, head)
 			continue
 		}
-		m.multiply(in, n, n, a.logits, head)
+		m.multiply(in, n, a.logits, head)
 		for i := range n {
 			m.b.Download(logits[at+i], a.logits, i*m.cfg.Vocab)
 		}
@@ -344,9 +343,9 @@ func (m *Model) wrap(rows [][]float32) kernel.Buffer {
 }
 
 // multiply is one product.
-func (m *Model) multiply(x kernel.Buffer, n, generated int, dst kernel.Buffer, w kernel.Weight) {
+func (m *Model) multiply(x kernel.Buffer, n int, dst kernel.Buffer, w kernel.Weight) {
 	m.products = m.products.with(dst, w)
-	m.products.run(m.b, x, n, generated)
+	m.products.run(m.b, x, n)
 }
 
 // products are those of one row of activations with several weights, as lists
@@ -366,9 +365,7 @@ func (p products) and(dst kernel.Buffer, w kernel.Weight) products {
 	return products{append(p.dst, dst), append(p.w, w)}
 }
 
-func (p products) run(b kernel.Backend, x kernel.Buffer, n, generated int) {
-	b.MatMul(p.dst, x, n, generated, p.w)
-}
+func (p products) run(b kernel.Backend, x kernel.Buffer, n int) { b.MatMul(p.dst, x, n, p.w) }
 
 // inOrder says whether rows are the first ones, one after the other.
 func inOrder(rows []int32) bool {

@@ -58,7 +58,7 @@ func (p *profiler) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
 	p.Backend.Embed(dst, table, ids)
 }
 
-func (p *profiler) MatMul(dst []kernel.Buffer, x kernel.Buffer, n, generated int, w []kernel.Weight) {
+func (p *profiler) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, w []kernel.Weight) {
 	var bytes int64
 	name := "MatMul"
 	for _, w := range w {
@@ -66,7 +66,7 @@ func (p *profiler) MatMul(dst []kernel.Buffer, x kernel.Buffer, n, generated int
 		name += fmt.Sprintf(" %dx%d", w.Rows(), w.Cols())
 	}
 	defer p.count(name, time.Now(), bytes)
-	p.Backend.MatMul(dst, x, n, generated, w)
+	p.Backend.MatMul(dst, x, n, w)
 }
 
 func (p *profiler) RMSNorm(dst, x, w kernel.Buffer, n, d int, eps float32) {

@@ -12,7 +12,7 @@ import (
 func bandProduct(t *testing.T, b *Backend, src kernel.Source, x []float32, n int) []float32 {
 	t.Helper()
 	out := b.NewBuffer(n * src.Rows)
-	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, n, []kernel.Weight{load(t, b, src)})
+	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, []kernel.Weight{load(t, b, src)})
 	return download(b, out, n*src.Rows)
 }
 

@@ -75,13 +75,13 @@ func newStepWeights(b *testing.B, be *Backend, typ kernel.Type, layers int) *ste
 // step runs all products of one step for n rows, the head included.
 func (s *stepWeights) step(be *Backend, n int, buf [5]kernel.Buffer, head kernel.Buffer) {
 	for l := range s.qkv {
-		be.MatMul(buf[1:4], buf[0], n, n, s.qkv[l])
-		be.MatMul(buf[1:2], buf[4], n, n, s.out[l])
-		be.MatMul(buf[2:4], buf[0], n, n, s.gateUp[l])
-		be.MatMul(buf[1:2], buf[4], n, n, s.down[l])
+		be.MatMul(buf[1:4], buf[0], n, s.qkv[l])
+		be.MatMul(buf[1:2], buf[4], n, s.out[l])
+		be.MatMul(buf[2:4], buf[0], n, s.gateUp[l])
+		be.MatMul(buf[1:2], buf[4], n, s.down[l])
 	}
 	if head != nil {
-		be.MatMul([]kernel.Buffer{head}, buf[0], n, n, s.head)
+		be.MatMul([]kernel.Buffer{head}, buf[0], n, s.head)
 	}
 }
 
@@ -127,7 +127,7 @@ func BenchmarkPrefill(b *testing.B) {
 			w := []kernel.Weight{load(b, be, randomSource(r, typ, 1, 3072, 1024))}
 			x, out := upload(be, normals(r, n*1024, 1)), []kernel.Buffer{be.NewBuffer(n * 3072)}
 			for b.Loop() {
-				be.MatMul(out, x, n, n, w)
+				be.MatMul(out, x, n, w)
 			}
 			b.ReportMetric(2*n*3072*1024*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOPS")
 		})
@@ -148,7 +148,7 @@ func BenchmarkRows(b *testing.B) {
 				var got, near float64
 				for b.Loop() {
 					start := time.Now()
-					be.MatMul(out, x, n, n, w)
+					be.MatMul(out, x, n, w)
 					got = max(got, float64(n*3072*1024)/time.Since(start).Seconds())
 					near = max(near, nearRate(be, w[0].(*weight)))
 				}

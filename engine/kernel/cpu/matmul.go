@@ -79,7 +79,7 @@ func (o *ops) actSize(quantized bool, n, cols int) int {
 }
 
 // MatMul implements kernel.Backend.
-func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n, _ int, ws []kernel.Weight) {
+func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, ws []kernel.Weight) {
 	t := &b.mm
 	cols := ws[0].Cols()
 	in := floats(x, n*cols)

@@ -33,13 +33,13 @@ func checkMatMul(t *testing.T, b *Backend, src kernel.Source, x []float32, n int
 	t.Helper()
 	w := load(t, b, src)
 	out := b.NewBuffer(n * src.Rows)
-	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, n, []kernel.Weight{w})
+	b.MatMul([]kernel.Buffer{out}, upload(b, x), n, []kernel.Weight{w})
 	seen := x
 	if shapes[sources[src.Type].layout].quantized && !b.exact {
 		seen = roundActivations(x)
 	}
 	want := reference.NewBuffer(n * src.Rows)
-	reference.MatMul([]kernel.Buffer{want}, upload(reference, seen), n, n, []kernel.Weight{load(t, reference, src)})
+	reference.MatMul([]kernel.Buffer{want}, upload(reference, seen), n, []kernel.Weight{load(t, reference, src)})
 	rows := make([][]float32, src.Rows)
 	codes := make([]*codeRow, src.Rows)
 	for r := range rows {
@@ -141,12 +141,12 @@ func TestMatMulBatch(t *testing.T) {
 			var single []float32
 			for i := range n {
 				out := one.NewBuffer(src.Rows)
-				one.MatMul([]kernel.Buffer{out}, upload(one, x[i*cols:(i+1)*cols]), 1, 1, []kernel.Weight{w})
+				one.MatMul([]kernel.Buffer{out}, upload(one, x[i*cols:(i+1)*cols]), 1, []kernel.Weight{w})
 				single = append(single, download(one, out, src.Rows)...)
 			}
 			for k := 1; k <= n; k += 1 + k/8 {
 				out, extra := two.NewBuffer(k*src.Rows), two.NewBuffer(k*other.Rows)
-				two.MatMul([]kernel.Buffer{out, extra}, upload(two, x), k, k, []kernel.Weight{load(t, two, src), load(t, two, other)})
+				two.MatMul([]kernel.Buffer{out, extra}, upload(two, x), k, []kernel.Weight{load(t, two, src), load(t, two, other)})
 				same(t, fmt.Sprintf("type %d, %d rows", typ, k), download(two, out, k*src.Rows), single[:k*src.Rows])
 			}
 		}
@@ -275,7 +275,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	b.StoreKV(cache, 0, kv, kv, &kernel.Step{Rows: 700, Spans: []kernel.Span{{Len: 700, Pages: pages}}})
 	step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 700, Pages: pages}}}
 	for name, f := range map[string]func(){
-		"MatMul":  func() { b.MatMul(y, x, 1, 1, w) },
+		"MatMul":  func() { b.MatMul(y, x, 1, w) },
 		"StoreKV": func() { b.StoreKV(cache, 0, x, x, step) },
 		"Attend":  func() { b.Attend(cache, 0, y[0], x, step, 8, 1) },
 	} {

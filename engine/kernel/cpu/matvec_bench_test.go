@@ -30,13 +30,13 @@ func BenchmarkOneRow(b *testing.B) {
 				read = append(read, reader.Pass())
 				start := time.Now()
 				for i := range w {
-					be.MatMul(out, x, 1, 1, w[i:i+1])
+					be.MatMul(out, x, 1, w[i:i+1])
 				}
 				far = append(far, float64(matrices*len(src.Data))/time.Since(start).Seconds()/1e9)
-				be.MatMul(out, x, 1, 1, near) // brings it near
+				be.MatMul(out, x, 1, near) // brings it near
 				start = time.Now()
 				for range matrices {
-					be.MatMul(out, x, 1, 1, near)
+					be.MatMul(out, x, 1, near)
 				}
 				close = append(close, float64(matrices*len(src.Data)*1024/rows)/time.Since(start).Seconds()/1e9)
 			}

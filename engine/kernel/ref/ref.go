@@ -92,7 +92,7 @@ func (*Backend) GatherRows(dst, src kernel.Buffer, rows []int32, d int) {
 }
 
 // MatMul implements kernel.Backend.
-func (*Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n, _ int, w []kernel.Weight) {
+func (*Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, w []kernel.Weight) {
 	for i := range w {
 		matMul(mem(dst[i]), mem(x), n, w[i].(*weight), 0)
 	}

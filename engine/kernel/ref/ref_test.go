@@ -59,7 +59,7 @@ func TestSmall(t *testing.T) {
 	out := b.NewBuffer(8)
 	w := load(t, 1, 3, 2, 1, 0, 0, 1, 2, -1)
 	second := b.NewBuffer(2)
-	b.MatMul([]kernel.Buffer{out, second}, x, 2, 2, []kernel.Weight{w, load(t, 1, 1, 2, 10, 1)})
+	b.MatMul([]kernel.Buffer{out, second}, x, 2, []kernel.Weight{w, load(t, 1, 1, 2, 10, 1)})
 	near(t, "MatMul", out, 1, 2, 0, 3, 4, 2)
 	near(t, "MatMul, second weight", second, 12, 34)
 	b.Embed(out, w, []int32{2, 0})
