@@ -104,7 +104,8 @@ func (sh *shadow) Forward(step *kernel.Step, tokens []int32, _ kernel.Cache, log
 	return nil
 }
 
-// checkTokens: a span computes tokens that its sequence has, and then its draft.
+// checkTokens: a span computes tokens that its sequence has, and then its draft. It is
+// of the prompt altogether or not at all, and says so.
 func (sh *shadow) checkTokens(tr *trace, sp kernel.Span, tokens []int32) error {
 	q := &tr.run.seq
 	own := min(sp.Len, len(q.Tokens)-sp.Pos)
@@ -115,6 +116,8 @@ func (sh *shadow) checkTokens(tr *trace, sp kernel.Span, tokens []int32) error {
 		return fmt.Errorf("a span at %d of a sequence that has computed %d of %d, or other tokens than its own", sp.Pos, q.Computed(), len(q.Tokens))
 	case len(drafted) > len(q.Draft) || !slices.Equal(drafted, q.Draft[:len(drafted)]) || len(drafted) > 0 && own > 1:
 		return fmt.Errorf("a span of %d tokens and then %v of a draft %v", own, drafted, q.Draft)
+	case sp.Prompt != (sp.Pos < q.Prompt) || sp.Prompt && sp.Pos+sp.Len > q.Prompt:
+		return fmt.Errorf("a span of %d tokens at %d of a sequence with a prompt of %d, flagged as prompt: %v", sp.Len, sp.Pos, q.Prompt, sp.Prompt)
 	case sh.hybrid && len(sp.Saves) != len(drafted):
 		return fmt.Errorf("%d states are saved for %d drafted tokens", len(sp.Saves), len(drafted))
 	}

@@ -263,7 +263,7 @@ func (s *Stepper) lay(plan *sched.Plan) {
 	s.tokens, s.logitRows = s.tokens[:0], s.logitRows[:0]
 	for _, it := range plan.Items {
 		s.step.Spans = append(s.step.Spans, kernel.Span{
-			Row: len(s.tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State, Saves: it.Saves})
+			Row: len(s.tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State, Saves: it.Saves, Prompt: it.Prompt()})
 		s.tokens = append(s.tokens, it.Seq.Tokens[it.Start:it.Start+it.Len-len(it.Draft)]...)
 		s.tokens = append(s.tokens, it.Draft...)
 		if it.Logits {

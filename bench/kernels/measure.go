@@ -155,7 +155,7 @@ func (m *run) measure(p part) (measured, error) {
 	}
 	start := time.Now()
 	for s := range p.steps {
-		if err := m.forward(p.batch, p.rows, p.position(s)); err != nil {
+		if err := m.forward(p.batch, p.rows, p.position(s), p.rows > 1); err != nil {
 			return measured{}, err
 		}
 	}
@@ -206,21 +206,21 @@ func (m *run) prepare(p part) error {
 		}
 	}
 	for at := 0; at < p.context; at += piece {
-		if err := m.forward(p.batch, min(piece, p.context-at), at); err != nil {
+		if err := m.forward(p.batch, min(piece, p.context-at), at, true); err != nil {
 			return err
 		}
 	}
-	return m.forward(p.batch, p.rows, p.context)
+	return m.forward(p.batch, p.rows, p.context, p.rows > 1)
 }
 
 // forward is one step of batch sequences that stand at position pos, rows
-// tokens each; the last row of each has logits.
-func (m *run) forward(batch, rows, pos int) error {
+// tokens each, read from a prompt or not; the last row of each has logits.
+func (m *run) forward(batch, rows, pos int, prompt bool) error {
 	m.step = kernel.Step{Rows: batch * rows, Spans: m.step.Spans[:0]}
 	m.tokens, m.rows = m.tokens[:0], m.rows[:0]
 	random := rand.New(rand.NewPCG(uint64(pos), uint64(rows)))
 	for i := range batch {
-		m.step.Spans = append(m.step.Spans, kernel.Span{Row: i * rows, Len: rows, Pos: pos, Pages: m.table(i), State: int32(i)})
+		m.step.Spans = append(m.step.Spans, kernel.Span{Row: i * rows, Len: rows, Pos: pos, Pages: m.table(i), State: int32(i), Prompt: prompt})
 		m.rows = append(m.rows, int32((i+1)*rows-1))
 	}
 	for range m.step.Rows {

@@ -140,7 +140,7 @@ func (m *Model) checkAhead(step *kernel.Step, rows, tokens []int32, logits [][]f
 			n, len(step.Spans), len(rows), p.rows, len(tokens), len(logits))
 	}
 	for i, s := range step.Spans {
-		if s.Row != i || s.Len != 1 || s.Pos < 0 || rows[i] < 0 || int(rows[i]) >= p.rows || len(logits[i]) != m.cfg.Vocab {
+		if s.Row != i || s.Len != 1 || s.Pos < 0 || s.Prompt || rows[i] < 0 || int(rows[i]) >= p.rows || len(logits[i]) != m.cfg.Vocab {
 			return fmt.Errorf("span %d: row %d, length %d, position %d, from row %d, %d logits", i, s.Row, s.Len, s.Pos, rows[i], len(logits[i]))
 		}
 	}

@@ -74,7 +74,7 @@ func RunTrace(m *Model, cache kernel.Cache, pageTokens int, tokens []int32, top,
 	last := r.rows[0]
 	for at := 0; at < len(tokens); at += traceChunk {
 		chunk := tokens[at:min(at+traceChunk, len(tokens))]
-		if err := r.step(chunk); err != nil {
+		if err := r.step(chunk, true); err != nil {
 			return nil, err
 		}
 		for i := range chunk {
@@ -90,7 +90,7 @@ func RunTrace(m *Model, cache kernel.Cache, pageTokens int, tokens []int32, top,
 		if i+1 == greedy {
 			break // nobody asks what comes after the last token
 		}
-		if err := r.step([]int32{next}); err != nil {
+		if err := r.step([]int32{next}, false); err != nil {
 			return nil, err
 		}
 		last = r.rows[0]
@@ -108,9 +108,9 @@ type runner struct {
 }
 
 // step computes tokens; their logits are in rows.
-func (r *runner) step(tokens []int32) error {
+func (r *runner) step(tokens []int32, prompt bool) error {
 	n := len(tokens)
-	step := &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: r.pos, Pages: r.pages}}}
+	step := &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: r.pos, Pages: r.pages, Prompt: prompt}}}
 	r.pos += n
 	return r.m.Forward(step, tokens, r.cache, rowsFrom(0, n), r.rows[:n])
 }

@@ -180,7 +180,7 @@ func (r *room) take(q *Sequence, n int) {
 	if q.computed+n == len(q.Tokens) {
 		logits = 1
 	}
-	r.full = q.computed+n < len(q.Tokens) && q.nextCut(q.computed) != q.computed+n
+	r.full = q.computed+n < q.nextStop(q.computed)
 	r.planned = r.planned.With(q.computed, n, logits)
 	r.prefill += n
 	r.limit = r.fill

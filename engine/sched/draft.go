@@ -44,7 +44,7 @@ func (s *Scheduler) planDrafts() {
 			continue
 		}
 		decodes = decodes.With(it.Start, 1, 1)
-		if most := s.draftMax(it.Seq, len(it.Seq.Draft)); most > 0 {
+		if most := s.draftMax(it.Seq, len(it.Seq.Draft)); most > 0 && !it.Prompt() {
 			s.guesses = append(s.guesses, guess{item: i, most: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
 		}
 	}

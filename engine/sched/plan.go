@@ -40,13 +40,16 @@ type Item struct {
 	Kept int
 }
 
+// Prompt says whether the item's tokens are of its sequence's prompt: all are, or none.
+func (i *Item) Prompt() bool { return i.Start < i.Seq.Prompt }
+
 // Plan is one step. It belongs to the scheduler and is valid until the next Plan.
 type Plan struct {
 	// Before is to be done in order before the step, also when there are no Items.
 	Before []kv.StateOp
 	// Items are what the step computes. Empty means that nothing waits and
 	// nothing runs that has a token to compute: there is nothing to do until
-	// Add, Append or Resume.
+	// Add, Append or Resume. Those of prompts follow all others.
 	Items []Item
 	// Rows is the sum of their lengths.
 	Rows int
@@ -77,9 +80,21 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	}
 	s.planPrefills(now)
 	s.planDrafts()
+	slices.SortStableFunc(p.Items, promptsLast)
 	p.Rows = s.rows
 	s.open = len(p.Items) > 0
 	return p
+}
+
+// promptsLast is the order of a plan's items.
+func promptsLast(a, b Item) int {
+	switch x, y := a.Prompt(), b.Prompt(); {
+	case x == y:
+		return 0
+	case x:
+		return 1
+	}
+	return -1
 }
 
 // expire ends those that waited too long: the first in the list came first.
@@ -225,14 +240,13 @@ func prefillOrder(a, b *Sequence) int {
 	return cmp.Compare(a.order, b.order)
 }
 
-// piece is how many tokens of a prefill the budget allows: up to the next
-// snapshot, to the end, or to a multiple of align; 0 if it reaches none.
+// piece is how many tokens of a prefill the budget allows: up to the next place
+// where pieces end, or to a multiple of align; 0 if it reaches none.
 func (s *Scheduler) piece(q *Sequence, budget int) int {
-	end := min(q.computed+budget, len(q.Tokens))
-	if cut := q.nextCut(q.computed); cut > 0 && cut <= end {
-		return cut - q.computed
-	}
-	if end < len(q.Tokens) {
+	end, stop := q.computed+budget, q.nextStop(q.computed)
+	if end >= stop {
+		end = stop
+	} else {
 		end = end / s.align * s.align
 	}
 	return max(0, end-q.computed)

@@ -370,6 +370,38 @@ func TestPreemptionKeepsUsage(t *testing.T) {
 	}
 }
 
+// TestRecomputedApart: after a preemption no piece holds tokens of the prompt and
+// generated ones, and generated ones come before another's prompt.
+func TestRecomputedApart(t *testing.T) {
+	for _, states := range []int{0, 4} {
+		b := newBench(t, 60, states, func(c *Config) { c.ChunkTokens = 512 })
+		q := b.add("a", 100, 150)
+		b.until(120, func() bool { return len(q.Tokens) == 200 })
+		b.s.Pause(q, b.now)
+		b.until(20, ended(b.add("b", 850, 1))) // evicts its pages
+		b.s.Resume(q, b.now)
+		other := b.add("c", 300, 50)
+		var ends []int
+		for len(q.Tokens) == 200 {
+			prompts := false
+			for _, it := range b.step() {
+				if prompts && !it.Prompt() {
+					t.Errorf("%d states: generated tokens of sequence %d come after a prompt", states, it.Seq.ID)
+				}
+				prompts = it.Prompt()
+				if it.Seq == q {
+					ends = append(ends, it.Start+it.Len)
+				} else if it.Seq != other {
+					t.Fatalf("an item of sequence %d", it.Seq.ID)
+				}
+			}
+		}
+		if !slices.Contains(ends, q.Prompt) || b.s.Stats().RecomputedTokens == 0 {
+			t.Errorf("%d states: pieces end at %v, the prompt at %d; %+v", states, ends, q.Prompt, b.s.Stats())
+		}
+	}
+}
+
 // TestOnlySnapshotIsTheOnlySlot: a sequence that looks again and finds its own
 // snapshot in the only slot that could be freed starts from nothing instead.
 func TestOnlySnapshotIsTheOnlySlot(t *testing.T) {

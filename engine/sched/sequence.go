@@ -121,6 +121,19 @@ func (q *Sequence) setCuts(pageTokens, branch int) {
 	q.cuts = slices.Compact(q.cuts)
 }
 
+// nextStop is the first position after n where a piece of prefill must end: the
+// next cut, the end of the prompt, or that of all tokens. What was generated before
+// a preemption is computed apart from the prompt, so that it gets the bits it had.
+func (q *Sequence) nextStop(n int) int {
+	if cut := q.nextCut(n); cut > 0 {
+		return cut // no later than the prompt's end
+	}
+	if n < q.Prompt {
+		return q.Prompt
+	}
+	return len(q.Tokens)
+}
+
 // nextCut is the first cut after position n, or 0.
 func (q *Sequence) nextCut(n int) int {
 	i, found := slices.BinarySearch(q.cuts, n)

@@ -325,7 +325,7 @@ func (m *sim) meddle(p int) error {
 // checkPlan verifies what every plan promises.
 func (m *sim) checkPlan(p *Plan) error {
 	rows, prefill, decodes := 0, 0, 0
-	seen := map[*Sequence]bool{}
+	seen, prompts := map[*Sequence]bool{}, false
 	for _, it := range p.Items {
 		q, end := it.Seq, it.Start+it.Len
 		c := m.find(q)
@@ -338,9 +338,16 @@ func (m *sim) checkPlan(p *Plan) error {
 		cut := m.pool.Hybrid() && slices.Contains(q.cuts, end)
 		// The recurrence's parallel form wants absolute multiples of its chunk; without
 		// it a piece may end anywhere, and only small ones are not worth a step.
-		if end < len(q.Tokens) && end%m.s.align != 0 && !cut {
+		if end < len(q.Tokens) && end != q.Prompt && end%m.s.align != 0 && !cut {
 			return fmt.Errorf("sequence %d: a piece ends at %d", q.ID, end)
 		}
+		if it.Start < q.Prompt && end > q.Prompt {
+			return fmt.Errorf("sequence %d: a piece from %d to %d of a prompt of %d", q.ID, it.Start, end, q.Prompt)
+		}
+		if prompts && it.Start >= q.Prompt {
+			return fmt.Errorf("sequence %d: generated tokens after another's prompt", q.ID)
+		}
+		prompts = it.Start < q.Prompt
 		if err := m.checkDraft(&it); err != nil {
 			return err
 		}

@@ -164,15 +164,41 @@ DATA c127_amx<>+56(SB)/4, $0x42fe0000
 DATA c127_amx<>+60(SB)/4, $0x42fe0000
 GLOBL c127_amx<>(SB), RODATA|NOPTR, $64
 
-DATA order_amx<>+0(SB)/4, $0x00000000
-DATA order_amx<>+4(SB)/4, $0x00000004
-DATA order_amx<>+8(SB)/4, $0x00000001
-DATA order_amx<>+12(SB)/4, $0x00000005
-DATA order_amx<>+16(SB)/4, $0x00000002
-DATA order_amx<>+20(SB)/4, $0x00000006
-DATA order_amx<>+24(SB)/4, $0x00000003
-DATA order_amx<>+28(SB)/4, $0x00000007
-GLOBL order_amx<>(SB), RODATA|NOPTR, $32
+DATA ones8_amx<>+0(SB)/4, $0x01010101
+DATA ones8_amx<>+4(SB)/4, $0x01010101
+DATA ones8_amx<>+8(SB)/4, $0x01010101
+DATA ones8_amx<>+12(SB)/4, $0x01010101
+DATA ones8_amx<>+16(SB)/4, $0x01010101
+DATA ones8_amx<>+20(SB)/4, $0x01010101
+DATA ones8_amx<>+24(SB)/4, $0x01010101
+DATA ones8_amx<>+28(SB)/4, $0x01010101
+DATA ones8_amx<>+32(SB)/4, $0x01010101
+DATA ones8_amx<>+36(SB)/4, $0x01010101
+DATA ones8_amx<>+40(SB)/4, $0x01010101
+DATA ones8_amx<>+44(SB)/4, $0x01010101
+DATA ones8_amx<>+48(SB)/4, $0x01010101
+DATA ones8_amx<>+52(SB)/4, $0x01010101
+DATA ones8_amx<>+56(SB)/4, $0x01010101
+DATA ones8_amx<>+60(SB)/4, $0x01010101
+GLOBL ones8_amx<>(SB), RODATA|NOPTR, $64
+
+DATA bandOrder_amx<>+0(SB)/4, $0x00000000
+DATA bandOrder_amx<>+4(SB)/4, $0x00000004
+DATA bandOrder_amx<>+8(SB)/4, $0x00000008
+DATA bandOrder_amx<>+12(SB)/4, $0x0000000c
+DATA bandOrder_amx<>+16(SB)/4, $0x00000001
+DATA bandOrder_amx<>+20(SB)/4, $0x00000005
+DATA bandOrder_amx<>+24(SB)/4, $0x00000009
+DATA bandOrder_amx<>+28(SB)/4, $0x0000000d
+DATA bandOrder_amx<>+32(SB)/4, $0x00000002
+DATA bandOrder_amx<>+36(SB)/4, $0x00000006
+DATA bandOrder_amx<>+40(SB)/4, $0x0000000a
+DATA bandOrder_amx<>+44(SB)/4, $0x0000000e
+DATA bandOrder_amx<>+48(SB)/4, $0x00000003
+DATA bandOrder_amx<>+52(SB)/4, $0x00000007
+DATA bandOrder_amx<>+56(SB)/4, $0x0000000b
+DATA bandOrder_amx<>+60(SB)/4, $0x0000000f
+GLOBL bandOrder_amx<>(SB), RODATA|NOPTR, $64
 
 DATA part_amx<>+0(SB)/4, $0x0000003f
 DATA part_amx<>+4(SB)/4, $0x0000003f
@@ -1428,123 +1454,89 @@ end1:
 	RET
 
 // func quantizeBandAMX(codes *byte, tail *byte, stride int, x *float32, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·quantizeBandAMX(SB), NOSPLIT, $0-40
-	MOVQ  codes+0(FP), AX
-	MOVQ  tail+8(FP), CX
-	MOVQ  stride+16(FP), DX
-	MOVQ  x+24(FP), BX
-	MOVQ  blocks+32(FP), SI
-	VPXOR Y0, Y0, Y0
+	MOVQ    codes+0(FP), AX
+	MOVQ    tail+8(FP), CX
+	MOVQ    stride+16(FP), DX
+	MOVQ    x+24(FP), BX
+	MOVQ    blocks+32(FP), SI
+	VMOVUPS bandOrder_amx<>+0(SB), Z0
+	VMOVUPS ones8_amx<>+0(SB), Z1
+	VPXORD  Z2, Z2, Z2
 
 step:
-	TESTQ        SI, SI
-	JLE          finished
-	VMOVDQU      Y0, 32(AX)
-	VMOVDQU      X0, (CX)
-	VMOVUPS      topmin_amx<>+0(SB), Y1
-	VMOVUPS      (BX), Y2
-	VANDPS       abs_amx<>+0(SB), Y2, Y3
-	VMAXPS       Y3, Y1, Y1
-	VMOVUPS      32(BX), Y3
-	VANDPS       abs_amx<>+0(SB), Y3, Y4
-	VMAXPS       Y4, Y1, Y1
-	VMOVUPS      64(BX), Y4
-	VANDPS       abs_amx<>+0(SB), Y4, Y5
-	VMAXPS       Y5, Y1, Y1
-	VMOVUPS      96(BX), Y5
-	VANDPS       abs_amx<>+0(SB), Y5, Y6
-	VMAXPS       Y6, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X6
-	VMAXPS       X6, X1, X1
-	VPSHUFD      $0x0e, X1, X6
-	VMAXPS       X6, X1, X1
-	VPSHUFD      $0x01, X1, X6
-	VMAXPS       X6, X1, X1
-	VMOVSS       c127_amx<>+0(SB), X7
-	VDIVSS       X7, X1, X6
-	VDIVSS       X1, X7, X1
-	VBROADCASTSS X1, Y1
-	VMULPS       Y1, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMULPS       Y1, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       Y1, Y4, Y4
-	VCVTPS2DQ    Y4, Y4
-	VMULPS       Y1, Y5, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMOVSS       X6, (CX)
-	VPADDD       Y3, Y2, Y1
-	VPADDD       Y5, Y4, Y7
-	VPADDD       Y7, Y1, Y1
-	VEXTRACTI128 $0x01, Y1, X7
-	VPADDD       X7, X1, X1
-	VPHADDD      X1, X1, X1
-	VPHADDD      X1, X1, X1
-	VCVTDQ2PS    X1, X1
-	VMULSS       X6, X1, X1
-	VMOVSS       X1, 8(CX)
-	VPACKSSDW    Y3, Y2, Y2
-	VPACKSSDW    Y5, Y4, Y4
-	VPACKSSWB    Y4, Y2, Y2
-	VMOVDQU      order_amx<>+0(SB), Y1
-	VPERMD       Y2, Y1, Y1
-	VMOVDQU      Y1, (AX)
-	DECQ         SI
-	JZ           finished
-	VMOVUPS      topmin_amx<>+0(SB), Y1
-	VMOVUPS      128(BX), Y2
-	VANDPS       abs_amx<>+0(SB), Y2, Y3
-	VMAXPS       Y3, Y1, Y1
-	VMOVUPS      160(BX), Y3
-	VANDPS       abs_amx<>+0(SB), Y3, Y4
-	VMAXPS       Y4, Y1, Y1
-	VMOVUPS      192(BX), Y4
-	VANDPS       abs_amx<>+0(SB), Y4, Y5
-	VMAXPS       Y5, Y1, Y1
-	VMOVUPS      224(BX), Y5
-	VANDPS       abs_amx<>+0(SB), Y5, Y6
-	VMAXPS       Y6, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X6
-	VMAXPS       X6, X1, X1
-	VPSHUFD      $0x0e, X1, X6
-	VMAXPS       X6, X1, X1
-	VPSHUFD      $0x01, X1, X6
-	VMAXPS       X6, X1, X1
-	VMOVSS       c127_amx<>+0(SB), X7
-	VDIVSS       X7, X1, X6
-	VDIVSS       X1, X7, X1
-	VBROADCASTSS X1, Y1
-	VMULPS       Y1, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMULPS       Y1, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       Y1, Y4, Y4
-	VCVTPS2DQ    Y4, Y4
-	VMULPS       Y1, Y5, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMOVSS       X6, 4(CX)
-	VPADDD       Y3, Y2, Y1
-	VPADDD       Y5, Y4, Y7
-	VPADDD       Y7, Y1, Y1
-	VEXTRACTI128 $0x01, Y1, X7
-	VPADDD       X7, X1, X1
-	VPHADDD      X1, X1, X1
-	VPHADDD      X1, X1, X1
-	VCVTDQ2PS    X1, X1
-	VMULSS       X6, X1, X1
-	VMOVSS       X1, 12(CX)
-	VPACKSSDW    Y3, Y2, Y2
-	VPACKSSDW    Y5, Y4, Y4
-	VPACKSSWB    Y4, Y2, Y2
-	VMOVDQU      order_amx<>+0(SB), Y1
-	VPERMD       Y2, Y1, Y1
-	VMOVDQU      Y1, 32(AX)
-	ADDQ         $+256, BX
-	ADDQ         DX, AX
-	ADDQ         DX, CX
-	DECQ         SI
-	JMP          step
+	TESTQ   SI, SI
+	JLE     finished
+	VMOVUPS (BX), Z3
+	VMOVUPS 64(BX), Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	CMPQ    SI, $0x01
+	JEQ     loaded
+	VMOVUPS 128(BX), Z5
+	VMOVUPS 192(BX), Z6
+
+loaded:
+	VMOVUPS       abs_amx<>+0(SB), Z7
+	VPANDD        Z7, Z3, Z8
+	VPANDD        Z7, Z4, Z9
+	VPANDD        Z7, Z5, Z10
+	VPANDD        Z7, Z6, Z7
+	VMAXPS        Z9, Z8, Z8
+	VMAXPS        Z7, Z10, Z10
+	VSHUFF64X2    $0x44, Z10, Z8, Z7
+	VSHUFF64X2    $0xee, Z10, Z8, Z8
+	VMAXPS        Z7, Z8, Z8
+	VSHUFF64X2    $0xb1, Z8, Z8, Z7
+	VMAXPS        Z7, Z8, Z8
+	VPSHUFD       $0x4e, Z8, Z7
+	VMAXPS        Z7, Z8, Z8
+	VPSHUFD       $0xb1, Z8, Z7
+	VMAXPS        Z7, Z8, Z8
+	VEXTRACTF32X4 $0x02, Z8, X7
+	VUNPCKLPS     X7, X8, X7
+	VMOVDDUP      X7, X7
+	VMAXPS        topmin_amx<>+0(SB), X7, X7
+	VMOVUPS       c127_amx<>+0(SB), X8
+	VDIVPS        X8, X7, X9
+	VDIVPS        X7, X8, X7
+	VBROADCASTSS  X7, Z8
+	VMOVSHDUP     X7, X7
+	VBROADCASTSS  X7, Z7
+	VMULPS        Z8, Z3, Z3
+	VCVTPS2DQ     Z3, Z3
+	VMULPS        Z8, Z4, Z4
+	VCVTPS2DQ     Z4, Z4
+	VMULPS        Z7, Z5, Z5
+	VCVTPS2DQ     Z5, Z5
+	VMULPS        Z7, Z6, Z6
+	VCVTPS2DQ     Z6, Z6
+	VPACKSSDW     Z4, Z3, Z3
+	VPACKSSDW     Z6, Z5, Z5
+	VPACKSSWB     Z5, Z3, Z3
+	VPERMD        Z3, Z0, Z3
+	VMOVDQU32     Z3, (AX)
+	VMOVDQA32     Z2, Z4
+	VPDPBUSD      Z3, Z1, Z4
+	VSHUFF64X2    $0xb1, Z4, Z4, Z3
+	VPADDD        Z3, Z4, Z4
+	VPSHUFD       $0x4e, Z4, Z3
+	VPADDD        Z3, Z4, Z4
+	VPSHUFD       $0xb1, Z4, Z3
+	VPADDD        Z3, Z4, Z4
+	VEXTRACTF32X4 $0x02, Z4, X3
+	VUNPCKLPS     X3, X4, X3
+	VMOVDDUP      X3, X3
+	VCVTDQ2PS     X3, X3
+	VMULPS        X9, X3, X3
+	VUNPCKLPD     X3, X9, X3
+	VMOVUPS       X3, (CX)
+	ADDQ          $+256, BX
+	ADDQ          DX, AX
+	ADDQ          DX, CX
+	SUBQ          $+2, SI
+	JMP           step
 
 finished:
 	VZEROUPPER

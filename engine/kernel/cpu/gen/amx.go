@@ -54,7 +54,8 @@ func (g *gen) bandConstants() {
 	} {
 		g.constant(c.name, g.repeat(c.bits))
 	}
-	g.constant("order", quantizeOrder)
+	g.constant("ones8", g.repeat(0x01010101))
+	g.constant("bandOrder", []uint32{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}) // packing works within 128-bit lanes
 }
 
 // unpack takes steps of a panel apart.

@@ -392,52 +392,107 @@ func (g *gen) quantize() {
 	g.finish()
 }
 
-// quantizeBand emits the form that bands take.
+// quantizeBand emits the form that bands take: what quantize finds, two blocks at a time.
 func (g *gen) quantizeBand() {
 	g.function("quantizeBand", "func(codes, tail *byte, stride int, x *float32, blocks int)",
 		"writes blocks of 32 values as codes, and scales and sums apart from them.")
 	codes, tail, stride, x, blocks := g.arg("codes"), g.arg("tail"), g.arg("stride"), g.arg("x"), g.arg("blocks")
-	z := g.YMM()
-	g.VPXOR(z, z, z)
-	end := operand.LabelRef("finished")
-	half := func(block int) {
-		v, d := g.quantizeBlock(x, block)
-		g.VMOVSS(d, mem(tail, 4*block))
-		g.VMOVSS(g.blockSum(v, d), mem(tail, tailSum+4*block))
-		g.blockCodes(codes, block, v)
-	}
+	order, ones, zero := g.load(g.c("bandOrder")), g.load(g.c("ones8")), g.vec()
+	g.zero(zero)
 	g.Label("step")
 	g.TESTQ(blocks, blocks)
-	g.JLE(end)
-	g.VMOVDQU(z, mem(codes, 32))
-	g.VMOVDQU(z.AsX(), mem(tail, 0))
-	half(0)
-	g.DECQ(blocks)
-	g.JZ(end)
-	half(1)
+	g.JLE(operand.LabelRef("finished"))
+	v := g.twoBlocks(x, blocks)
+	d, inverse := g.blockScales(v)
+	for i := range v {
+		g.VMULPS(inverse[i/2], v[i], v[i])
+		g.VCVTPS2DQ(v[i], v[i])
+	}
+	packed := g.vec()
+	g.VPACKSSDW(v[1], v[0], v[0])
+	g.VPACKSSDW(v[3], v[2], v[2])
+	g.VPACKSSWB(v[2], v[0], v[0])
+	g.VPERMD(v[0], order, packed)
+	g.VMOVDQU32(packed, mem(codes, 0))
+	sums := g.vec()
+	g.VMOVDQA32(zero, sums)
+	g.vnniReg(packed, ones, sums)
+	g.halfReduce(sums, func(t reg.VecVirtual) { g.VPADDD(t, sums, sums) })
+	both := g.firstOfHalves(sums)
+	g.VCVTDQ2PS(both, both)
+	g.VMULPS(d, both, both)
+	g.VUNPCKLPD(both, d, both)
+	g.VMOVUPS(both, mem(tail, 0))
 	g.ADDQ(operand.I32(256), x)
 	g.ADDQ(stride, codes)
 	g.ADDQ(stride, tail)
-	g.DECQ(blocks)
+	g.SUBQ(operand.I8(2), blocks)
 	g.JMP(operand.LabelRef("step"))
 	g.Label("finished")
 	g.finish()
 }
 
-// blockSum is scale·Σcodes of a block.
-func (g *gen) blockSum(v []reg.VecVirtual, d reg.VecVirtual) reg.VecVirtual {
-	first, second := g.YMM(), g.YMM()
-	g.VPADDD(v[1], v[0], first)
-	g.VPADDD(v[3], v[2], second)
-	g.VPADDD(second, first, first)
-	high, sum := g.XMM(), g.XMM()
-	g.VEXTRACTI128(operand.U8(1), first, high)
-	g.VPADDD(high, first.AsX(), sum)
-	g.VPHADDD(sum, sum, sum)
-	g.VPHADDD(sum, sum, sum)
-	g.VCVTDQ2PS(sum, sum)
-	g.VMULSS(d, sum, sum)
-	return sum
+// twoBlocks loads two blocks, the second of which is zero if only one is left.
+func (g *gen) twoBlocks(x, blocks reg.GPVirtual) []reg.VecVirtual {
+	v := []reg.VecVirtual{g.load(mem(x, 0)), g.load(mem(x, 64)), g.vec(), g.vec()}
+	g.zero(v[2:]...)
+	g.CMPQ(blocks, operand.U8(1))
+	g.JEQ(operand.LabelRef("loaded"))
+	g.VMOVUPS(mem(x, 128), v[2])
+	g.VMOVUPS(mem(x, 192), v[3])
+	g.Label("loaded")
+	return v
+}
+
+// blockScales is the scales of two blocks, side by side, and what each is to be
+// multiplied with.
+func (g *gen) blockScales(v []reg.VecVirtual) (d reg.VecVirtual, inverse [2]reg.VecVirtual) {
+	abs, size := g.load(g.c("abs")), g.vecs(4)
+	for i := range v {
+		g.VPANDD(abs, v[i], size[i])
+	}
+	g.VMAXPS(size[1], size[0], size[0])
+	g.VMAXPS(size[3], size[2], size[2])
+	low, top := g.vec(), g.vec()
+	g.VSHUFF64X2(operand.U8(0x44), size[2], size[0], low)
+	g.VSHUFF64X2(operand.U8(0xee), size[2], size[0], top)
+	g.VMAXPS(low, top, top)
+	g.halfReduce(top, func(t reg.VecVirtual) { g.VMAXPS(t, top, top) })
+	most, c127, inv := g.firstOfHalves(top), g.XMM(), g.XMM()
+	g.VMAXPS(g.c("topmin"), most, most)
+	g.VMOVUPS(g.c("c127"), c127)
+	d = g.XMM()
+	g.VDIVPS(c127, most, d)
+	g.VDIVPS(most, c127, inv)
+	for i := range inverse {
+		inverse[i] = g.vec()
+		g.VBROADCASTSS(inv, inverse[i])
+		if i == 0 {
+			g.VMOVSHDUP(inv, inv)
+		}
+	}
+	return d, inverse
+}
+
+// halfReduce brings every value of each half of v together with all others of its
+// half: join adds a rearranged v to v.
+func (g *gen) halfReduce(v reg.VecVirtual, join func(t reg.VecVirtual)) {
+	t := g.vec()
+	g.VSHUFF64X2(operand.U8(0xb1), v, v, t)
+	join(t)
+	for _, order := range []uint8{0x4e, 0xb1} {
+		g.VPSHUFD(operand.U8(order), v, t)
+		join(t)
+	}
+}
+
+// firstOfHalves is the first value of each half of v, twice.
+func (g *gen) firstOfHalves(v reg.VecVirtual) reg.VecVirtual {
+	both := g.XMM()
+	g.VEXTRACTF32X4(operand.U8(2), v, both)
+	g.VUNPCKLPS(both, v.AsX(), both)
+	g.VMOVDDUP(both, both)
+	return both
 }
 
 // quantizeOrder brings packed codes back in order: see blockCodes.
