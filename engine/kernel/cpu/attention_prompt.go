@@ -3,6 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"corenode/engine/kernel"
 )
@@ -14,47 +15,74 @@ import (
 // scaled to the largest score so far: the result of a row depends on what it
 // sees alone, wherever the prompt was cut and whichever rows are beside it.
 const (
-	promptBlock   = 128     // positions that pass at once: their scores stay in the nearest cache
-	promptQueries = 512     // the most of a unit: then taking K and V apart is a few percent of its work
-	promptFloats  = 1 << 16 // numbers of the queries of a unit: they and their sums share a cache with K and V
-	promptTile    = 32      // queries that are multiplied at once, and positions, and dimensions
-	promptUnits   = 4       // of each thread, if there are as many: then none waits long for another
-	pairPart      = 16 * 32 // numbers of a part of a matrix
-	partBytes     = 4 * pairPart
-	stateFloats   = 16 + 16*16 // of 16 queries: the largest scores, 16 sums of weights of each
+	promptBlock   = 128                   // positions that pass at once: their scores stay in the nearest cache
+	promptQueries = 512                   // the most of a unit: then taking K and V apart is a few percent of its work
+	promptFloats  = 1 << 16               // numbers of the queries of a unit: they and their sums share a cache with K and V
+	promptTile    = 32                    // queries that are multiplied at once, and positions, and dimensions
+	promptUnits   = 4                     // of each thread, if there are as many: then none waits long for another
+	pairPart      = 16 * promptTile       // numbers of a part of a matrix
+	pairBlock     = 2 * pairPart          // of two of them
+	stateFloats   = promptTile * (1 + 16) // of a tile: the largest scores, 16 sums of weights of each
 )
 
-// promptOps are the kernels of attention with matrix tiles. A matrix is parts of
-// 16 rows of 32 numbers taken apart, or, on the right, of 16 columns of 32; sums
-// and scores lie in parts of the same size, [16][32].
+// promptOps are the kernels of attention with matrix tiles. A matrix is blocks of
+// 32 rows of 32 numbers taken apart, or, on the right, of 32 columns of 32;
+// sums and scores lie in blocks of the same size, [32][32].
 type promptOps struct {
-	// query writes x·scale as a row of parts.
+	// query writes x·scale as a row of blocks.
 	query func(dst *byte, x *float32, scale float32, blocks int)
-	// keys takes blocks of dimensions of a half tile of K apart.
+	// keys takes a half tile of K apart: 16 columns of blocks of 32 dimensions.
 	keys [kvTypes]func(dst, src *byte, blocks int)
-	// values takes two half tiles of V apart, as [16 dimensions] parts.
+	// values takes two half tiles of V apart: 32 positions of columns, 32 dimensions a block.
 	values [kvTypes]func(dst, first, second *byte, d int)
-	// product writes to dst 32 rows of left times 32 columns of right, on top of what is
-	// there if more is 1, for each of columns times 32 columns. The other 16 rows of dst
-	// and left, and columns of right, are so many bytes apart; the next block of right
-	// comes rightNext bytes, the next columns rightStep bytes later.
-	product func(dst *byte, dstApart int, left *byte, leftApart int, right *byte, rightApart, rightNext, rightStep, blocks, columns, more int, config *byte)
-	// softmax turns up to 16 rows of scores into weights taken apart, in place, and scales
-	// state and columns blocks of out to the new maximum.
-	softmax func(p *byte, rows, blocks int, state *float32, out *byte, columns int)
+	// step runs a *promptStep.
+	step func(step *byte)
 	// finish writes a row of out divided by the sum of its weights.
 	finish func(dst *float32, out *byte, sums *float32, blocks int)
 }
 
+// promptStep is three things that do not need each other, done at the same
+// time: the results of one tile of queries, the scores of another, and between
+// them the softmax of a third. gen/prompt.go knows where fields are.
+type promptStep struct {
+	products [2]promptProduct
+	softmax  promptSoftmax
+	config   *byte // of tiles: 16 rows of 64 bytes each
+}
+
+// promptProduct is 32 rows of left times 32 columns of right, for each of columns
+// times 32 columns, on top of what is in dst if more is 1.
+type promptProduct struct {
+	dst, left, right *float32
+	rightNext        int // bytes to the next block of right
+	rightStep        int // and to the first of the next columns
+	blocks           int // that are summed
+	columns          int
+	more             int
+}
+
+// promptSoftmax turns rows of scores into weights taken apart, in place, and
+// scales what was summed to the new maximum.
+type promptSoftmax struct {
+	scores     *float32
+	tops, sums *float32 // of each row: the maximum so far; 16 sums of weights
+	out        *float32
+	rows       int
+	blocks     int // of 32 positions
+	columns    int // blocks of out
+	each       int // rows between two blocks of products, at most
+}
+
 // promptScratch is what one thread needs for a unit.
 type promptScratch struct {
-	config []byte    // of tiles: 16 rows of 64 bytes each
+	step   promptStep
+	config []byte
 	row    []float32 // of a head dimension that is padded
-	q, out []float32 // [16 queries][32 dimensions]
-	state  []float32 // [16 queries]
-	k      []float32 // [16 positions][32 dimensions]
-	v      []float32 // [32 positions][16 dimensions]
-	p      []float32 // [2 x 16 queries][32 positions]
+	q, out []float32 // [tile of queries][32 dimensions]
+	state  []float32 // [tile of queries]
+	k      []float32 // [32 positions][32 dimensions]
+	v      []float32 // [32 positions][32 dimensions]
+	p      []float32 // of two tiles of queries: [32 positions]
 	last   []byte    // two half tiles of V, which the context ends in
 }
 
@@ -109,9 +137,7 @@ func (p *promptTask) do(worker, i int) {
 	t.splitQueries(w, u, n)
 	for start := 0; start < u.end(); start += promptBlock {
 		t.splitBlock(w, u, start)
-		for m := 0; m < n; m += promptTile {
-			t.promptTile(w, u, start, m, min(promptTile, n-m))
-		}
+		t.addBlock(w, u, start)
 	}
 	t.finishPrompts(w, u, n)
 }
@@ -122,26 +148,27 @@ func (w *promptScratch) start(n int, s tileShape) {
 	whole := roundUp(n, promptTile)
 	w.q, w.out = grow(w.q, whole*s.dim), grow(w.out, whole*s.dim)
 	w.k, w.v = grow(w.k, promptBlock*s.dim), grow(w.v, promptBlock*s.dim)
-	w.state = grow(w.state, whole/16*stateFloats)
+	w.state = grow(w.state, whole/promptTile*stateFloats)
 	clear(w.state)
 	for i := range whole {
-		w.state[i/16*stateFloats+i%16] = -math.MaxFloat32
+		w.state[i/promptTile*stateFloats+i%promptTile] = -math.MaxFloat32
 	}
 	if len(w.last) != 2*s.half {
 		w.last = heapBytes(2 * s.half)
 	}
 	if w.config == nil {
-		w.p, w.row, w.config = grow(nil, promptTile*promptBlock), grow(nil, headDimMax), heapBytes(64)
+		w.p, w.row, w.config = grow(nil, 2*promptTile*promptBlock), grow(nil, headDimMax), heapBytes(64)
 		w.config[0] = 1 // the only palette
 		for i := range 8 {
 			binary.LittleEndian.PutUint16(w.config[16+2*i:], 64)
 			w.config[48+i] = 16
 		}
+		w.step.config = &w.config[0]
 	}
 }
 
-// partAt is where row m of a matrix with so many columns begins.
-func partAt(m, columns int) int { return m/16*16*columns + m%16*32 }
+// rowAt is where row m of a matrix with so many columns begins.
+func rowAt(m, columns int) int { return m/promptTile*promptTile*columns + m%promptTile*32 }
 
 // splitQueries takes the unit's queries apart, scaled so that weights are powers of two.
 func (t *attendTask) splitQueries(w *promptScratch, u *attendUnit, n int) {
@@ -154,7 +181,7 @@ func (t *attendTask) splitQueries(w *promptScratch, u *attendUnit, n int) {
 			clear(w.row[d:dim])
 			x = w.row
 		}
-		t.b.ops.prompts.query(bytePtr(w.q[partAt(m, dim):]), &x[0], t.scale*math.Log2E, dim/32)
+		t.b.ops.prompts.query(bytePtr(w.q[rowAt(m, dim):]), &x[0], t.scale*math.Log2E, dim/32)
 	}
 }
 
@@ -170,7 +197,7 @@ func (t *attendTask) splitBlock(w *promptScratch, u *attendUnit, start int) {
 			tiles[i] = &w.last[i*t.c.shape.half]
 			if first < stop {
 				tile := t.c.tile(t.layer, u.head, u.span.Pages, first)
-				o.keys[kv](bytePtr(w.k[(first-start)*dim:]), &tile[0], dim/32)
+				o.keys[kv](bytePtr(w.k[(pos-start)*dim+i*pairPart:]), &tile[0], dim/32)
 				if stop-first >= kvTile {
 					tiles[i] = &tile[t.c.shape.half]
 					continue
@@ -199,26 +226,74 @@ func (s tileShape) copyValues(dst, src []byte, n int) {
 	copy(dst, src[:n*size])
 }
 
-// promptTile adds a block of positions to the results of queries from m on.
-func (t *attendTask) promptTile(w *promptScratch, u *attendUnit, start, m, queries int) {
-	const apart = 16 * promptBlock
-	o, dim := t.b.ops.prompts, t.c.shape.dim
-	seen := u.span.Pos + u.row + m/t.group + 1 - start                        // by the first query
-	count := min(u.span.Pos+u.row+(m+queries-1)/t.group+1-start, promptBlock) // by the last one
-	if count <= 0 {
-		return
+// sees is how many positions of the block at start a tile of the unit sees, by
+// its first and by its last query; not above zero for none.
+func (t *attendTask) sees(u *attendUnit, start, tile int) (first, last int) {
+	m := tile * promptTile
+	from := u.span.Pos + u.row + 1 - start
+	return from + m/t.group, min(from+min(m+promptTile-1, u.rows*t.group-1)/t.group, promptBlock)
+}
+
+// addBlock adds a block of positions to the results of all tiles that see it. Each
+// tile passes through three steps: scores, softmax, results.
+func (t *attendTask) addBlock(w *promptScratch, u *attendUnit, start int) {
+	tiles := (u.rows*t.group + promptTile - 1) / promptTile
+	from := 0
+	for ; ; from++ {
+		if _, last := t.sees(u, start, from); last > 0 {
+			break
+		}
 	}
-	blocks, half := (count+31)/32, 16*4*dim // positions; bytes of 16 rows of queries, of results and of columns of K
-	q, out := bytePtr(w.q[m*dim:]), bytePtr(w.out[m*dim:])
-	o.product(bytePtr(w.p), 4*apart, q, half, bytePtr(w.k), half, partBytes, 2*half, dim/32, blocks, 0, &w.config[0])
-	if seen < blocks*32 {
-		t.mask(w, u, start, m, queries, blocks)
+	s := &w.step
+	for tile := from; tile < tiles+2; tile++ {
+		s.products, s.softmax.rows = [2]promptProduct{}, 0
+		if before := tile - 2; before >= from {
+			t.results(w, u, start, before)
+		}
+		if before := tile - 1; before >= from && before < tiles {
+			t.weights(w, u, start, before)
+		}
+		if tile < tiles {
+			t.scoresOf(w, u, start, tile)
+		}
+		work := s.products[0].blocks*s.products[0].columns + s.products[1].blocks*s.products[1].columns
+		s.softmax.each = (s.softmax.rows + work - 1) / max(work, 1)
+		t.b.ops.prompts.step((*byte)(unsafe.Pointer(s)))
+		if tile < tiles {
+			t.mask(w, u, start, tile)
+		}
 	}
-	for i := 0; i < queries; i += 16 {
-		state := &w.state[(m+i)/16*stateFloats]
-		o.softmax(bytePtr(w.p[i/16*apart:]), min(16, queries-i), blocks, state, skip(out, i/16*half), dim/32)
+}
+
+// scoresOf plans the scores of a tile.
+func (t *attendTask) scoresOf(w *promptScratch, u *attendUnit, start, tile int) {
+	dim := t.c.shape.dim
+	_, last := t.sees(u, start, tile)
+	w.step.products[1] = promptProduct{
+		dst: &w.p[tile%2*promptTile*promptBlock], left: &w.q[tile*promptTile*dim], right: &w.k[0],
+		rightNext: 4 * pairBlock, rightStep: 4 * 32 * dim, blocks: dim / 32, columns: (last + 31) / 32,
 	}
-	o.product(out, half, bytePtr(w.p), 4*apart, bytePtr(w.v), partBytes, dim/16*partBytes, 2*partBytes, blocks, dim/32, min(start, 1), &w.config[0])
+}
+
+// weights plans the softmax of a tile.
+func (t *attendTask) weights(w *promptScratch, u *attendUnit, start, tile int) {
+	dim := t.c.shape.dim
+	_, last := t.sees(u, start, tile)
+	state := w.state[tile*stateFloats:]
+	w.step.softmax = promptSoftmax{
+		scores: &w.p[tile%2*promptTile*promptBlock], tops: &state[0], sums: &state[promptTile], out: &w.out[tile*promptTile*dim],
+		rows: min(promptTile, u.rows*t.group-tile*promptTile), blocks: (last + 31) / 32, columns: dim / 32,
+	}
+}
+
+// results plans the results of a tile.
+func (t *attendTask) results(w *promptScratch, u *attendUnit, start, tile int) {
+	dim := t.c.shape.dim
+	_, last := t.sees(u, start, tile)
+	w.step.products[0] = promptProduct{
+		dst: &w.out[tile*promptTile*dim], left: &w.p[tile%2*promptTile*promptBlock], right: &w.v[0],
+		rightNext: 4 * 32 * dim, rightStep: 4 * pairBlock, blocks: (last + 31) / 32, columns: dim / 32, more: min(start, 1),
+	}
 }
 
 // masked is a row of scores of positions that a query does not see.
@@ -230,12 +305,17 @@ var masked = func() (m [32]float32) {
 }()
 
 // mask hides the positions after each query's own.
-func (t *attendTask) mask(w *promptScratch, u *attendUnit, start, m, queries, blocks int) {
-	for i := range queries {
-		row := w.p[partAt(i, promptBlock):]
-		seen := max(u.span.Pos+u.row+(m+i)/t.group+1-start, 0)
-		for b := seen / 32; b < blocks; b++ {
-			copy(row[b*pairPart+max(seen-b*32, 0):b*pairPart+32], masked[:])
+func (t *attendTask) mask(w *promptScratch, u *attendUnit, start, tile int) {
+	first, last := t.sees(u, start, tile)
+	end := roundUp(last, 32)
+	if first >= end {
+		return
+	}
+	p := w.p[tile%2*promptTile*promptBlock:]
+	for i := range min(promptTile, u.rows*t.group-tile*promptTile) {
+		seen := max(u.span.Pos+u.row+1-start+(tile*promptTile+i)/t.group, 0)
+		for at := seen; at < end; at = at&^31 + 32 {
+			copy(p[at/32*pairBlock+i*32+at%32:at/32*pairBlock+(i+1)*32], masked[:])
 		}
 	}
 }
@@ -250,8 +330,8 @@ func (t *attendTask) finishPrompts(w *promptScratch, u *attendUnit, n int) {
 		if d < dim {
 			to = w.row
 		}
-		sums := &w.state[m/16*stateFloats+16+m%16*16]
-		t.b.ops.prompts.finish(&to[0], bytePtr(w.out[partAt(m, dim):]), sums, dim/32)
+		sums := &w.state[m/promptTile*stateFloats+promptTile+m%promptTile*16]
+		t.b.ops.prompts.finish(&to[0], bytePtr(w.out[rowAt(m, dim):]), sums, dim/32)
 		if d < dim {
 			copy(dst, to)
 		}

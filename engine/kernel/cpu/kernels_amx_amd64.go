@@ -57,7 +57,7 @@ func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byt
 //go:noescape
 func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
 
-// splitKeysHalfAMX takes blocks of 32 dimensions of a tile of K apart.
+// splitKeysHalfAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
 //
 //go:noescape
 func splitKeysHalfAMX(dst *byte, src *byte, blocks int)
@@ -67,7 +67,7 @@ func splitKeysHalfAMX(dst *byte, src *byte, blocks int)
 //go:noescape
 func splitValuesHalfAMX(dst *byte, first *byte, second *byte, d int)
 
-// splitKeysFloatAMX takes blocks of 32 dimensions of a tile of K apart.
+// splitKeysFloatAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
 //
 //go:noescape
 func splitKeysFloatAMX(dst *byte, src *byte, blocks int)
@@ -77,7 +77,7 @@ func splitKeysFloatAMX(dst *byte, src *byte, blocks int)
 //go:noescape
 func splitValuesFloatAMX(dst *byte, first *byte, second *byte, d int)
 
-// splitKeysCodeAMX takes blocks of 32 dimensions of a tile of K apart.
+// splitKeysCodeAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
 //
 //go:noescape
 func splitKeysCodeAMX(dst *byte, src *byte, blocks int)
@@ -92,15 +92,10 @@ func splitValuesCodeAMX(dst *byte, first *byte, second *byte, d int)
 //go:noescape
 func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int)
 
-// promptProductAMX multiplies 32 rows taken apart by 32 columns at a time, on top of what is in dst if more is 1.
+// promptStepAMX multiplies, and turns scores into weights: step is a promptStep.
 //
 //go:noescape
-func promptProductAMX(dst *byte, dstApart int, left *byte, leftApart int, right *byte, rightApart int, rightNext int, rightStep int, blocks int, columns int, more int, config *byte)
-
-// promptSoftmaxAMX turns rows of scores, blocks of 32 positions, into weights taken apart, and scales the state and the columns of out, blocks of 32.
-//
-//go:noescape
-func promptSoftmaxAMX(p *byte, rows int, blocks int, state *float32, out *byte, columns int)
+func promptStepAMX(step *byte)
 
 // promptFinishAMX writes a row of out, blocks of 32 columns, divided by the sum of its 16 sums.
 //

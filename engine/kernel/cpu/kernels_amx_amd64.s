@@ -4426,6 +4426,7 @@ loop2:
 
 end2:
 	ADDQ $+512, CX
+	ADDQ $+2048, AX
 	DECQ DX
 	JNZ  loop1
 
@@ -4557,6 +4558,7 @@ loop2:
 
 end2:
 	ADDQ $+1024, CX
+	ADDQ $+2048, AX
 	DECQ DX
 	JNZ  loop1
 
@@ -4705,6 +4707,7 @@ loop2:
 
 end2:
 	ADDQ $+256, CX
+	ADDQ $+2048, AX
 	DECQ DX
 	JNZ  loop1
 
@@ -4832,7 +4835,7 @@ loop1:
 	VPSRLD     $0x10, Z3, Z3
 	VPTERNLOGD $0xf8, Z0, Z4, Z3
 	VMOVDQU32  Z3, 64(AX)
-	ADDQ       $+2048, AX
+	ADDQ       $+4096, AX
 	ADDQ       $+128, CX
 	DECQ       DX
 	JNZ        loop1
@@ -4841,26 +4844,48 @@ end1:
 	VZEROUPPER
 	RET
 
-// func promptProductAMX(dst *byte, dstApart int, left *byte, leftApart int, right *byte, rightApart int, rightNext int, rightStep int, blocks int, columns int, more int, config *byte)
-// Requires: AVX
-TEXT ·promptProductAMX(SB), NOSPLIT, $0-96
-	MOVQ config+88(FP), R10
+// func promptStepAMX(step *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·promptStepAMX(SB), NOSPLIT, $40-8
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	VMOVUPS pow5_amx<>+0(SB), Z2
+	VMOVUPS pow4_amx<>+0(SB), Z3
+	VMOVUPS pow3_amx<>+0(SB), Z4
+	VMOVUPS pow2_amx<>+0(SB), Z5
+	VMOVUPS pow1_amx<>+0(SB), Z6
+	VMOVUPS one_amx<>+0(SB), Z7
+	MOVQ    step+0(FP), AX
+	MOVQ    AX, (SP)
+	MOVQ    $0x00000002, 8(SP)
+	MOVQ    192(AX), R10
 
 	// LDTILECFG (R10)
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x42; BYTE $0x00
-	MOVQ  $0x00000080, DX
-	MOVQ  dst+0(FP), R8
-	MOVQ  dstApart+8(FP), R9
-	ADDQ  R8, R9
-	MOVQ  right+32(FP), BX
-	MOVQ  columns+72(FP), R10
-	TESTQ R10, R10
-	JLE   end1
+	MOVQ 128(AX), CX
+	MOVQ 136(AX), BX
+	MOVQ 144(AX), DI
+	MOVQ 152(AX), R9
+	MOVQ 160(AX), AX
+	MOVQ AX, 16(SP)
+	MOVQ $0x00000080, DX
 
-loop1:
-	MOVQ  more+80(FP), AX
-	TESTQ AX, AX
-	JZ    fresh
+while1:
+	CMPQ 8(SP), $+0
+	JLE  done1
+	MOVQ (SP), AX
+	MOVQ (AX), R8
+	MOVQ 16(AX), SI
+	MOVQ SI, 32(SP)
+	MOVQ 48(AX), AX
+	MOVQ AX, 24(SP)
+
+while2:
+	CMPQ 24(SP), $+0
+	JLE  done2
+	MOVQ (SP), R10
+	CMPQ 56(R10), $+0
+	JEQ  fresh
 
 	// TILELOADD 0(R8)(DX*1), TMM0
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
@@ -4868,11 +4893,11 @@ loop1:
 	// TILELOADD 64(R8)(DX*1), TMM1
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
 
-	// TILELOADD 0(R9)(DX*1), TMM2
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x54; BYTE $0x11; BYTE $0x00
+	// TILELOADD 2048(R8)(DX*1), TMM2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 
-	// TILELOADD 64(R9)(DX*1), TMM3
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x5c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 2112(R8)(DX*1), TMM3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
 	JMP started
 
 fresh:
@@ -4889,18 +4914,13 @@ fresh:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8
 
 started:
-	MOVQ  left+16(FP), AX
-	MOVQ  leftApart+24(FP), CX
-	ADDQ  AX, CX
-	MOVQ  BX, SI
-	MOVQ  rightApart+40(FP), DI
-	ADDQ  BX, DI
-	MOVQ  rightNext+48(FP), R11
-	MOVQ  blocks+64(FP), R12
-	TESTQ R12, R12
-	JLE   end2
+	MOVQ  8(R10), AX
+	MOVQ  32(SP), SI
+	MOVQ  40(R10), R10
+	TESTQ R10, R10
+	JLE   end3
 
-loop2:
+loop3:
 	// TILELOADD 0(AX)(DX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
 
@@ -4910,14 +4930,14 @@ loop2:
 	// TDPBF16PS TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xc4
 
-	// TILELOADD 0(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x00
+	// TILELOADD 2048(SI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x16; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 
 	// TDPBF16PS TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc
 
-	// TILELOADD 0(CX)(DX*1), TMM5
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x11; BYTE $0x00
+	// TILELOADD 2048(AX)(DX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xac; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 
 	// TDPBF16PS TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5
@@ -4934,8 +4954,8 @@ loop2:
 	// TDPBF16PS TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5
 
-	// TILELOADD 64(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x40
+	// TILELOADD 2112(SI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x16; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
 
 	// TDPBF16PS TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc
@@ -4952,88 +4972,42 @@ loop2:
 	// TDPBF16PS TMM6, TMM4, TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xc4
 
-	// TILELOADD 0(DI)(DX*1), TMM7
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x7c; BYTE $0x17; BYTE $0x00
+	// TILELOADD 2048(SI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x16; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
 
 	// TDPBF16PS TMM7, TMM4, TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc
 
-	// TILELOADD 64(CX)(DX*1), TMM5
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x6c; BYTE $0x11; BYTE $0x40
+	// TILELOADD 2112(AX)(DX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xac; BYTE $0x10; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
 
 	// TDPBF16PS TMM6, TMM5, TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5
 
 	// TDPBF16PS TMM7, TMM5, TMM3
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xdd
-	ADDQ $+2048, AX
-	ADDQ R11, SI
-	ADDQ $+2048, CX
-	ADDQ R11, DI
-	DECQ R12
-	JNZ  loop2
+	MOVQ step+0(FP), R11
+	MOVQ 184(R11), R11
 
-end2:
-	// TILESTORED TMM0, 0(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
-
-	// TILESTORED TMM1, 64(R8)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
-
-	// TILESTORED TMM2, 0(R9)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x54; BYTE $0x11; BYTE $0x00
-
-	// TILESTORED TMM3, 64(R9)(DX*1)
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x5c; BYTE $0x11; BYTE $0x40
-	MOVQ rightStep+56(FP), AX
-	ADDQ AX, BX
-	ADDQ $+2048, R8
-	ADDQ $+2048, R9
-	DECQ R10
-	JNZ  loop1
-
-end1:
-	// TILERELEASE
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
-	VZEROUPPER
-	RET
-
-// func promptSoftmaxAMX(p *byte, rows int, blocks int, state *float32, out *byte, columns int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·promptSoftmaxAMX(SB), NOSPLIT, $0-48
-	MOVQ    p+0(FP), AX
-	MOVQ    rows+8(FP), CX
-	MOVQ    state+24(FP), DX
-	MOVQ    out+32(FP), BX
-	MOVQ    DX, SI
-	ADDQ    $+64, SI
-	VMOVUPS highhalf_amx<>+0(SB), Z0
-	VMOVUPS lasthalf_amx<>+0(SB), Z1
-	VMOVUPS pow5_amx<>+0(SB), Z2
-	VMOVUPS pow4_amx<>+0(SB), Z3
-	VMOVUPS pow3_amx<>+0(SB), Z4
-	VMOVUPS pow2_amx<>+0(SB), Z5
-	VMOVUPS pow1_amx<>+0(SB), Z6
-	VMOVUPS one_amx<>+0(SB), Z7
-	TESTQ   CX, CX
-	JLE     end1
-
-loop1:
+rows4:
+	CMPQ    16(SP), $+0
+	JLE     rowsEnd4
 	VMOVUPS neginf_amx<>+0(SB), Z8
 	VMOVUPS neginf_amx<>+0(SB), Z9
-	MOVQ    AX, DI
-	MOVQ    blocks+16(FP), R8
-	TESTQ   R8, R8
-	JLE     end2
+	MOVQ    CX, R12
+	MOVQ    step+0(FP), R13
+	MOVQ    168(R13), R13
+	TESTQ   R13, R13
+	JLE     end5
 
-loop2:
-	VMAXPS (DI), Z8, Z8
-	VMAXPS 64(DI), Z9, Z9
-	ADDQ   $+2048, DI
-	DECQ   R8
-	JNZ    loop2
+loop5:
+	VMAXPS (R12), Z8, Z8
+	VMAXPS 64(R12), Z9, Z9
+	ADDQ   $+4096, R12
+	DECQ   R13
+	JNZ    loop5
 
-end2:
+end5:
 	VMAXPS        Z9, Z8, Z8
 	VEXTRACTF64X4 $0x01, Z8, Y9
 	VMAXPS        Y9, Y8, Y8
@@ -5043,12 +5017,12 @@ end2:
 	VMAXPS        X9, X8, X8
 	VPSHUFD       $0x01, X8, X9
 	VMAXPS        X9, X8, X8
-	VMAXSS        (DX), X8, X8
-	VUCOMISS      (DX), X8
-	JEQ           same
-	VMOVSS        (DX), X9
+	VMAXSS        (BX), X8, X8
+	VUCOMISS      (BX), X8
+	JEQ           same6
+	VMOVSS        (BX), X9
 	VSUBSS        X8, X9, X9
-	VMOVSS        X8, (DX)
+	VMOVSS        X8, (BX)
 	VBROADCASTSS  X9, Z9
 	VREDUCEPS     $0x09, Z9, Z10
 	VMOVAPS       Z2, Z11
@@ -5058,33 +5032,35 @@ end2:
 	VFMADD213PS   Z6, Z10, Z11
 	VFMADD213PS   Z7, Z10, Z11
 	VSCALEFPS     Z9, Z11, Z11
-	VMULPS        (SI), Z11, Z9
-	VMOVUPS       Z9, (SI)
-	MOVQ          BX, DI
-	MOVQ          columns+40(FP), R8
-	TESTQ         R8, R8
-	JLE           end4
+	VMULPS        (DI), Z11, Z9
+	VMOVUPS       Z9, (DI)
+	MOVQ          R9, R12
+	MOVQ          step+0(FP), R13
+	MOVQ          176(R13), R13
+	TESTQ         R13, R13
+	JLE           end7
 
-loop4:
-	VMULPS  (DI), Z11, Z9
-	VMOVUPS Z9, (DI)
-	VMULPS  64(DI), Z11, Z9
-	VMOVUPS Z9, 64(DI)
-	ADDQ    $+2048, DI
-	DECQ    R8
-	JNZ     loop4
+loop7:
+	VMULPS  (R12), Z11, Z9
+	VMOVUPS Z9, (R12)
+	VMULPS  64(R12), Z11, Z9
+	VMOVUPS Z9, 64(R12)
+	ADDQ    $+4096, R12
+	DECQ    R13
+	JNZ     loop7
 
-end4:
-same:
-	VMOVUPS      (SI), Z9
+end7:
+same6:
+	VMOVUPS      (DI), Z9
 	VBROADCASTSS X8, Z8
-	MOVQ         AX, DI
-	MOVQ         blocks+16(FP), R8
-	TESTQ        R8, R8
-	JLE          end5
+	MOVQ         CX, R12
+	MOVQ         step+0(FP), R13
+	MOVQ         168(R13), R13
+	TESTQ        R13, R13
+	JLE          end8
 
-loop5:
-	VMOVUPS     (DI), Z10
+loop8:
+	VMOVUPS     (R12), Z10
 	VSUBPS      Z8, Z10, Z10
 	VREDUCEPS   $0x09, Z10, Z11
 	VMOVAPS     Z2, Z12
@@ -5095,7 +5071,7 @@ loop5:
 	VFMADD213PS Z7, Z11, Z12
 	VSCALEFPS   Z10, Z12, Z12
 	VADDPS      Z12, Z9, Z9
-	VMOVUPS     64(DI), Z10
+	VMOVUPS     64(R12), Z10
 	VSUBPS      Z8, Z10, Z10
 	VREDUCEPS   $0x09, Z10, Z11
 	VMOVAPS     Z2, Z13
@@ -5116,24 +5092,181 @@ loop5:
 	VPADDD      Z1, Z13, Z13
 	VPSRLD      $0x10, Z10, Z10
 	VPORD       Z12, Z10, Z10
-	VMOVDQU32   Z10, (DI)
+	VMOVDQU32   Z10, (R12)
 	VPSRLD      $0x10, Z11, Z11
 	VPTERNLOGD  $0xf8, Z0, Z13, Z11
-	VMOVDQU32   Z11, 64(DI)
-	ADDQ        $+2048, DI
-	DECQ        R8
-	JNZ         loop5
+	VMOVDQU32   Z11, 64(R12)
+	ADDQ        $+4096, R12
+	DECQ        R13
+	JNZ         loop8
 
-end5:
-	VMOVUPS Z9, (SI)
-	ADDQ    $+128, AX
-	ADDQ    $+128, BX
-	ADDQ    $+4, DX
-	ADDQ    $+64, SI
-	DECQ    CX
-	JNZ     loop1
+end8:
+	VMOVUPS Z9, (DI)
+	ADDQ    $+128, CX
+	ADDQ    $+128, R9
+	ADDQ    $+4, BX
+	ADDQ    $+64, DI
+	DECQ    16(SP)
+	DECQ    R11
+	JNZ     rows4
 
-end1:
+rowsEnd4:
+	ADDQ $+4096, AX
+	MOVQ (SP), R11
+	ADDQ 24(R11), SI
+	DECQ R10
+	JNZ  loop3
+
+end3:
+	// TILESTORED TMM0, 0(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
+
+	// TILESTORED TMM1, 64(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+
+	// TILESTORED TMM2, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TILESTORED TMM3, 2112(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
+	ADDQ $+4096, R8
+	MOVQ (SP), AX
+	MOVQ 32(SP), SI
+	ADDQ 32(AX), SI
+	MOVQ SI, 32(SP)
+	DECQ 24(SP)
+	JMP  while2
+
+done2:
+	ADDQ $+64, (SP)
+	DECQ 8(SP)
+	JMP  while1
+
+done1:
+	// TILERELEASE
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
+
+while9:
+	CMPQ    16(SP), $+0
+	JLE     done9
+	VMOVUPS neginf_amx<>+0(SB), Z8
+	VMOVUPS neginf_amx<>+0(SB), Z9
+	MOVQ    CX, AX
+	MOVQ    step+0(FP), DX
+	MOVQ    168(DX), DX
+	TESTQ   DX, DX
+	JLE     end10
+
+loop10:
+	VMAXPS (AX), Z8, Z8
+	VMAXPS 64(AX), Z9, Z9
+	ADDQ   $+4096, AX
+	DECQ   DX
+	JNZ    loop10
+
+end10:
+	VMAXPS        Z9, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VMAXPS        Y9, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X9
+	VMAXPS        X9, X8, X8
+	VPSHUFD       $0x0e, X8, X9
+	VMAXPS        X9, X8, X8
+	VPSHUFD       $0x01, X8, X9
+	VMAXPS        X9, X8, X8
+	VMAXSS        (BX), X8, X8
+	VUCOMISS      (BX), X8
+	JEQ           same11
+	VMOVSS        (BX), X9
+	VSUBSS        X8, X9, X9
+	VMOVSS        X8, (BX)
+	VBROADCASTSS  X9, Z9
+	VREDUCEPS     $0x09, Z9, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD213PS   Z3, Z10, Z11
+	VFMADD213PS   Z4, Z10, Z11
+	VFMADD213PS   Z5, Z10, Z11
+	VFMADD213PS   Z6, Z10, Z11
+	VFMADD213PS   Z7, Z10, Z11
+	VSCALEFPS     Z9, Z11, Z11
+	VMULPS        (DI), Z11, Z9
+	VMOVUPS       Z9, (DI)
+	MOVQ          R9, AX
+	MOVQ          step+0(FP), DX
+	MOVQ          176(DX), DX
+	TESTQ         DX, DX
+	JLE           end12
+
+loop12:
+	VMULPS  (AX), Z11, Z9
+	VMOVUPS Z9, (AX)
+	VMULPS  64(AX), Z11, Z9
+	VMOVUPS Z9, 64(AX)
+	ADDQ    $+4096, AX
+	DECQ    DX
+	JNZ     loop12
+
+end12:
+same11:
+	VMOVUPS      (DI), Z9
+	VBROADCASTSS X8, Z8
+	MOVQ         CX, AX
+	MOVQ         step+0(FP), DX
+	MOVQ         168(DX), DX
+	TESTQ        DX, DX
+	JLE          end13
+
+loop13:
+	VMOVUPS     (AX), Z10
+	VSUBPS      Z8, Z10, Z10
+	VREDUCEPS   $0x09, Z10, Z11
+	VMOVAPS     Z2, Z12
+	VFMADD213PS Z3, Z11, Z12
+	VFMADD213PS Z4, Z11, Z12
+	VFMADD213PS Z5, Z11, Z12
+	VFMADD213PS Z6, Z11, Z12
+	VFMADD213PS Z7, Z11, Z12
+	VSCALEFPS   Z10, Z12, Z12
+	VADDPS      Z12, Z9, Z9
+	VMOVUPS     64(AX), Z10
+	VSUBPS      Z8, Z10, Z10
+	VREDUCEPS   $0x09, Z10, Z11
+	VMOVAPS     Z2, Z13
+	VFMADD213PS Z3, Z11, Z13
+	VFMADD213PS Z4, Z11, Z13
+	VFMADD213PS Z5, Z11, Z13
+	VFMADD213PS Z6, Z11, Z13
+	VFMADD213PS Z7, Z11, Z13
+	VSCALEFPS   Z10, Z13, Z13
+	VADDPS      Z13, Z9, Z9
+	VPADDD      Z1, Z12, Z10
+	VPANDD      Z0, Z10, Z10
+	VSUBPS      Z10, Z12, Z11
+	VPADDD      Z1, Z11, Z11
+	VPADDD      Z1, Z13, Z12
+	VPANDD      Z0, Z12, Z12
+	VSUBPS      Z12, Z13, Z13
+	VPADDD      Z1, Z13, Z13
+	VPSRLD      $0x10, Z10, Z10
+	VPORD       Z12, Z10, Z10
+	VMOVDQU32   Z10, (AX)
+	VPSRLD      $0x10, Z11, Z11
+	VPTERNLOGD  $0xf8, Z0, Z13, Z11
+	VMOVDQU32   Z11, 64(AX)
+	ADDQ        $+4096, AX
+	DECQ        DX
+	JNZ         loop13
+
+end13:
+	VMOVUPS Z9, (DI)
+	ADDQ    $+128, CX
+	ADDQ    $+128, R9
+	ADDQ    $+4, BX
+	ADDQ    $+64, DI
+	DECQ    16(SP)
+	JMP     while9
+
+done9:
 	VZEROUPPER
 	RET
 
@@ -5167,7 +5300,7 @@ loop1:
 	VMULPS  64(CX), Z0, Z2
 	VADDPS  Z1, Z2, Z2
 	VMOVUPS Z2, 64(AX)
-	ADDQ    $+2048, CX
+	ADDQ    $+4096, CX
 	ADDQ    $+128, AX
 	DECQ    DX
 	JNZ     loop1

@@ -58,9 +58,8 @@ func promptKernels() *promptOps {
 		values: [kvTypes]func(dst, first, second *byte, d int){
 			kernel.KVF16: splitValuesHalfAMX, kernel.KVF32: splitValuesFloatAMX, kernel.KVQ8: splitValuesCodeAMX,
 		},
-		product: promptProductAMX,
-		softmax: promptSoftmaxAMX,
-		finish:  promptFinishAMX,
+		step:   promptStepAMX,
+		finish: promptFinishAMX,
 	}
 }
 

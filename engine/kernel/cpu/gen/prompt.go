@@ -1,71 +1,110 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Registers that the tile instructions of promptProduct name: where the two row
-// tiles of the left matrix, the two column tiles of the right one and the two
-// row tiles of the result are, and the distance of rows.
-var (
-	leftParts  = [2]reg.GPPhysical{reg.RAX, reg.RCX}
-	rightParts = [2]reg.GPPhysical{reg.RSI, reg.RDI}
-	outParts   = [2]reg.GPPhysical{reg.R8, reg.R9}
-	rowBytes   = reg.RDX
+// Offsets in a promptStep, and in its products.
+const (
+	timesDst     = 0
+	timesLeft    = 8
+	timesRight   = 16
+	timesNext    = 24
+	timesStep    = 32
+	timesBlocks  = 40
+	timesColumns = 48
+	timesMore    = 56
+	timesBytes   = 64
+
+	stepScores  = 2 * timesBytes
+	stepTops    = stepScores + 8
+	stepSums    = stepScores + 16
+	stepOut     = stepScores + 24
+	stepRows    = stepScores + 32
+	stepBlocks  = stepScores + 40
+	stepColumns = stepScores + 48
+	stepEach    = stepScores + 56
+	stepConfig  = stepScores + 64
 )
 
-// promptProduct emits the product of 32 rows with 32 columns at a time. Four
-// tiles of sums are independent of each other, so that one forms while another
-// waits for its last product.
-func (g *gen) promptProduct() {
-	g.function("promptProduct", "func(dst *byte, dstApart int, left *byte, leftApart int, right *byte, rightApart, rightNext, rightStep, blocks, columns, more int, config *byte)",
-		"multiplies 32 rows taken apart by 32 columns at a time, on top of what is in dst if more is 1.")
-	config := reg.R10
-	g.Load(g.Param("config"), config)
+// Registers that the tile instructions of promptStep name: where the blocks of
+// the left matrix, the right one and the result are, and the distance of rows.
+var leftBlock, rightBlock, outBlock, rowBytes = reg.RAX, reg.RSI, reg.R8, reg.RDX
+
+// promptStepper is what the parts of promptStep share.
+type promptStepper struct {
+	splitter
+	power              powers
+	scores, tops, sums reg.GPVirtual // of the next row of the softmax
+	out                reg.GPVirtual
+	rows               operand.Mem // that are left
+}
+
+// promptStep emits two products, of which neither needs the other, and a softmax
+// whose rows are spread between their blocks: tiles and vectors work at the same time.
+func (g *gen) promptStep() {
+	g.function("promptStep", "func(step *byte)", "multiplies, and turns scores into weights: step is a promptStep.")
+	product, products := g.AllocLocal(8), g.AllocLocal(8)
+	p := promptStepper{splitter: g.newSplitter(false), power: g.newPowers(), rows: g.AllocLocal(8)}
+	step, config := g.arg("step"), reg.R10
+	g.MOVQ(step, product)
+	g.MOVQ(operand.U32(2), products)
+	g.MOVQ(mem(step, stepConfig), config)
 	g.loadTileConfig(config)
+	p.scores, p.tops = g.moved(mem(step, stepScores)), g.moved(mem(step, stepTops))
+	p.sums, p.out = g.moved(mem(step, stepSums)), g.moved(mem(step, stepOut))
+	g.MOVQ(g.moved(mem(step, stepRows)), p.rows)
 	g.MOVQ(operand.U32(pairRow), rowBytes)
-	g.Load(g.Param("dst"), outParts[0])
-	g.Load(g.Param("dstApart"), outParts[1])
-	g.ADDQ(outParts[0], outParts[1])
-	start := g.arg("right")
-	g.loop(g.arg("columns"), func() {
-		g.startTiles()
-		g.Load(g.Param("left"), leftParts[0])
-		g.Load(g.Param("leftApart"), leftParts[1])
-		g.ADDQ(leftParts[0], leftParts[1])
-		g.MOVQ(start, rightParts[0])
-		g.Load(g.Param("rightApart"), rightParts[1])
-		g.ADDQ(start, rightParts[1])
-		next := g.arg("rightNext")
-		g.loop(g.arg("blocks"), func() {
-			g.promptBlock()
-			for i := range 2 {
-				g.ADDQ(operand.I32(pairPart), leftParts[i])
-				g.ADDQ(next, rightParts[i])
-			}
-		})
-		for i := range 4 {
-			g.tileStore(outTile(i), tile(i))
-		}
-		step := g.arg("rightStep")
-		g.ADDQ(step, start)
-		for i := range outParts {
-			g.ADDQ(operand.I32(pairPart), outParts[i])
-		}
+	columns, start := g.AllocLocal(8), g.AllocLocal(8)
+	g.whilePositive(products, func() {
+		at := g.moved(product)
+		g.MOVQ(mem(at, timesDst), outBlock)
+		g.MOVQ(g.moved(mem(at, timesRight)), start)
+		g.MOVQ(g.moved(mem(at, timesColumns)), columns)
+		g.whilePositive(columns, func() { p.column(product, start, columns) })
+		g.ADDQ(operand.I8(timesBytes), product)
+		g.DECQ(products)
 	})
 	g.tileRelease()
+	g.whilePositive(p.rows, p.row)
 	g.finish()
 }
 
-// outTile is where tile i of sums lies: a part of the result is 16 rows of 32 sums.
-func outTile(i int) tileMem { return tileMem{outParts[i/2], rowBytes, i % 2 * pairRow / 2} }
+// column multiplies 32 rows by 32 columns. Four tiles of sums are independent
+// of each other, so that one forms while another waits for its last product.
+func (p promptStepper) column(product, start, columns operand.Mem) {
+	at := p.moved(product)
+	p.startTiles(mem(at, timesMore))
+	p.MOVQ(mem(at, timesLeft), leftBlock)
+	p.MOVQ(start, rightBlock)
+	blocks := p.moved(mem(at, timesBlocks))
+	p.loop(blocks, func() {
+		p.block()
+		p.someRows()
+		p.ADDQ(operand.I32(pairBlock), leftBlock)
+		at := p.moved(product)
+		p.ADDQ(mem(at, timesNext), rightBlock)
+	})
+	for i := range 4 {
+		p.tileStore(outTile(i), tile(i))
+	}
+	p.ADDQ(operand.I32(pairBlock), outBlock)
+	at, next := p.moved(product), p.moved(start)
+	p.ADDQ(mem(at, timesStep), next)
+	p.MOVQ(next, start)
+	p.DECQ(columns)
+}
+
+// outTile is where tile i of sums lies: they are rows of 32, as those of parts.
+func outTile(i int) tileMem { return tileMem{outBlock, rowBytes, i/2*pairPart + i%2*pairRow/2} }
 
 // startTiles takes up what is in the result, or zeros.
-func (g *gen) startTiles() {
-	more := g.arg("more")
-	g.TESTQ(more, more)
-	g.JZ(operand.LabelRef("fresh"))
+func (g *gen) startTiles(more operand.Mem) {
+	g.CMPQ(more, operand.I8(0))
+	g.JEQ(operand.LabelRef("fresh"))
 	for i := range 4 {
 		g.tileLoad(tile(i), outTile(i))
 	}
@@ -77,13 +116,13 @@ func (g *gen) startTiles() {
 	g.Label("started")
 }
 
-// promptBlock adds the products of 32 numbers: high·high, high·low, low·high.
-// What low·low would add is 2^-16 of a product at most.
-func (g *gen) promptBlock() {
+// block adds the products of 32 numbers: high·high, high·low, low·high. What
+// low·low would add is 2^-16 of a product at most.
+func (p promptStepper) block() {
 	const low = pairRow / 2
-	left := func(i, disp int) { g.tileLoad(4+tile(i), tileMem{leftParts[i], rowBytes, disp}) }
-	right := func(i, disp int) { g.tileLoad(6+tile(i), tileMem{rightParts[i], rowBytes, disp}) }
-	dot := func(i int) { g.tileDotBF16(tile(i), 4+tile(i/2), 6+tile(i%2)) }
+	left := func(i, disp int) { p.tileLoad(4+tile(i), tileMem{leftBlock, rowBytes, i*pairPart + disp}) }
+	right := func(i, disp int) { p.tileLoad(6+tile(i), tileMem{rightBlock, rowBytes, i*pairPart + disp}) }
+	dot := func(i int) { p.tileDotBF16(tile(i), 4+tile(i/2), 6+tile(i%2)) }
 	left(0, 0)
 	right(0, 0)
 	dot(0)
@@ -108,87 +147,92 @@ func (g *gen) promptBlock() {
 	dot(3)
 }
 
-// promptSoftmax emits the weights of a block of positions, as if no maximum
-// came after them: sums of earlier blocks are scaled to the new one. All
-// exponents are powers of two.
-func (g *gen) promptSoftmax() {
-	g.function("promptSoftmax", "func(p *byte, rows, blocks int, state *float32, out *byte, columns int)",
-		"turns rows of scores, blocks of 32 positions, into weights taken apart, and scales the state and the columns of out, blocks of 32.")
-	p, rows, state, out := g.arg("p"), g.arg("rows"), g.arg("state"), g.arg("out")
-	sums := g.moved(state)
-	g.ADDQ(operand.I32(promptTops), sums)
-	s, power := g.newSplitter(false), g.newPowers()
-	g.loop(rows, func() {
-		top := g.promptTop(p, state)
-		g.promptScale(power, top, state, sums, out)
-		all, sum := g.vec(), g.load(mem(sums, 0))
-		g.VBROADCASTSS(top.AsX(), all)
-		at := g.moved(p)
-		g.loop(g.arg("blocks"), func() {
-			x := g.vecs(2)
-			for i := range x {
-				g.VMOVUPS(mem(at, 64*i), x[i])
-				g.VSUBPS(all, x[i], x[i])
-				x[i] = power.of(x[i])
-				g.VADDPS(x[i], sum, sum)
-			}
-			s.store(x[0], x[1], mem(at, 0))
-			g.ADDQ(operand.I32(pairPart), at)
-		})
-		g.VMOVUPS(sum, mem(sums, 0))
-		g.ADDQ(operand.I32(pairRow), p)
-		g.ADDQ(operand.I32(pairRow), out)
-		g.ADDQ(operand.I8(4), state)
-		g.ADDQ(operand.I8(64), sums)
-	})
-	g.finish()
+// someRows does as many rows as belong to a block, if they are left.
+func (p promptStepper) someRows() {
+	p.labels++
+	head, end := fmt.Sprintf("rows%d", p.labels), fmt.Sprintf("rowsEnd%d", p.labels)
+	each := p.moved(mem(p.arg("step"), stepEach))
+	p.Label(head)
+	p.CMPQ(p.rows, operand.I8(0))
+	p.JLE(operand.LabelRef(end))
+	p.row()
+	p.DECQ(each)
+	p.JNZ(operand.LabelRef(head))
+	p.Label(end)
 }
 
-// promptTop is the largest score of a row so far.
-func (g *gen) promptTop(p, state reg.GPVirtual) reg.VecVirtual {
-	tops := g.vecs(2)
-	for _, top := range tops {
-		g.VMOVUPS(g.c("neginf"), top)
-	}
-	at := g.moved(p)
-	g.loop(g.arg("blocks"), func() {
-		for i, top := range tops {
-			g.VMAXPS(mem(at, 64*i), top, top)
+// row turns a row of scores into weights, as if no maximum came after them: sums
+// of earlier positions are scaled to the new one. All exponents are powers of two.
+func (p promptStepper) row() {
+	top := p.top()
+	p.rescale(top)
+	all, sum := p.vec(), p.load(mem(p.sums, 0))
+	p.VBROADCASTSS(top.AsX(), all)
+	at := p.moved(p.scores)
+	p.loop(p.moved(mem(p.arg("step"), stepBlocks)), func() {
+		x := p.vecs(2)
+		for i := range x {
+			p.VMOVUPS(mem(at, 64*i), x[i])
+			p.VSUBPS(all, x[i], x[i])
+			x[i] = p.power.of(x[i])
+			p.VADDPS(x[i], sum, sum)
 		}
-		g.ADDQ(operand.I32(pairPart), at)
+		p.store(x[0], x[1], mem(at, 0))
+		p.ADDQ(operand.I32(pairBlock), at)
 	})
-	g.VMAXPS(tops[1], tops[0], tops[0])
-	top := g.fold(tops[0], g.maxPS)
-	g.VMAXSS(mem(state, 0), top, top)
+	p.VMOVUPS(sum, mem(p.sums, 0))
+	p.ADDQ(operand.I32(pairRow), p.scores)
+	p.ADDQ(operand.I32(pairRow), p.out)
+	p.ADDQ(operand.I8(4), p.tops)
+	p.ADDQ(operand.I8(64), p.sums)
+	p.DECQ(p.rows)
+}
+
+// top is the largest score of a row so far.
+func (p promptStepper) top() reg.VecVirtual {
+	tops := p.vecs(2)
+	for _, top := range tops {
+		p.VMOVUPS(p.c("neginf"), top)
+	}
+	at := p.moved(p.scores)
+	p.loop(p.moved(mem(p.arg("step"), stepBlocks)), func() {
+		for i, top := range tops {
+			p.VMAXPS(mem(at, 64*i), top, top)
+		}
+		p.ADDQ(operand.I32(pairBlock), at)
+	})
+	p.VMAXPS(tops[1], tops[0], tops[0])
+	top := p.fold(tops[0], p.maxPS)
+	p.VMAXSS(mem(p.tops, 0), top, top)
 	return top
 }
 
-// promptScale makes top the maximum of a row: it scales what was summed
-// relative to the one before, unless they are the same.
-func (g *gen) promptScale(power powers, top reg.VecVirtual, state, sums, out reg.GPVirtual) {
-	g.labels++
-	same := operand.LabelRef("same")
-	g.VUCOMISS(mem(state, 0), top)
-	g.JEQ(same)
-	before, factor := g.XMM(), g.vec()
-	g.VMOVSS(mem(state, 0), before)
-	g.VSUBSS(top, before, before)
-	g.VMOVSS(top, mem(state, 0))
-	g.VBROADCASTSS(before, factor)
-	factor = power.of(factor)
+// rescale makes top the maximum of a row: it scales what was summed relative to
+// the one before, unless they are the same.
+func (p promptStepper) rescale(top reg.VecVirtual) {
+	p.labels++
+	same := fmt.Sprintf("same%d", p.labels)
+	p.VUCOMISS(mem(p.tops, 0), top)
+	p.JEQ(operand.LabelRef(same))
+	before, factor := p.XMM(), p.vec()
+	p.VMOVSS(mem(p.tops, 0), before)
+	p.VSUBSS(top, before, before)
+	p.VMOVSS(top, mem(p.tops, 0))
+	p.VBROADCASTSS(before, factor)
+	factor = p.power.of(factor)
 	scale := func(m operand.Mem) {
-		v := g.vec()
-		g.VMULPS(m, factor, v)
-		g.VMOVUPS(v, m)
+		v := p.vec()
+		p.VMULPS(m, factor, v)
+		p.VMOVUPS(v, m)
 	}
-	scale(mem(sums, 0))
-	at := g.moved(out)
-	g.loop(g.arg("columns"), func() {
+	scale(mem(p.sums, 0))
+	at := p.moved(p.out)
+	p.loop(p.moved(mem(p.arg("step"), stepColumns)), func() {
 		scale(mem(at, 0))
 		scale(mem(at, 64))
-		g.ADDQ(operand.I32(pairPart), at)
+		p.ADDQ(operand.I32(pairBlock), at)
 	})
-	g.Label("same")
+	p.Label(same)
 }
 
 // powers is 2^x by the whole part of x, rounded down, and a polynomial of the
@@ -237,7 +281,7 @@ func (g *gen) promptFinish() {
 			g.VADDPS(zero, v, v)
 			g.VMOVUPS(v, mem(dst, 64*i))
 		}
-		g.ADDQ(operand.I32(pairPart), out)
+		g.ADDQ(operand.I32(pairBlock), out)
 		g.ADDQ(operand.I32(128), dst)
 	})
 	g.finish()

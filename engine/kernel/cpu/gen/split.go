@@ -11,12 +11,12 @@ import (
 // pairs of high parts, then 16 of low ones. The first of a pair is one of the
 // row's first 16 numbers, the second one of its last: then pairs are made of
 // two vectors without moving anything between lanes. In right matrices it is
-// columns of 16 numbers that lie like that, 16 columns side by side.
+// columns of 32 numbers that lie like that, 16 columns side by side. Two parts
+// follow each other as a block: 32 rows, or 32 columns.
 const (
-	pairRow  = 128
-	pairPart = 16 * pairRow
-	// promptTops is where the sums of a promptState begin, after 16 maxima.
-	promptTops = 64
+	pairRow   = 128
+	pairPart  = 16 * pairRow
+	pairBlock = 2 * pairPart
 )
 
 // prompts emits attention of prompts.
@@ -28,8 +28,7 @@ func (g *gen) prompts() {
 		g.splitValues(t)
 	}
 	g.splitQuery()
-	g.promptProduct()
-	g.promptSoftmax()
+	g.promptStep()
 	g.promptFinish()
 }
 
@@ -94,7 +93,7 @@ func (g *gen) splitQuery() {
 			g.VMULPS(mem(x, 64*i), scale, v[i])
 		}
 		s.store(v[0], v[1], mem(dst, 0))
-		g.ADDQ(operand.I32(pairPart), dst)
+		g.ADDQ(operand.I32(pairBlock), dst)
 		g.ADDQ(operand.I32(128), x)
 	})
 	g.finish()
@@ -104,7 +103,7 @@ func (g *gen) splitQuery() {
 // [dimension][16] already.
 func (g *gen) splitKeys(kv kvType) {
 	g.function("splitKeys"+kv.name, "func(dst, src *byte, blocks int)",
-		"takes blocks of 32 dimensions of a tile of K apart.")
+		"takes blocks of 32 dimensions of a tile of K apart, as one part of each block.")
 	const unroll = 2
 	s := g.newSplitter(kv.size == 2)
 	dst, src, blocks := g.arg("dst"), g.arg("src"), g.arg("blocks")
@@ -131,6 +130,7 @@ func (g *gen) splitKeys(kv kvType) {
 			g.ADDQ(operand.I32(unroll*pairRow), dst)
 		})
 		g.ADDQ(operand.I32(int32(16*line)), src)
+		g.ADDQ(operand.I32(pairBlock-pairPart), dst)
 	})
 	g.finish()
 }
