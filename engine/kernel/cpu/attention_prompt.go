@@ -282,7 +282,7 @@ func (t *attendTask) weights(w *promptScratch, u *attendUnit, start, tile int) {
 	state := w.state[tile*stateFloats:]
 	w.step.softmax = promptSoftmax{
 		scores: &w.p[tile%2*promptTile*promptBlock], tops: &state[0], sums: &state[promptTile], out: &w.out[tile*promptTile*dim],
-		rows: min(promptTile, u.rows*t.group-tile*promptTile), blocks: (last + 31) / 32, columns: dim / 32,
+		rows: min(promptTile, u.rows*t.group-tile*promptTile), blocks: (last + 31) / 32, columns: min(start, 1) * dim / 32,
 	}
 }
 
