@@ -29,16 +29,18 @@ const (
 // 32 rows of 32 numbers taken apart, or, on the right, of 32 columns of 32;
 // sums and scores lie in blocks of the same size, [32][32].
 type promptOps struct {
-	// query writes x·scale as a row of blocks.
-	query func(dst *byte, x *float32, scale float32, blocks int)
+	// query writes rows of x·scale as rows of blocks. Rows of x follow each other, but
+	// skip bytes come after left of them and then after every group.
+	query func(dst *byte, x *float32, scale float32, blocks, rows, left, group, skip int)
 	// keys takes a half tile of K apart: 16 columns of blocks of 32 dimensions.
 	keys [kvTypes]func(dst, src *byte, blocks int)
 	// values takes two half tiles of V apart: 32 positions of columns, 32 dimensions a block.
 	values [kvTypes]func(dst, first, second *byte, d int)
 	// step runs a *promptStep.
 	step func(step *byte)
-	// finish writes a row of out divided by the sum of its weights.
-	finish func(dst *float32, out *byte, sums *float32, blocks int)
+	// finish writes rows of out divided by the sum of their weights, to where query
+	// reads rows of x.
+	finish func(dst *float32, out *byte, sums *float32, blocks, rows, left, group, skip int)
 }
 
 // promptStep is three things that do not need each other, done at the same
@@ -167,21 +169,22 @@ func (w *promptScratch) start(n int, s tileShape) {
 	}
 }
 
-// rowAt is where row m of a matrix with so many columns begins.
-func rowAt(m, columns int) int { return m/promptTile*promptTile*columns + m%promptTile*32 }
-
 // splitQueries takes the unit's queries apart, scaled so that weights are powers of two.
 func (t *attendTask) splitQueries(w *promptScratch, u *attendUnit, n int) {
 	d, dim := t.c.cfg.HeadDim, t.c.shape.dim
-	for m := range n {
-		at := t.place(u, m)
-		x := t.q[at : at+d]
-		if d < dim {
-			copy(w.row, x)
-			clear(w.row[d:dim])
-			x = w.row
+	scale, skip := t.scale*math.Log2E, 4*d*(t.heads-t.group)
+	for m := 0; m < n; m += promptTile {
+		at, rows := w.q[m*dim:], min(promptTile, n-m)
+		if d == dim {
+			t.b.ops.prompts.query(bytePtr(at), &t.q[t.place(u, m)], scale, dim/32, rows, t.group-m%t.group, t.group, skip)
+			continue
 		}
-		t.b.ops.prompts.query(bytePtr(w.q[rowAt(m, dim):]), &x[0], t.scale*math.Log2E, dim/32)
+		for i := range rows {
+			x := t.place(u, m+i)
+			copy(w.row, t.q[x:x+d])
+			clear(w.row[d:dim])
+			t.b.ops.prompts.query(bytePtr(at[i*32:]), &w.row[0], scale, dim/32, 1, 1, 1, 0)
+		}
 	}
 }
 
@@ -323,17 +326,16 @@ func (t *attendTask) mask(w *promptScratch, u *attendUnit, start, tile int) {
 // finishPrompts writes the unit's rows.
 func (t *attendTask) finishPrompts(w *promptScratch, u *attendUnit, n int) {
 	d, dim := t.c.cfg.HeadDim, t.c.shape.dim
-	for m := range n {
-		at := t.place(u, m)
-		dst := t.dst[at : at+d]
-		to := dst
-		if d < dim {
-			to = w.row
+	skip := 4 * d * (t.heads - t.group)
+	for m := 0; m < n; m += promptTile {
+		out, sums, rows := w.out[m*dim:], w.state[m/promptTile*stateFloats+promptTile:], min(promptTile, n-m)
+		if d == dim {
+			t.b.ops.prompts.finish(&t.dst[t.place(u, m)], bytePtr(out), &sums[0], dim/32, rows, t.group-m%t.group, t.group, skip)
+			continue
 		}
-		sums := &w.state[m/promptTile*stateFloats+promptTile+m%promptTile*16]
-		t.b.ops.prompts.finish(&to[0], bytePtr(w.out[rowAt(m, dim):]), sums, dim/32)
-		if d < dim {
-			copy(dst, to)
+		for i := range rows {
+			t.b.ops.prompts.finish(&w.row[0], bytePtr(out[i*32:]), &sums[i*16], dim/32, 1, 1, 1, 0)
+			copy(t.dst[t.place(u, m+i):][:d], w.row)
 		}
 	}
 }

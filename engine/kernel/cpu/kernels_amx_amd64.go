@@ -87,17 +87,17 @@ func splitKeysCodeAMX(dst *byte, src *byte, blocks int)
 //go:noescape
 func splitValuesCodeAMX(dst *byte, first *byte, second *byte, d int)
 
-// splitQueryAMX writes x·scale, blocks of 32 numbers, as a row of parts.
+// splitQueryAMX writes rows of x times scale, blocks of 32 numbers each, as rows of parts. Rows of x follow each other, but skip bytes after left of them and then after every group.
 //
 //go:noescape
-func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int)
+func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int, rows int, left int, group int, skip int)
 
 // promptStepAMX multiplies, and turns scores into weights: step is a promptStep.
 //
 //go:noescape
 func promptStepAMX(step *byte)
 
-// promptFinishAMX writes a row of out, blocks of 32 columns, divided by the sum of its 16 sums.
+// promptFinishAMX writes rows of out, blocks of 32 columns, divided by the sum of their 16 sums, to where splitQuery reads rows.
 //
 //go:noescape
-func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int)
+func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int, rows int, left int, group int, skip int)

@@ -4806,19 +4806,26 @@ end1:
 	VZEROUPPER
 	RET
 
-// func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int)
+// func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int, rows int, left int, group int, skip int)
 // Requires: AVX, AVX512F
-TEXT ·splitQueryAMX(SB), NOSPLIT, $0-32
+TEXT ·splitQueryAMX(SB), NOSPLIT, $0-64
 	VMOVUPS      highhalf_amx<>+0(SB), Z0
 	VMOVUPS      lasthalf_amx<>+0(SB), Z1
 	VBROADCASTSS scale+16(FP), Z2
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
-	MOVQ         blocks+24(FP), DX
-	TESTQ        DX, DX
+	MOVQ         left+40(FP), DX
+	MOVQ         rows+32(FP), BX
+	TESTQ        BX, BX
 	JLE          end1
 
 loop1:
+	MOVQ  AX, SI
+	MOVQ  blocks+24(FP), DI
+	TESTQ DI, DI
+	JLE   end2
+
+loop2:
 	VMULPS     (CX), Z2, Z3
 	VMULPS     64(CX), Z2, Z4
 	VPADDD     Z1, Z3, Z5
@@ -4831,14 +4838,26 @@ loop1:
 	VPADDD     Z1, Z4, Z4
 	VPSRLD     $0x10, Z5, Z5
 	VPORD      Z6, Z5, Z5
-	VMOVDQU32  Z5, (AX)
+	VMOVDQU32  Z5, (SI)
 	VPSRLD     $0x10, Z3, Z3
 	VPTERNLOGD $0xf8, Z0, Z4, Z3
-	VMOVDQU32  Z3, 64(AX)
-	ADDQ       $+4096, AX
+	VMOVDQU32  Z3, 64(SI)
+	ADDQ       $+4096, SI
 	ADDQ       $+128, CX
-	DECQ       DX
-	JNZ        loop1
+	DECQ       DI
+	JNZ        loop2
+
+end2:
+	ADDQ $+128, AX
+	DECQ DX
+	JNZ  group3
+	MOVQ skip+56(FP), DX
+	ADDQ DX, CX
+	MOVQ group+48(FP), DX
+
+group3:
+	DECQ BX
+	JNZ  loop1
 
 end1:
 	VZEROUPPER
@@ -5270,40 +5289,60 @@ done9:
 	VZEROUPPER
 	RET
 
-// func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int)
+// func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int, rows int, left int, group int, skip int)
 // Requires: AVX, AVX512F
-TEXT ·promptFinishAMX(SB), NOSPLIT, $0-32
-	VPXORD        Z1, Z1, Z1
-	MOVQ          sums+16(FP), AX
-	VMOVUPS       (AX), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y2
-	VADDPS        Y2, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X2
-	VADDPS        X2, X0, X0
-	VPSHUFD       $0x0e, X0, X2
-	VADDPS        X2, X0, X0
-	VPSHUFD       $0x01, X0, X2
-	VADDPS        X2, X0, X0
-	VMOVUPS       one_amx<>+0(SB), Z2
-	VDIVSS        X0, X2, X0
-	VBROADCASTSS  X0, Z0
-	MOVQ          dst+0(FP), AX
-	MOVQ          out+8(FP), CX
-	MOVQ          blocks+24(FP), DX
-	TESTQ         DX, DX
-	JLE           end1
+TEXT ·promptFinishAMX(SB), NOSPLIT, $0-64
+	VMOVUPS one_amx<>+0(SB), Z1
+	VPXORD  Z0, Z0, Z0
+	MOVQ    dst+0(FP), AX
+	MOVQ    out+8(FP), CX
+	MOVQ    sums+16(FP), DX
+	MOVQ    left+40(FP), BX
+	MOVQ    rows+32(FP), SI
+	TESTQ   SI, SI
+	JLE     end1
 
 loop1:
-	VMULPS  (CX), Z0, Z2
-	VADDPS  Z1, Z2, Z2
-	VMOVUPS Z2, (AX)
-	VMULPS  64(CX), Z0, Z2
-	VADDPS  Z1, Z2, Z2
-	VMOVUPS Z2, 64(AX)
-	ADDQ    $+4096, CX
+	VMOVUPS       (DX), Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VADDPS        Y3, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X3
+	VADDPS        X3, X2, X2
+	VPSHUFD       $0x0e, X2, X3
+	VADDPS        X3, X2, X2
+	VPSHUFD       $0x01, X2, X3
+	VADDPS        X3, X2, X2
+	VDIVSS        X2, X1, X2
+	VBROADCASTSS  X2, Z2
+	MOVQ          CX, DI
+	MOVQ          blocks+24(FP), R8
+	TESTQ         R8, R8
+	JLE           end2
+
+loop2:
+	VMULPS  (DI), Z2, Z3
+	VADDPS  Z0, Z3, Z3
+	VMOVUPS Z3, (AX)
+	VMULPS  64(DI), Z2, Z3
+	VADDPS  Z0, Z3, Z3
+	VMOVUPS Z3, 64(AX)
+	ADDQ    $+4096, DI
 	ADDQ    $+128, AX
-	DECQ    DX
-	JNZ     loop1
+	DECQ    R8
+	JNZ     loop2
+
+end2:
+	ADDQ $+64, DX
+	ADDQ $+128, CX
+	DECQ BX
+	JNZ  group3
+	MOVQ skip+56(FP), BX
+	ADDQ BX, AX
+	MOVQ group+48(FP), BX
+
+group3:
+	DECQ SI
+	JNZ  loop1
 
 end1:
 	VZEROUPPER

@@ -262,27 +262,31 @@ func (p powers) of(x reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// promptFinish emits a row of the result. Adding zero makes 0 of -0, which is
+// promptFinish emits rows of the result. Adding zero makes 0 of -0, which is
 // left where blocks of no weight were not added.
 func (g *gen) promptFinish() {
-	g.function("promptFinish", "func(dst *float32, out *byte, sums *float32, blocks int)",
-		"writes a row of out, blocks of 32 columns, divided by the sum of its 16 sums.")
-	all, zero := g.vec(), g.vec()
+	g.function("promptFinish", "func(dst *float32, out *byte, sums *float32, blocks, rows, left, group, skip int)",
+		"writes rows of out, blocks of 32 columns, divided by the sum of their 16 sums, to where splitQuery reads rows.")
+	zero, one := g.vec(), g.load(g.c("one"))
 	g.zero(zero)
-	sum := g.fold(g.load(mem(g.arg("sums"), 0)), g.addPS)
-	one := g.load(g.c("one"))
-	g.VDIVSS(sum, one.AsX(), sum)
-	g.VBROADCASTSS(sum, all)
-	dst, out := g.arg("dst"), g.arg("out")
-	g.loop(g.arg("blocks"), func() {
-		for i := range 2 {
-			v := g.vec()
-			g.VMULPS(mem(out, 64*i), all, v)
-			g.VADDPS(zero, v, v)
-			g.VMOVUPS(v, mem(dst, 64*i))
-		}
-		g.ADDQ(operand.I32(pairBlock), out)
-		g.ADDQ(operand.I32(128), dst)
+	dst, out, sums := g.arg("dst"), g.arg("out"), g.arg("sums")
+	g.eachQuery(dst, func() {
+		all, sum := g.vec(), g.fold(g.load(mem(sums, 0)), g.addPS)
+		g.VDIVSS(sum, one.AsX(), sum)
+		g.VBROADCASTSS(sum, all)
+		from := g.moved(out)
+		g.loop(g.arg("blocks"), func() {
+			for i := range 2 {
+				v := g.vec()
+				g.VMULPS(mem(from, 64*i), all, v)
+				g.VADDPS(zero, v, v)
+				g.VMOVUPS(v, mem(dst, 64*i))
+			}
+			g.ADDQ(operand.I32(pairBlock), from)
+			g.ADDQ(operand.I32(128), dst)
+		})
+		g.ADDQ(operand.I8(64), sums)
+		g.ADDQ(operand.I32(pairRow), out)
 	})
 	g.finish()
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -81,22 +83,42 @@ func (s splitter) store(x, y reg.VecVirtual, to operand.Mem) {
 	s.VMOVDQU32(low, to)
 }
 
-// splitQuery emits a row of the left matrix.
+// splitQuery emits rows of the left matrix.
 func (g *gen) splitQuery() {
-	g.function("splitQuery", "func(dst *byte, x *float32, scale float32, blocks int)",
-		"writes x·scale, blocks of 32 numbers, as a row of parts.")
+	g.function("splitQuery", "func(dst *byte, x *float32, scale float32, blocks, rows, left, group, skip int)",
+		"writes rows of x times scale, blocks of 32 numbers each, as rows of parts. Rows of x follow each other, but skip bytes after left of them and then after every group.")
 	s, scale := g.newSplitter(false), g.scalar("scale")
 	dst, x := g.arg("dst"), g.arg("x")
-	g.loop(g.arg("blocks"), func() {
-		v := g.vecs(2)
-		for i := range v {
-			g.VMULPS(mem(x, 64*i), scale, v[i])
-		}
-		s.store(v[0], v[1], mem(dst, 0))
-		g.ADDQ(operand.I32(pairBlock), dst)
-		g.ADDQ(operand.I32(128), x)
+	g.eachQuery(x, func() {
+		to := g.moved(dst)
+		g.loop(g.arg("blocks"), func() {
+			v := g.vecs(2)
+			for i := range v {
+				g.VMULPS(mem(x, 64*i), scale, v[i])
+			}
+			s.store(v[0], v[1], mem(to, 0))
+			g.ADDQ(operand.I32(pairBlock), to)
+			g.ADDQ(operand.I32(128), x)
+		})
+		g.ADDQ(operand.I32(pairRow), dst)
 	})
 	g.finish()
+}
+
+// eachQuery runs body for rows of queries; body moves x on by a row.
+func (g *gen) eachQuery(x reg.GPVirtual, body func()) {
+	left := g.arg("left")
+	g.loop(g.arg("rows"), func() {
+		body()
+		g.labels++
+		same := fmt.Sprintf("group%d", g.labels)
+		g.DECQ(left)
+		g.JNZ(operand.LabelRef(same))
+		skip := g.arg("skip")
+		g.ADDQ(skip, x)
+		g.Load(g.Param("group"), left)
+		g.Label(same)
+	})
 }
 
 // splitKeys emits the right matrix of scores: 16 positions of K, which lie as
