@@ -110,7 +110,7 @@ func (t *attendTask) plan(step *kernel.Step) {
 	ranges := 0
 	for i := range step.Spans {
 		s := &step.Spans[i]
-		if t.b.ops.tiled(s) {
+		if t.b.tiled(s) {
 			continue
 		}
 		for row := (s.Len - 1) / block * block; row >= 0; row -= block {

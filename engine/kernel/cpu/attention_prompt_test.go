@@ -92,7 +92,8 @@ func TestPromptBits(t *testing.T) {
 }
 
 // TestPromptsLeaveOthersAlone: generated rows have the bits that they have
-// without prompts beside them, and levels without matrix tiles know no prompts.
+// without prompts beside them; levels without matrix tiles know no prompts, and
+// neither does a backend for exact results.
 func TestPromptsLeaveOthersAlone(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
 		b := open(t, Options{Level: level, Threads: 2})
@@ -101,6 +102,9 @@ func TestPromptsLeaveOthersAlone(t *testing.T) {
 			got := c.run(t, b, kv, uint64(i))
 			c.generated = len(c.spans)
 			want := c.run(t, b, kv, uint64(i))
+			exact := c
+			exact.generated = 0
+			same(t, kv.String()+" exact", exact.run(t, open(t, Options{Level: level, Threads: 2, Exact: true}), kv, uint64(i)), want)
 			if b.ops.prompts != nil {
 				row := c.heads * c.dim
 				got, want = got[:4*row], want[:4*row]
