@@ -18,9 +18,9 @@ type promptCase struct {
 var promptCases = []promptCase{
 	{attnCase{heads: 1, kvHeads: 1, dim: 32, page: 16, spans: [][2]int{{0, 1}}}, 0},
 	{attnCase{heads: 4, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{0, 70}}}, 0},
-	{attnCase{heads: 4, kvHeads: 2, dim: 128, page: 32, spans: [][2]int{{1500, 33}}}, 0},
-	{attnCase{heads: 4, kvHeads: 2, dim: 128, page: 64, spans: [][2]int{{530, 3}, {37, 1}, {0, 5}, {40, 17}, {500, 64}}}, 2},
-	{attnCase{heads: 8, kvHeads: 1, dim: 256, page: 16, spans: [][2]int{{31, 1}, {511, 20}, {96, 32}}}, 1},
+	{attnCase{heads: 4, kvHeads: 2, dim: 128, page: 32, spans: [][2]int{{1030, 17}}}, 0},
+	{attnCase{heads: 4, kvHeads: 2, dim: 128, page: 64, spans: [][2]int{{530, 3}, {37, 1}, {0, 5}, {40, 17}, {500, 33}}}, 2},
+	{attnCase{heads: 8, kvHeads: 1, dim: 256, page: 16, spans: [][2]int{{31, 1}, {511, 9}, {96, 20}}}, 1},
 	{attnCase{heads: 12, kvHeads: 4, dim: 96, page: 32, spans: [][2]int{{127, 2}, {128, 31}}}, 0}, // groups of 3
 	{attnCase{heads: 6, kvHeads: 2, dim: 24, page: 16, spans: [][2]int{{10, 30}, {401, 41}}}, 0},  // a head dimension that is padded
 	{attnCase{heads: 4, kvHeads: 1, dim: 64, page: 64, spans: [][2]int{{100, 200}}}, 0},           // more rows than a unit
