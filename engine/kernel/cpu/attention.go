@@ -51,6 +51,7 @@ type attendScratch struct {
 	sum    partial
 	tiles  tileList
 	wide   wideRange
+	prompt promptScratch
 }
 
 // attendTask is one Attend. When there are too few units for the threads,
@@ -70,6 +71,7 @@ type attendTask struct {
 	pieces  []attendPiece
 	parts   []partial
 	folding bool
+	prompts []attendUnit // that are computed on matrix tiles
 }
 
 // attendPiece is one range of a unit, in split mode.
@@ -82,6 +84,14 @@ func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step 
 	t.c, t.layer, t.heads, t.group, t.scale = c, layer, heads, heads/c.cfg.KVHeads, scale
 	t.dst, t.q = floats(dst, n), floats(q, n)
 	t.plan(step)
+	t.generated()
+	t.planPrompts(step)
+	b.pool.run(len(t.prompts), (*promptTask)(t))
+}
+
+// generated computes the spans that are not computed on matrix tiles.
+func (t *attendTask) generated() {
+	b := t.b
 	if len(t.pieces) == 0 {
 		b.pool.run(len(t.units), t)
 		return
@@ -100,6 +110,9 @@ func (t *attendTask) plan(step *kernel.Step) {
 	ranges := 0
 	for i := range step.Spans {
 		s := &step.Spans[i]
+		if t.b.tiled(s) {
+			continue
+		}
 		for row := (s.Len - 1) / block * block; row >= 0; row -= block {
 			for head := range t.c.cfg.KVHeads {
 				u := attendUnit{s, row, min(block, s.Len-row), head, ranges}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,6 +128,28 @@ func BenchmarkStoreKV(b *testing.B) {
 					a.be.StoreKV(a.cache, 0, x, x, &a.step)
 				}
 				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*rows)*1e6, "us/row")
+			})
+		}
+	}
+}
+
+// BenchmarkAttendPrompt is a layer's attention of a prompt's rows after depth
+// positions: as a span of generated rows, and as one of a prompt. Matrix tiles
+// reach their speed only some milliseconds after they were last at rest, so one
+// kind runs for a while before the other.
+func BenchmarkAttendPrompt(b *testing.B) {
+	for _, c := range []struct{ rows, depth int }{{512, 0}, {90, 2000}, {64, 8000}} {
+		for _, prompt := range []bool{false, true} {
+			b.Run(fmt.Sprintf("rows=%d/depth=%d/prompt=%v", c.rows, c.depth, prompt), func(b *testing.B) {
+				a := newAttendBench(b, Options{}, kernel.KVF16, 1, c.depth+c.rows, 1, c.rows)
+				a.step.Spans[0].Prompt = prompt
+				var seconds []float64
+				for b.Loop() {
+					seconds = append(seconds, a.attend(1))
+				}
+				slices.Sort(seconds)
+				b.ReportMetric(seconds[0]*1e3, "best-ms")
+				b.ReportMetric(seconds[len(seconds)/2]*1e3, "median-ms")
 			})
 		}
 	}

@@ -13,6 +13,8 @@ type attnCase struct {
 	heads, kvHeads, dim int
 	page                int
 	spans               [][2]int // position, length
+	prompts             int      // of the spans, the last ones
+	absolute            bool     // V is not negative
 }
 
 // run fills the pages in chunks (as prefills would) and returns the output of
@@ -21,13 +23,13 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 	t.Helper()
 	pages := int32(0)
 	var step kernel.Step
-	for _, s := range c.spans {
+	for i, s := range c.spans {
 		table := []int32{}
 		for range (s[0] + s[1] + c.page - 1) / c.page {
 			table = append(table, pages)
 			pages++
 		}
-		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
+		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table, Prompt: i >= len(c.spans)-c.prompts})
 		step.Rows += s[1]
 	}
 	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages), KV: kv})
@@ -37,6 +39,11 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 	width := c.kvHeads * c.dim
 	for i, s := range c.spans {
 		k, v := normals(newRand(seed+uint64(i)), (s[0]+s[1])*width, 1), normals(newRand(seed+50+uint64(i)), (s[0]+s[1])*width, 1)
+		if c.absolute {
+			for j, x := range v {
+				v[j] = float32(math.Abs(float64(x)))
+			}
+		}
 		for at := 0; at < s[0]+s[1]; at += chunk {
 			n := min(chunk, s[0]+s[1]-at)
 			part := kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: at, Pages: step.Spans[i].Pages}}}
@@ -53,13 +60,13 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 }
 
 var attnCases = []attnCase{
-	{1, 1, 16, 16, [][2]int{{0, 1}}},
-	{4, 2, 64, 16, [][2]int{{0, 17}}},
-	{4, 2, 128, 32, [][2]int{{530, 3}, {0, 5}, {40, 1}}},
-	{8, 1, 64, 64, [][2]int{{1100, 2}}},
-	{12, 2, 256, 16, [][2]int{{31, 1}, {511, 2}}},
-	{6, 2, 24, 16, [][2]int{{10, 30}}},  // a head dimension that is padded
-	{2, 2, 32, 32, [][2]int{{600, 70}}}, // more rows than a query block, two ranges
+	{heads: 1, kvHeads: 1, dim: 16, page: 16, spans: [][2]int{{0, 1}}},
+	{heads: 4, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{0, 17}}},
+	{heads: 4, kvHeads: 2, dim: 128, page: 32, spans: [][2]int{{530, 3}, {0, 5}, {40, 1}}},
+	{heads: 8, kvHeads: 1, dim: 64, page: 64, spans: [][2]int{{1100, 2}}},
+	{heads: 12, kvHeads: 2, dim: 256, page: 16, spans: [][2]int{{31, 1}, {511, 2}}},
+	{heads: 6, kvHeads: 2, dim: 24, page: 16, spans: [][2]int{{10, 30}}},  // a head dimension that is padded
+	{heads: 2, kvHeads: 2, dim: 32, page: 32, spans: [][2]int{{600, 70}}}, // more rows than a query block, two ranges
 }
 
 var kvAll = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}
@@ -141,7 +148,7 @@ func TestAttendRowsAlone(t *testing.T) {
 			if level != "portable" {
 				kv = kvAll[(g+1)%len(kvAll)]
 			}
-			c := attnCase{2 * group, 2, 64, 16, [][2]int{{500, 40}}}
+			c := attnCase{heads: 2 * group, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{500, 40}}}
 			all := c.run(t, b, kv, 1, 1<<20)
 			row := c.heads * c.dim
 			for i := 0; i < 40; i += 3 {

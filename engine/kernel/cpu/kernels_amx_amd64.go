@@ -56,3 +56,48 @@ func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byt
 //
 //go:noescape
 func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+
+// splitKeysHalfAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
+//
+//go:noescape
+func splitKeysHalfAMX(dst *byte, src *byte, blocks int)
+
+// splitValuesHalfAMX takes two tiles of V apart; a pair is a position of each.
+//
+//go:noescape
+func splitValuesHalfAMX(dst *byte, first *byte, second *byte, d int)
+
+// splitKeysFloatAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
+//
+//go:noescape
+func splitKeysFloatAMX(dst *byte, src *byte, blocks int)
+
+// splitValuesFloatAMX takes two tiles of V apart; a pair is a position of each.
+//
+//go:noescape
+func splitValuesFloatAMX(dst *byte, first *byte, second *byte, d int)
+
+// splitKeysCodeAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
+//
+//go:noescape
+func splitKeysCodeAMX(dst *byte, src *byte, blocks int)
+
+// splitValuesCodeAMX takes two tiles of V apart; a pair is a position of each.
+//
+//go:noescape
+func splitValuesCodeAMX(dst *byte, first *byte, second *byte, d int)
+
+// splitQueryAMX writes rows of x times scale, blocks of 32 numbers each, as rows of parts. Rows of x follow each other, but skip bytes after left of them and then after every group.
+//
+//go:noescape
+func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int, rows int, left int, group int, skip int)
+
+// promptStepAMX multiplies, and turns scores into weights: step is a promptStep.
+//
+//go:noescape
+func promptStepAMX(step *byte)
+
+// promptFinishAMX writes rows of out, blocks of 32 columns, divided by the sum of their 16 sums, to where splitQuery reads rows.
+//
+//go:noescape
+func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int, rows int, left int, group int, skip int)

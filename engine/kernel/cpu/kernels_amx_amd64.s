@@ -4203,3 +4203,1133 @@ end1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
 	VZEROUPPER
 	RET
+
+DATA highhalf_amx<>+0(SB)/4, $0xffff0000
+DATA highhalf_amx<>+4(SB)/4, $0xffff0000
+DATA highhalf_amx<>+8(SB)/4, $0xffff0000
+DATA highhalf_amx<>+12(SB)/4, $0xffff0000
+DATA highhalf_amx<>+16(SB)/4, $0xffff0000
+DATA highhalf_amx<>+20(SB)/4, $0xffff0000
+DATA highhalf_amx<>+24(SB)/4, $0xffff0000
+DATA highhalf_amx<>+28(SB)/4, $0xffff0000
+DATA highhalf_amx<>+32(SB)/4, $0xffff0000
+DATA highhalf_amx<>+36(SB)/4, $0xffff0000
+DATA highhalf_amx<>+40(SB)/4, $0xffff0000
+DATA highhalf_amx<>+44(SB)/4, $0xffff0000
+DATA highhalf_amx<>+48(SB)/4, $0xffff0000
+DATA highhalf_amx<>+52(SB)/4, $0xffff0000
+DATA highhalf_amx<>+56(SB)/4, $0xffff0000
+DATA highhalf_amx<>+60(SB)/4, $0xffff0000
+GLOBL highhalf_amx<>(SB), RODATA|NOPTR, $64
+
+DATA lasthalf_amx<>+0(SB)/4, $0x00008000
+DATA lasthalf_amx<>+4(SB)/4, $0x00008000
+DATA lasthalf_amx<>+8(SB)/4, $0x00008000
+DATA lasthalf_amx<>+12(SB)/4, $0x00008000
+DATA lasthalf_amx<>+16(SB)/4, $0x00008000
+DATA lasthalf_amx<>+20(SB)/4, $0x00008000
+DATA lasthalf_amx<>+24(SB)/4, $0x00008000
+DATA lasthalf_amx<>+28(SB)/4, $0x00008000
+DATA lasthalf_amx<>+32(SB)/4, $0x00008000
+DATA lasthalf_amx<>+36(SB)/4, $0x00008000
+DATA lasthalf_amx<>+40(SB)/4, $0x00008000
+DATA lasthalf_amx<>+44(SB)/4, $0x00008000
+DATA lasthalf_amx<>+48(SB)/4, $0x00008000
+DATA lasthalf_amx<>+52(SB)/4, $0x00008000
+DATA lasthalf_amx<>+56(SB)/4, $0x00008000
+DATA lasthalf_amx<>+60(SB)/4, $0x00008000
+GLOBL lasthalf_amx<>(SB), RODATA|NOPTR, $64
+
+DATA neginf_amx<>+0(SB)/4, $0xff800000
+DATA neginf_amx<>+4(SB)/4, $0xff800000
+DATA neginf_amx<>+8(SB)/4, $0xff800000
+DATA neginf_amx<>+12(SB)/4, $0xff800000
+DATA neginf_amx<>+16(SB)/4, $0xff800000
+DATA neginf_amx<>+20(SB)/4, $0xff800000
+DATA neginf_amx<>+24(SB)/4, $0xff800000
+DATA neginf_amx<>+28(SB)/4, $0xff800000
+DATA neginf_amx<>+32(SB)/4, $0xff800000
+DATA neginf_amx<>+36(SB)/4, $0xff800000
+DATA neginf_amx<>+40(SB)/4, $0xff800000
+DATA neginf_amx<>+44(SB)/4, $0xff800000
+DATA neginf_amx<>+48(SB)/4, $0xff800000
+DATA neginf_amx<>+52(SB)/4, $0xff800000
+DATA neginf_amx<>+56(SB)/4, $0xff800000
+DATA neginf_amx<>+60(SB)/4, $0xff800000
+GLOBL neginf_amx<>(SB), RODATA|NOPTR, $64
+
+DATA one_amx<>+0(SB)/4, $0x3f800000
+DATA one_amx<>+4(SB)/4, $0x3f800000
+DATA one_amx<>+8(SB)/4, $0x3f800000
+DATA one_amx<>+12(SB)/4, $0x3f800000
+DATA one_amx<>+16(SB)/4, $0x3f800000
+DATA one_amx<>+20(SB)/4, $0x3f800000
+DATA one_amx<>+24(SB)/4, $0x3f800000
+DATA one_amx<>+28(SB)/4, $0x3f800000
+DATA one_amx<>+32(SB)/4, $0x3f800000
+DATA one_amx<>+36(SB)/4, $0x3f800000
+DATA one_amx<>+40(SB)/4, $0x3f800000
+DATA one_amx<>+44(SB)/4, $0x3f800000
+DATA one_amx<>+48(SB)/4, $0x3f800000
+DATA one_amx<>+52(SB)/4, $0x3f800000
+DATA one_amx<>+56(SB)/4, $0x3f800000
+DATA one_amx<>+60(SB)/4, $0x3f800000
+GLOBL one_amx<>(SB), RODATA|NOPTR, $64
+
+DATA pow1_amx<>+0(SB)/4, $0x3f31725d
+DATA pow1_amx<>+4(SB)/4, $0x3f31725d
+DATA pow1_amx<>+8(SB)/4, $0x3f31725d
+DATA pow1_amx<>+12(SB)/4, $0x3f31725d
+DATA pow1_amx<>+16(SB)/4, $0x3f31725d
+DATA pow1_amx<>+20(SB)/4, $0x3f31725d
+DATA pow1_amx<>+24(SB)/4, $0x3f31725d
+DATA pow1_amx<>+28(SB)/4, $0x3f31725d
+DATA pow1_amx<>+32(SB)/4, $0x3f31725d
+DATA pow1_amx<>+36(SB)/4, $0x3f31725d
+DATA pow1_amx<>+40(SB)/4, $0x3f31725d
+DATA pow1_amx<>+44(SB)/4, $0x3f31725d
+DATA pow1_amx<>+48(SB)/4, $0x3f31725d
+DATA pow1_amx<>+52(SB)/4, $0x3f31725d
+DATA pow1_amx<>+56(SB)/4, $0x3f31725d
+DATA pow1_amx<>+60(SB)/4, $0x3f31725d
+GLOBL pow1_amx<>(SB), RODATA|NOPTR, $64
+
+DATA pow2_amx<>+0(SB)/4, $0x3e75edab
+DATA pow2_amx<>+4(SB)/4, $0x3e75edab
+DATA pow2_amx<>+8(SB)/4, $0x3e75edab
+DATA pow2_amx<>+12(SB)/4, $0x3e75edab
+DATA pow2_amx<>+16(SB)/4, $0x3e75edab
+DATA pow2_amx<>+20(SB)/4, $0x3e75edab
+DATA pow2_amx<>+24(SB)/4, $0x3e75edab
+DATA pow2_amx<>+28(SB)/4, $0x3e75edab
+DATA pow2_amx<>+32(SB)/4, $0x3e75edab
+DATA pow2_amx<>+36(SB)/4, $0x3e75edab
+DATA pow2_amx<>+40(SB)/4, $0x3e75edab
+DATA pow2_amx<>+44(SB)/4, $0x3e75edab
+DATA pow2_amx<>+48(SB)/4, $0x3e75edab
+DATA pow2_amx<>+52(SB)/4, $0x3e75edab
+DATA pow2_amx<>+56(SB)/4, $0x3e75edab
+DATA pow2_amx<>+60(SB)/4, $0x3e75edab
+GLOBL pow2_amx<>(SB), RODATA|NOPTR, $64
+
+DATA pow3_amx<>+0(SB)/4, $0x3d648e73
+DATA pow3_amx<>+4(SB)/4, $0x3d648e73
+DATA pow3_amx<>+8(SB)/4, $0x3d648e73
+DATA pow3_amx<>+12(SB)/4, $0x3d648e73
+DATA pow3_amx<>+16(SB)/4, $0x3d648e73
+DATA pow3_amx<>+20(SB)/4, $0x3d648e73
+DATA pow3_amx<>+24(SB)/4, $0x3d648e73
+DATA pow3_amx<>+28(SB)/4, $0x3d648e73
+DATA pow3_amx<>+32(SB)/4, $0x3d648e73
+DATA pow3_amx<>+36(SB)/4, $0x3d648e73
+DATA pow3_amx<>+40(SB)/4, $0x3d648e73
+DATA pow3_amx<>+44(SB)/4, $0x3d648e73
+DATA pow3_amx<>+48(SB)/4, $0x3d648e73
+DATA pow3_amx<>+52(SB)/4, $0x3d648e73
+DATA pow3_amx<>+56(SB)/4, $0x3d648e73
+DATA pow3_amx<>+60(SB)/4, $0x3d648e73
+GLOBL pow3_amx<>(SB), RODATA|NOPTR, $64
+
+DATA pow4_amx<>+0(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+4(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+8(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+12(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+16(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+20(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+24(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+28(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+32(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+36(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+40(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+44(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+48(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+52(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+56(SB)/4, $0x3c13bc2b
+DATA pow4_amx<>+60(SB)/4, $0x3c13bc2b
+GLOBL pow4_amx<>(SB), RODATA|NOPTR, $64
+
+DATA pow5_amx<>+0(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+4(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+8(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+12(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+16(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+20(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+24(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+28(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+32(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+36(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+40(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+44(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+48(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+52(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+56(SB)/4, $0x3af4ba7d
+DATA pow5_amx<>+60(SB)/4, $0x3af4ba7d
+GLOBL pow5_amx<>(SB), RODATA|NOPTR, $64
+
+// func splitKeysHalfAMX(dst *byte, src *byte, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·splitKeysHalfAMX(SB), NOSPLIT, $0-24
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    blocks+16(FP), DX
+	TESTQ   DX, DX
+	JLE     end1
+
+loop1:
+	MOVQ  $0x00000008, BX
+	TESTQ BX, BX
+	JLE   end2
+
+loop2:
+	VCVTPH2PS  (CX), Z2
+	VCVTPH2PS  512(CX), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, (AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 64(AX)
+	VCVTPH2PS  32(CX), Z2
+	VCVTPH2PS  544(CX), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, 128(AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 192(AX)
+	ADDQ       $+64, CX
+	ADDQ       $+256, AX
+	DECQ       BX
+	JNZ        loop2
+
+end2:
+	ADDQ $+512, CX
+	ADDQ $+2048, AX
+	DECQ DX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func splitValuesHalfAMX(dst *byte, first *byte, second *byte, d int)
+// Requires: AVX, AVX512F
+TEXT ·splitValuesHalfAMX(SB), NOSPLIT, $0-32
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	MOVQ    dst+0(FP), AX
+	MOVQ    d+24(FP), CX
+	MOVQ    d+24(FP), DX
+	MOVQ    first+8(FP), BX
+	MOVQ    second+16(FP), SI
+	SHLQ    $0x01, CX
+	SHRQ    $0x05, DX
+	TESTQ   DX, DX
+	JLE     end1
+
+loop1:
+	MOVQ  BX, DI
+	MOVQ  SI, R8
+	MOVQ  $0x00000010, R9
+	TESTQ R9, R9
+	JLE   end2
+
+loop2:
+	VCVTPH2PS  (DI), Z2
+	VCVTPH2PS  (R8), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, (AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 64(AX)
+	VCVTPH2PS  32(DI), Z2
+	VCVTPH2PS  32(R8), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, 2048(AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 2112(AX)
+	ADDQ       CX, DI
+	ADDQ       CX, R8
+	ADDQ       $+128, AX
+	DECQ       R9
+	JNZ        loop2
+
+end2:
+	ADDQ $+2048, AX
+	ADDQ $+64, BX
+	ADDQ $+64, SI
+	DECQ DX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func splitKeysFloatAMX(dst *byte, src *byte, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·splitKeysFloatAMX(SB), NOSPLIT, $0-24
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    blocks+16(FP), DX
+	TESTQ   DX, DX
+	JLE     end1
+
+loop1:
+	MOVQ  $0x00000008, BX
+	TESTQ BX, BX
+	JLE   end2
+
+loop2:
+	VMOVUPS    (CX), Z2
+	VMOVUPS    1024(CX), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, (AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 64(AX)
+	VMOVUPS    64(CX), Z2
+	VMOVUPS    1088(CX), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, 128(AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 192(AX)
+	ADDQ       $+128, CX
+	ADDQ       $+256, AX
+	DECQ       BX
+	JNZ        loop2
+
+end2:
+	ADDQ $+1024, CX
+	ADDQ $+2048, AX
+	DECQ DX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func splitValuesFloatAMX(dst *byte, first *byte, second *byte, d int)
+// Requires: AVX, AVX512F
+TEXT ·splitValuesFloatAMX(SB), NOSPLIT, $0-32
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	MOVQ    dst+0(FP), AX
+	MOVQ    d+24(FP), CX
+	MOVQ    d+24(FP), DX
+	MOVQ    first+8(FP), BX
+	MOVQ    second+16(FP), SI
+	SHLQ    $0x02, CX
+	SHRQ    $0x05, DX
+	TESTQ   DX, DX
+	JLE     end1
+
+loop1:
+	MOVQ  BX, DI
+	MOVQ  SI, R8
+	MOVQ  $0x00000010, R9
+	TESTQ R9, R9
+	JLE   end2
+
+loop2:
+	VMOVUPS    (DI), Z2
+	VMOVUPS    (R8), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, (AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 64(AX)
+	VMOVUPS    64(DI), Z2
+	VMOVUPS    64(R8), Z3
+	VPADDD     Z1, Z2, Z4
+	VPANDD     Z0, Z4, Z4
+	VSUBPS     Z4, Z2, Z2
+	VPADDD     Z1, Z2, Z2
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPSRLD     $0x10, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VMOVDQU32  Z4, 2048(AX)
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z3, Z2
+	VMOVDQU32  Z2, 2112(AX)
+	ADDQ       CX, DI
+	ADDQ       CX, R8
+	ADDQ       $+128, AX
+	DECQ       R9
+	JNZ        loop2
+
+end2:
+	ADDQ $+2048, AX
+	ADDQ $+128, BX
+	ADDQ $+128, SI
+	DECQ DX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func splitKeysCodeAMX(dst *byte, src *byte, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·splitKeysCodeAMX(SB), NOSPLIT, $0-24
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    blocks+16(FP), DX
+	MOVQ    DX, BX
+	SHLQ    $0x09, BX
+	ADDQ    CX, BX
+	TESTQ   DX, DX
+	JLE     end1
+
+loop1:
+	VCVTPH2PS (BX), Z2
+	ADDQ      $+32, BX
+	MOVQ      $0x00000008, SI
+	TESTQ     SI, SI
+	JLE       end2
+
+loop2:
+	VPMOVSXBD  (CX), Z3
+	VCVTDQ2PS  Z3, Z3
+	VMULPS     Z2, Z3, Z3
+	VPMOVSXBD  256(CX), Z4
+	VCVTDQ2PS  Z4, Z4
+	VMULPS     Z2, Z4, Z4
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPADDD     Z1, Z4, Z6
+	VPANDD     Z0, Z6, Z6
+	VSUBPS     Z6, Z4, Z4
+	VPADDD     Z1, Z4, Z4
+	VPSRLD     $0x10, Z5, Z5
+	VPORD      Z6, Z5, Z5
+	VMOVDQU32  Z5, (AX)
+	VPSRLD     $0x10, Z3, Z3
+	VPTERNLOGD $0xf8, Z0, Z4, Z3
+	VMOVDQU32  Z3, 64(AX)
+	VPMOVSXBD  16(CX), Z3
+	VCVTDQ2PS  Z3, Z3
+	VMULPS     Z2, Z3, Z3
+	VPMOVSXBD  272(CX), Z4
+	VCVTDQ2PS  Z4, Z4
+	VMULPS     Z2, Z4, Z4
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPADDD     Z1, Z4, Z6
+	VPANDD     Z0, Z6, Z6
+	VSUBPS     Z6, Z4, Z4
+	VPADDD     Z1, Z4, Z4
+	VPSRLD     $0x10, Z5, Z5
+	VPORD      Z6, Z5, Z5
+	VMOVDQU32  Z5, 128(AX)
+	VPSRLD     $0x10, Z3, Z3
+	VPTERNLOGD $0xf8, Z0, Z4, Z3
+	VMOVDQU32  Z3, 192(AX)
+	ADDQ       $+32, CX
+	ADDQ       $+256, AX
+	DECQ       SI
+	JNZ        loop2
+
+end2:
+	ADDQ $+256, CX
+	ADDQ $+2048, AX
+	DECQ DX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func splitValuesCodeAMX(dst *byte, first *byte, second *byte, d int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·splitValuesCodeAMX(SB), NOSPLIT, $0-32
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	MOVQ    dst+0(FP), AX
+	MOVQ    d+24(FP), CX
+	MOVQ    d+24(FP), DX
+	MOVQ    first+8(FP), BX
+	MOVQ    second+16(FP), SI
+	MOVQ    CX, DI
+	SHLQ    $0x04, DI
+	ADDQ    BX, DI
+	MOVQ    CX, R8
+	SHLQ    $0x04, R8
+	ADDQ    SI, R8
+	SHRQ    $0x05, DX
+	TESTQ   DX, DX
+	JLE     end1
+
+loop1:
+	MOVQ  BX, R9
+	MOVQ  SI, R10
+	MOVQ  $0x00000010, R11
+	TESTQ R11, R11
+	JLE   end2
+
+loop2:
+	VPBROADCASTW (DI), Y2
+	VCVTPH2PS    Y2, Z2
+	ADDQ         $+2, DI
+	VPBROADCASTW (R8), Y3
+	VCVTPH2PS    Y3, Z3
+	ADDQ         $+2, R8
+	VPMOVSXBD    (R9), Z4
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z2, Z4, Z4
+	VPMOVSXBD    (R10), Z5
+	VCVTDQ2PS    Z5, Z5
+	VMULPS       Z3, Z5, Z5
+	VPADDD       Z1, Z4, Z6
+	VPANDD       Z0, Z6, Z6
+	VSUBPS       Z6, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VPADDD       Z1, Z5, Z7
+	VPANDD       Z0, Z7, Z7
+	VSUBPS       Z7, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPSRLD       $0x10, Z6, Z6
+	VPORD        Z7, Z6, Z6
+	VMOVDQU32    Z6, (AX)
+	VPSRLD       $0x10, Z4, Z4
+	VPTERNLOGD   $0xf8, Z0, Z5, Z4
+	VMOVDQU32    Z4, 64(AX)
+	VPMOVSXBD    16(R9), Z4
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z2, Z4, Z4
+	VPMOVSXBD    16(R10), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z3, Z2, Z2
+	VPADDD       Z1, Z4, Z3
+	VPANDD       Z0, Z3, Z3
+	VSUBPS       Z3, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VPADDD       Z1, Z2, Z5
+	VPANDD       Z0, Z5, Z5
+	VSUBPS       Z5, Z2, Z2
+	VPADDD       Z1, Z2, Z2
+	VPSRLD       $0x10, Z3, Z3
+	VPORD        Z5, Z3, Z3
+	VMOVDQU32    Z3, 2048(AX)
+	VPSRLD       $0x10, Z4, Z4
+	VPTERNLOGD   $0xf8, Z0, Z2, Z4
+	VMOVDQU32    Z4, 2112(AX)
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	ADDQ         $+128, AX
+	DECQ         R11
+	JNZ          loop2
+
+end2:
+	ADDQ $+2048, AX
+	ADDQ $+32, BX
+	ADDQ $+32, SI
+	DECQ DX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func splitQueryAMX(dst *byte, x *float32, scale float32, blocks int, rows int, left int, group int, skip int)
+// Requires: AVX, AVX512F
+TEXT ·splitQueryAMX(SB), NOSPLIT, $0-64
+	VMOVUPS      highhalf_amx<>+0(SB), Z0
+	VMOVUPS      lasthalf_amx<>+0(SB), Z1
+	VBROADCASTSS scale+16(FP), Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         left+40(FP), DX
+	MOVQ         rows+32(FP), BX
+	TESTQ        BX, BX
+	JLE          end1
+
+loop1:
+	MOVQ  AX, SI
+	MOVQ  blocks+24(FP), DI
+	TESTQ DI, DI
+	JLE   end2
+
+loop2:
+	VMULPS     (CX), Z2, Z3
+	VMULPS     64(CX), Z2, Z4
+	VPADDD     Z1, Z3, Z5
+	VPANDD     Z0, Z5, Z5
+	VSUBPS     Z5, Z3, Z3
+	VPADDD     Z1, Z3, Z3
+	VPADDD     Z1, Z4, Z6
+	VPANDD     Z0, Z6, Z6
+	VSUBPS     Z6, Z4, Z4
+	VPADDD     Z1, Z4, Z4
+	VPSRLD     $0x10, Z5, Z5
+	VPORD      Z6, Z5, Z5
+	VMOVDQU32  Z5, (SI)
+	VPSRLD     $0x10, Z3, Z3
+	VPTERNLOGD $0xf8, Z0, Z4, Z3
+	VMOVDQU32  Z3, 64(SI)
+	ADDQ       $+4096, SI
+	ADDQ       $+128, CX
+	DECQ       DI
+	JNZ        loop2
+
+end2:
+	ADDQ $+128, AX
+	DECQ DX
+	JNZ  group3
+	MOVQ skip+56(FP), DX
+	ADDQ DX, CX
+	MOVQ group+48(FP), DX
+
+group3:
+	DECQ BX
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func promptStepAMX(step *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·promptStepAMX(SB), NOSPLIT, $40-8
+	VMOVUPS highhalf_amx<>+0(SB), Z0
+	VMOVUPS lasthalf_amx<>+0(SB), Z1
+	VMOVUPS pow5_amx<>+0(SB), Z2
+	VMOVUPS pow4_amx<>+0(SB), Z3
+	VMOVUPS pow3_amx<>+0(SB), Z4
+	VMOVUPS pow2_amx<>+0(SB), Z5
+	VMOVUPS pow1_amx<>+0(SB), Z6
+	VMOVUPS one_amx<>+0(SB), Z7
+	MOVQ    step+0(FP), AX
+	MOVQ    AX, (SP)
+	MOVQ    $0x00000002, 8(SP)
+	MOVQ    192(AX), R10
+
+	// LDTILECFG (R10)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x78; BYTE $0x49; BYTE $0x42; BYTE $0x00
+	MOVQ 128(AX), CX
+	MOVQ 136(AX), BX
+	MOVQ 144(AX), DI
+	MOVQ 152(AX), R9
+	MOVQ 160(AX), AX
+	MOVQ AX, 16(SP)
+	MOVQ $0x00000080, DX
+
+while1:
+	CMPQ 8(SP), $+0
+	JLE  done1
+	MOVQ (SP), AX
+	MOVQ (AX), R8
+	MOVQ 16(AX), SI
+	MOVQ SI, 32(SP)
+	MOVQ 48(AX), AX
+	MOVQ AX, 24(SP)
+
+while2:
+	CMPQ 24(SP), $+0
+	JLE  done2
+	MOVQ (SP), R10
+	CMPQ 56(R10), $+0
+	JEQ  fresh
+
+	// TILELOADD 0(R8)(DX*1), TMM0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
+
+	// TILELOADD 64(R8)(DX*1), TMM1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+
+	// TILELOADD 2048(R8)(DX*1), TMM2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TILELOADD 2112(R8)(DX*1), TMM3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
+	JMP started
+
+fresh:
+	// TILEZERO TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0
+
+	// TILEZERO TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8
+
+	// TILEZERO TMM2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0
+
+	// TILEZERO TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8
+
+started:
+	MOVQ  8(R10), AX
+	MOVQ  32(SP), SI
+	MOVQ  40(R10), R10
+	TESTQ R10, R10
+	JLE   end3
+
+loop3:
+	// TILELOADD 64(AX)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x40
+
+	// TILELOADD 0(SI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x16; BYTE $0x00
+
+	// TDPBF16PS TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xc4
+
+	// TILELOADD 2048(SI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x16; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TDPBF16PS TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc
+
+	// TILELOADD 2112(AX)(DX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xac; BYTE $0x10; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TDPBF16PS TMM6, TMM5, TMM2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5
+
+	// TDPBF16PS TMM7, TMM5, TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xdd
+
+	// TILELOADD 0(AX)(DX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x64; BYTE $0x10; BYTE $0x00
+
+	// TDPBF16PS TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xc4
+
+	// TDPBF16PS TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc
+
+	// TILELOADD 2048(AX)(DX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xac; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TDPBF16PS TMM6, TMM5, TMM2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5
+
+	// TDPBF16PS TMM7, TMM5, TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xdd
+
+	// TILELOADD 64(SI)(DX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x74; BYTE $0x16; BYTE $0x40
+
+	// TDPBF16PS TMM6, TMM4, TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xc4
+
+	// TDPBF16PS TMM6, TMM5, TMM2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5
+
+	// TILELOADD 2112(SI)(DX*1), TMM7
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0xbc; BYTE $0x16; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TDPBF16PS TMM7, TMM4, TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc
+
+	// TDPBF16PS TMM7, TMM5, TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xdd
+	MOVQ step+0(FP), R11
+	MOVQ 184(R11), R11
+
+rows4:
+	CMPQ    16(SP), $+0
+	JLE     rowsEnd4
+	VMOVUPS neginf_amx<>+0(SB), Z8
+	VMOVUPS neginf_amx<>+0(SB), Z9
+	MOVQ    CX, R12
+	MOVQ    step+0(FP), R13
+	MOVQ    168(R13), R13
+	TESTQ   R13, R13
+	JLE     end5
+
+loop5:
+	VMAXPS (R12), Z8, Z8
+	VMAXPS 64(R12), Z9, Z9
+	ADDQ   $+4096, R12
+	DECQ   R13
+	JNZ    loop5
+
+end5:
+	VMAXPS        Z9, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VMAXPS        Y9, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X9
+	VMAXPS        X9, X8, X8
+	VPSHUFD       $0x0e, X8, X9
+	VMAXPS        X9, X8, X8
+	VPSHUFD       $0x01, X8, X9
+	VMAXPS        X9, X8, X8
+	VMAXSS        (BX), X8, X8
+	VUCOMISS      (BX), X8
+	JEQ           same6
+	VMOVSS        (BX), X9
+	VSUBSS        X8, X9, X9
+	VMOVSS        X8, (BX)
+	VBROADCASTSS  X9, Z9
+	VREDUCEPS     $0x09, Z9, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD213PS   Z3, Z10, Z11
+	VFMADD213PS   Z4, Z10, Z11
+	VFMADD213PS   Z5, Z10, Z11
+	VFMADD213PS   Z6, Z10, Z11
+	VFMADD213PS   Z7, Z10, Z11
+	VSCALEFPS     Z9, Z11, Z11
+	VMULPS        (DI), Z11, Z9
+	VMOVUPS       Z9, (DI)
+	MOVQ          R9, R12
+	MOVQ          step+0(FP), R13
+	MOVQ          176(R13), R13
+	TESTQ         R13, R13
+	JLE           end7
+
+loop7:
+	VMULPS  (R12), Z11, Z9
+	VMOVUPS Z9, (R12)
+	VMULPS  64(R12), Z11, Z9
+	VMOVUPS Z9, 64(R12)
+	ADDQ    $+4096, R12
+	DECQ    R13
+	JNZ     loop7
+
+end7:
+same6:
+	VMOVUPS      (DI), Z9
+	VBROADCASTSS X8, Z8
+	MOVQ         CX, R12
+	MOVQ         step+0(FP), R13
+	MOVQ         168(R13), R13
+	TESTQ        R13, R13
+	JLE          end8
+
+loop8:
+	VMOVUPS     (R12), Z10
+	VSUBPS      Z8, Z10, Z10
+	VREDUCEPS   $0x09, Z10, Z11
+	VMOVAPS     Z2, Z12
+	VFMADD213PS Z3, Z11, Z12
+	VFMADD213PS Z4, Z11, Z12
+	VFMADD213PS Z5, Z11, Z12
+	VFMADD213PS Z6, Z11, Z12
+	VFMADD213PS Z7, Z11, Z12
+	VSCALEFPS   Z10, Z12, Z12
+	VADDPS      Z12, Z9, Z9
+	VMOVUPS     64(R12), Z10
+	VSUBPS      Z8, Z10, Z10
+	VREDUCEPS   $0x09, Z10, Z11
+	VMOVAPS     Z2, Z13
+	VFMADD213PS Z3, Z11, Z13
+	VFMADD213PS Z4, Z11, Z13
+	VFMADD213PS Z5, Z11, Z13
+	VFMADD213PS Z6, Z11, Z13
+	VFMADD213PS Z7, Z11, Z13
+	VSCALEFPS   Z10, Z13, Z13
+	VADDPS      Z13, Z9, Z9
+	VPADDD      Z1, Z12, Z10
+	VPANDD      Z0, Z10, Z10
+	VSUBPS      Z10, Z12, Z11
+	VPADDD      Z1, Z11, Z11
+	VPADDD      Z1, Z13, Z12
+	VPANDD      Z0, Z12, Z12
+	VSUBPS      Z12, Z13, Z13
+	VPADDD      Z1, Z13, Z13
+	VPSRLD      $0x10, Z10, Z10
+	VPORD       Z12, Z10, Z10
+	VMOVDQU32   Z10, (R12)
+	VPSRLD      $0x10, Z11, Z11
+	VPTERNLOGD  $0xf8, Z0, Z13, Z11
+	VMOVDQU32   Z11, 64(R12)
+	ADDQ        $+4096, R12
+	DECQ        R13
+	JNZ         loop8
+
+end8:
+	VMOVUPS Z9, (DI)
+	ADDQ    $+128, CX
+	ADDQ    $+128, R9
+	ADDQ    $+4, BX
+	ADDQ    $+64, DI
+	DECQ    16(SP)
+	DECQ    R11
+	JNZ     rows4
+
+rowsEnd4:
+	ADDQ $+4096, AX
+	MOVQ (SP), R11
+	ADDQ 24(R11), SI
+	DECQ R10
+	JNZ  loop3
+
+end3:
+	// TILESTORED TMM0, 0(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x44; BYTE $0x10; BYTE $0x00
+
+	// TILESTORED TMM1, 64(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x4c; BYTE $0x10; BYTE $0x40
+
+	// TILESTORED TMM2, 2048(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x94; BYTE $0x10; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00
+
+	// TILESTORED TMM3, 2112(R8)(DX*1)
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7a; BYTE $0x4b; BYTE $0x9c; BYTE $0x10; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00
+	ADDQ $+4096, R8
+	MOVQ (SP), AX
+	MOVQ 32(SP), SI
+	ADDQ 32(AX), SI
+	MOVQ SI, 32(SP)
+	DECQ 24(SP)
+	JMP  while2
+
+done2:
+	ADDQ $+64, (SP)
+	DECQ 8(SP)
+	JMP  while1
+
+done1:
+	// TILERELEASE
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0
+
+while9:
+	CMPQ    16(SP), $+0
+	JLE     done9
+	VMOVUPS neginf_amx<>+0(SB), Z8
+	VMOVUPS neginf_amx<>+0(SB), Z9
+	MOVQ    CX, AX
+	MOVQ    step+0(FP), DX
+	MOVQ    168(DX), DX
+	TESTQ   DX, DX
+	JLE     end10
+
+loop10:
+	VMAXPS (AX), Z8, Z8
+	VMAXPS 64(AX), Z9, Z9
+	ADDQ   $+4096, AX
+	DECQ   DX
+	JNZ    loop10
+
+end10:
+	VMAXPS        Z9, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VMAXPS        Y9, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X9
+	VMAXPS        X9, X8, X8
+	VPSHUFD       $0x0e, X8, X9
+	VMAXPS        X9, X8, X8
+	VPSHUFD       $0x01, X8, X9
+	VMAXPS        X9, X8, X8
+	VMAXSS        (BX), X8, X8
+	VUCOMISS      (BX), X8
+	JEQ           same11
+	VMOVSS        (BX), X9
+	VSUBSS        X8, X9, X9
+	VMOVSS        X8, (BX)
+	VBROADCASTSS  X9, Z9
+	VREDUCEPS     $0x09, Z9, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD213PS   Z3, Z10, Z11
+	VFMADD213PS   Z4, Z10, Z11
+	VFMADD213PS   Z5, Z10, Z11
+	VFMADD213PS   Z6, Z10, Z11
+	VFMADD213PS   Z7, Z10, Z11
+	VSCALEFPS     Z9, Z11, Z11
+	VMULPS        (DI), Z11, Z9
+	VMOVUPS       Z9, (DI)
+	MOVQ          R9, AX
+	MOVQ          step+0(FP), DX
+	MOVQ          176(DX), DX
+	TESTQ         DX, DX
+	JLE           end12
+
+loop12:
+	VMULPS  (AX), Z11, Z9
+	VMOVUPS Z9, (AX)
+	VMULPS  64(AX), Z11, Z9
+	VMOVUPS Z9, 64(AX)
+	ADDQ    $+4096, AX
+	DECQ    DX
+	JNZ     loop12
+
+end12:
+same11:
+	VMOVUPS      (DI), Z9
+	VBROADCASTSS X8, Z8
+	MOVQ         CX, AX
+	MOVQ         step+0(FP), DX
+	MOVQ         168(DX), DX
+	TESTQ        DX, DX
+	JLE          end13
+
+loop13:
+	VMOVUPS     (AX), Z10
+	VSUBPS      Z8, Z10, Z10
+	VREDUCEPS   $0x09, Z10, Z11
+	VMOVAPS     Z2, Z12
+	VFMADD213PS Z3, Z11, Z12
+	VFMADD213PS Z4, Z11, Z12
+	VFMADD213PS Z5, Z11, Z12
+	VFMADD213PS Z6, Z11, Z12
+	VFMADD213PS Z7, Z11, Z12
+	VSCALEFPS   Z10, Z12, Z12
+	VADDPS      Z12, Z9, Z9
+	VMOVUPS     64(AX), Z10
+	VSUBPS      Z8, Z10, Z10
+	VREDUCEPS   $0x09, Z10, Z11
+	VMOVAPS     Z2, Z13
+	VFMADD213PS Z3, Z11, Z13
+	VFMADD213PS Z4, Z11, Z13
+	VFMADD213PS Z5, Z11, Z13
+	VFMADD213PS Z6, Z11, Z13
+	VFMADD213PS Z7, Z11, Z13
+	VSCALEFPS   Z10, Z13, Z13
+	VADDPS      Z13, Z9, Z9
+	VPADDD      Z1, Z12, Z10
+	VPANDD      Z0, Z10, Z10
+	VSUBPS      Z10, Z12, Z11
+	VPADDD      Z1, Z11, Z11
+	VPADDD      Z1, Z13, Z12
+	VPANDD      Z0, Z12, Z12
+	VSUBPS      Z12, Z13, Z13
+	VPADDD      Z1, Z13, Z13
+	VPSRLD      $0x10, Z10, Z10
+	VPORD       Z12, Z10, Z10
+	VMOVDQU32   Z10, (AX)
+	VPSRLD      $0x10, Z11, Z11
+	VPTERNLOGD  $0xf8, Z0, Z13, Z11
+	VMOVDQU32   Z11, 64(AX)
+	ADDQ        $+4096, AX
+	DECQ        DX
+	JNZ         loop13
+
+end13:
+	VMOVUPS Z9, (DI)
+	ADDQ    $+128, CX
+	ADDQ    $+128, R9
+	ADDQ    $+4, BX
+	ADDQ    $+64, DI
+	DECQ    16(SP)
+	JMP     while9
+
+done9:
+	VZEROUPPER
+	RET
+
+// func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int, rows int, left int, group int, skip int)
+// Requires: AVX, AVX512F
+TEXT ·promptFinishAMX(SB), NOSPLIT, $0-64
+	VMOVUPS one_amx<>+0(SB), Z1
+	VPXORD  Z0, Z0, Z0
+	MOVQ    dst+0(FP), AX
+	MOVQ    out+8(FP), CX
+	MOVQ    sums+16(FP), DX
+	MOVQ    left+40(FP), BX
+	MOVQ    rows+32(FP), SI
+	TESTQ   SI, SI
+	JLE     end1
+
+loop1:
+	VMOVUPS       (DX), Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VADDPS        Y3, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X3
+	VADDPS        X3, X2, X2
+	VPSHUFD       $0x0e, X2, X3
+	VADDPS        X3, X2, X2
+	VPSHUFD       $0x01, X2, X3
+	VADDPS        X3, X2, X2
+	VDIVSS        X2, X1, X2
+	VBROADCASTSS  X2, Z2
+	MOVQ          CX, DI
+	MOVQ          blocks+24(FP), R8
+	TESTQ         R8, R8
+	JLE           end2
+
+loop2:
+	VMULPS  (DI), Z2, Z3
+	VADDPS  Z0, Z3, Z3
+	VMOVUPS Z3, (AX)
+	VMULPS  64(DI), Z2, Z3
+	VADDPS  Z0, Z3, Z3
+	VMOVUPS Z3, 64(AX)
+	ADDQ    $+4096, DI
+	ADDQ    $+128, AX
+	DECQ    R8
+	JNZ     loop2
+
+end2:
+	ADDQ $+64, DX
+	ADDQ $+128, CX
+	DECQ BX
+	JNZ  group3
+	MOVQ skip+56(FP), BX
+	ADDQ BX, AX
+	MOVQ group+48(FP), BX
+
+group3:
+	DECQ SI
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET

@@ -42,7 +42,25 @@ func amxOps() *ops {
 	}
 	b.quantize = quantizeBandAMX
 	o.bands = b
+	if cpu.X86.HasAMXBF16 {
+		o.prompts = promptKernels()
+	}
 	return o
+}
+
+// promptKernels are those of attention of prompts.
+func promptKernels() *promptOps {
+	return &promptOps{
+		query: splitQueryAMX,
+		keys: [kvTypes]func(dst, src *byte, blocks int){
+			kernel.KVF16: splitKeysHalfAMX, kernel.KVF32: splitKeysFloatAMX, kernel.KVQ8: splitKeysCodeAMX,
+		},
+		values: [kvTypes]func(dst, first, second *byte, d int){
+			kernel.KVF16: splitValuesHalfAMX, kernel.KVF32: splitValuesFloatAMX, kernel.KVQ8: splitValuesCodeAMX,
+		},
+		step:   promptStepAMX,
+		finish: promptFinishAMX,
+	}
 }
 
 // avx512Ops are the kernels of level "avx512vnni".

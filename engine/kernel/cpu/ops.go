@@ -70,6 +70,8 @@ type ops struct {
 	wideScores scoresFunc
 	wideValues func(dst, p, v *float32, count, columns, stride int)
 	weigh      func(dst, p, scales *float32, n int)
+	// prompts take over from all of these for spans of prompts; nil where there are none.
+	prompts *promptOps
 	// softmax turns p into exp(p - max p) in place and writes the maximum and the sum to stat.
 	softmax func(p *float32, n int, stat *[2]float32)
 	// fold adds the values of a further range, with its stat, to sum and stat.
