@@ -38,7 +38,7 @@
 //
 // # Activations
 //
-// Rows of x are taken in tiles of 6; the last tile is padded to 1, 2, 4 or 6.
+// Rows of x are taken in tiles of 8; the last tile is padded to 1, 2, 4 or 8.
 // For quantized weights each row is quantized in blocks of 32 and stored as
 // [step][row of the tile] records of 128 bytes: 64 int8 codes, then per block
 // the scale d, -128·Σcodes, -8·Σcodes and d·Σcodes, then per half block

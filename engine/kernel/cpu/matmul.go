@@ -127,7 +127,7 @@ func (t *matMulTask) run() {
 // cutUnits numbers the panels of jobs and cuts them into units of so many
 // bytes; it appends the first panel after each. The first unit of each thread
 // is what it may have read ahead; they leave enough to make up for unequal
-// speed. Units are whole rounds of streams where a matrix does not end.
+// speed. Units of one row are whole rounds of streams where a matrix does not end.
 func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 	total, panels := 0, 0
 	for i := range jobs {
@@ -145,9 +145,13 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 		for took, work := 0, 0; job < len(jobs) && (took == 0 || took < want && work < unitWork); {
 			j := &jobs[job]
 			size := j.w.layout.panelBytes(j.w.src.Cols)
-			rounds := max((want-took+size*vecStreams/2)/(size*vecStreams), 1)
-			each := max(j.n, 1) * j.w.src.Cols * panelRows // jobs that are only looked ahead to have no rows
-			n := min(rounds*vecStreams, j.first+j.w.panels-at, max((unitWork-work)/each, 1))
+			round := 1
+			if j.n == 1 {
+				round = vecStreams
+			}
+			rounds := max((want-took+size*round/2)/(size*round), 1)
+			each := j.n * j.w.src.Cols * panelRows
+			n := min(rounds*round, j.first+j.w.panels-at, max((unitWork-work)/each, 1))
 			at, took, left, work = at+n, took+n*size, left-n*size, work+n*each
 			if at == j.first+j.w.panels {
 				job++

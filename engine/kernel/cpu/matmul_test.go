@@ -65,7 +65,7 @@ func TestMatMul(t *testing.T) {
 		for _, typ := range allTypes {
 			for _, s := range shapesOf(typ) {
 				src := randomSource(r, typ, 1, s[0], s[1])
-				for _, n := range []int{1, 2, 3, 5, 6, 7, 13} {
+				for _, n := range []int{1, 2, 3, 5, 8, 9, 16} {
 					checkMatMul(t, b, src, normals(r, n*s[1], 1), n)
 				}
 			}
@@ -162,7 +162,7 @@ func TestUnits(t *testing.T) {
 		total, panels := 0, 0
 		for range 1 + r.IntN(5) {
 			src := kernel.Source{Rows: 1 + r.IntN(3000), Cols: 256 * (1 + r.IntN(8)), Experts: 1}
-			j := matJob{w: newWeight(src, layout(r.IntN(int(layouts))))}
+			j := matJob{w: newWeight(src, layout(r.IntN(int(layouts)))), n: 1 + r.IntN(3)}
 			jobs, total, panels = append(jobs, j), total+j.bytes(), panels+j.w.panels
 		}
 		threads := 1 + r.IntN(9)

@@ -9,7 +9,7 @@ import (
 )
 
 // tileRows are the heights of row tiles that matMul kernels exist for.
-var tileRows = [...]int{1, 2, 4, 6}
+var tileRows = [...]int{1, 2, 4, 8}
 
 // queryRows are the heights of query tiles that attention kernels exist for.
 var queryRows = [...]int{1, 2, 4, 8, 12}
@@ -18,7 +18,7 @@ var queryRows = [...]int{1, 2, 4, 8, 12}
 var queryTiles = [len(queryRows)]int{4, 4, 4, 2, 2}
 
 const (
-	tileMax     = 6                   // rows of a full tile of activations
+	tileMax     = 8                   // rows of a full tile of activations
 	queryMax    = 12                  // queries of a full query tile
 	kvTile      = 16                  // positions of a tile of K or V
 	rangeTiles  = 32                  // tiles of an attention range
