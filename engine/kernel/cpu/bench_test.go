@@ -166,10 +166,10 @@ func nearRate(be *Backend, w *weight) float64 {
 	const steps, repeats = 8, 200
 	act := heapBytes(20 * bandRows * steps * recordSize)
 	panel, l, full := unsafe.SliceData(w.data), w.layout, be.ops.tileFull(true, 20*bandRows)
-	tile := new([tileMax * panelRows]float32)
+	tile := new(tileScratch)
 	run := func(repeats int) {
 		for range repeats {
-			be.ops.matMul[l][len(tileRows)-1](&tile[0], &act[0], full*recordSize, panel, steps)
+			be.ops.matMul[l][tileIndex(full)](&tile[0], &act[0], full*recordSize, panel, steps)
 		}
 	}
 	if be.ops.bands != nil {

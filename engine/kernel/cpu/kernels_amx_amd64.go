@@ -56,3 +56,8 @@ func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byt
 //
 //go:noescape
 func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+
+// matMulCode8Rows16AMX multiplies 16 rows of quantized activations with a Code8 panel; what follows dst is scratch.
+//
+//go:noescape
+func matMulCode8Rows16AMX(dst *float32, act *byte, actStride int, panel *byte, steps int)

@@ -25,7 +25,7 @@ func archLevels() []*ops {
 	return found
 }
 
-// amxOps are the kernels of level "amx": those of avx512vnni, and bands.
+// amxOps are the kernels of level "amx": those of avx512vnni, tall tiles and bands.
 func amxOps() *ops {
 	o := avx512Ops()
 	o.name = "amx"
@@ -42,6 +42,7 @@ func amxOps() *ops {
 	}
 	b.quantize = quantizeBandAMX
 	o.bands = b
+	o.tall[code8] = matMulCode8Rows16AMX
 	return o
 }
 

@@ -45,6 +45,7 @@ func main() {
 			g.bandConstants()
 			g.superConstants()
 			g.bands()
+			g.talls()
 		} else {
 			g.constants()
 			g.superConstants()
