@@ -211,7 +211,11 @@ func benchDecodeStep(b *testing.B, sequences int) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	logits, pos := rows(m, sequences), 0
+	logits, pos := make([][]float32, sequences), 0
+	all := make([]float32, sequences*m.cfg.Vocab)
+	for i := range logits {
+		logits[i] = all[i*m.cfg.Vocab : (i+1)*m.cfg.Vocab]
+	}
 	tokens, out := make([]int32, sequences), make([]int32, sequences)
 	decode := func(on kernel.Backend) float64 {
 		step := &kernel.Step{Rows: sequences}

@@ -168,9 +168,9 @@ func (t *talling) step() {
 
 // askAhead asks for what belongs to row r of a step: half of the lines of a step
 // of the next panel, which this side has to bring, to the second cache, and the
-// side's lines of four steps ahead to the nearest.
+// side's lines of three steps ahead to the nearest.
 func (t *talling) askAhead(r int) {
-	t.PREFETCHT0(mem(tallCodes, 2*t.stepBytes+t.codesAt+r*2*lineBytes))
+	t.PREFETCHT0(mem(tallCodes, t.stepBytes+t.codesAt+r*2*lineBytes))
 	each := t.stepBytes/tallStreams/2/lineBytes + 1
 	for i := each * tallStreams * r / tallRows; i < each*tallStreams*(r+1)/tallRows; i++ {
 		m := operand.Mem{Base: t.ahead, Disp: i / tallStreams * lineBytes}
