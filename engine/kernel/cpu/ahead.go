@@ -44,13 +44,17 @@ func (a *lookahead) fetch(worker int, c *fetched) bool {
 	if c.lines >= int(b.lines.Load()) {
 		return false
 	}
-	run := int(b.run.Load())
-	at := c.lines/run*int(b.stride.Load()) + c.lines%run*64
 	for i := range b.streams {
-		a.fetchLines(skip(b.streams[i].Load(), at), aheadLines)
+		a.fetchLines(skip(b.streams[i].Load(), b.at(c.lines)), aheadLines)
 	}
 	c.lines += aheadLines
 	return true
+}
+
+// at is where a line lies in each stream.
+func (b *begin) at(line int) int {
+	run := int(b.run.Load())
+	return line/run*int(b.stride.Load()) + line%run*64
 }
 
 // habit is what the product with some weights was followed by when it was

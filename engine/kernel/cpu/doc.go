@@ -45,6 +45,11 @@
 // -32·Σcodes, so that the offsets and minima of weights cost one instruction.
 // For float weights a tile is [column][row of the tile] float32.
 //
+// Level amx takes 9 to 16 rows in one tile of 16, padded. Matrix tiles read the
+// codes of code8 as they lie in memory, first those of 16 outputs of a panel, then
+// of the others, so that 16 x 16 sums stay in vector registers; other layouts
+// compute the two halves of the tile one after the other.
+//
 // Level amx computes 17 and more rows in bands of 12, the last of which may be
 // partly empty; with fewer, reading takes most of the time and the kernels that
 // need no panel taken apart are faster. A band is, per step, [row] 64 codes,

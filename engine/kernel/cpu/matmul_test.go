@@ -76,7 +76,7 @@ func TestMatMul(t *testing.T) {
 // TestMatMulExtremes drives the integer kernels to the ends of their range:
 // all codes and all activations extreme, of both signs.
 func TestMatMulExtremes(t *testing.T) {
-	const cols, rows, n = 512, 32, 2
+	const cols, rows = 512, 32
 	fills := []byte{0x00, 0x80, 0x7f, 0xff, 0x88, 0x77, 0x0f, 0xf0}
 	forLevels(t, func(t *testing.T, level string) {
 		b := open(t, Options{Level: level, Threads: 1})
@@ -90,11 +90,13 @@ func TestMatMulExtremes(t *testing.T) {
 				for at := 0; at < len(src.Data); at += sources[typ].bytes {
 					fixBlock(r, typ, src.Data[at:at+sources[typ].bytes])
 				}
-				x := make([]float32, n*cols)
-				for i := range x {
-					x[i] = 1 - 2*float32(i/7%2*(i/cols)) // all 1, then runs of both signs
+				for _, n := range []int{2, 16} {
+					x := make([]float32, n*cols)
+					for i := range x {
+						x[i] = 1 - 2*float32(i/7%2*min(i/cols, 1)) // all 1, then runs of both signs
+					}
+					checkMatMul(t, b, src, x, n)
 				}
-				checkMatMul(t, b, src, x, n)
 			}
 		}
 	})
