@@ -96,7 +96,7 @@ func stepBuffers(be *Backend, n int) (buf [5]kernel.Buffer) {
 // its bytes as a share of what plain reading gets between the steps: medians.
 func BenchmarkDecode(b *testing.B) {
 	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K, kernel.F16} {
-		for _, n := range []int{1, 8, 16, 24, 32, 64} {
+		for _, n := range []int{1, 4, 8, 16, 24, 32, 64} {
 			b.Run(fmt.Sprintf("type=%d/rows=%d", typ, n), func(b *testing.B) {
 				be := open(b, Options{})
 				w, r := newStepWeights(b, be, typ, 28), openReader(b, 0)
