@@ -275,10 +275,17 @@ func (s *Stepper) lay(plan *sched.Plan) {
 	s.growLogits(len(s.logitRows))
 }
 
-// growLogits makes room for n rows.
+// growLogits makes room for n rows, which follow each other in memory: a model
+// can compute such rows where they are wanted, without a copy.
 func (s *Stepper) growLogits(n int) {
-	for len(s.logits) < n {
-		s.logits = append(s.logits, make([]float32, s.engine.logitsWidth()))
+	if len(s.logits) >= n {
+		return
+	}
+	width := s.engine.logitsWidth()
+	all := make([]float32, n*width)
+	s.logits = s.logits[:0]
+	for row := range n {
+		s.logits = append(s.logits, all[row*width:(row+1)*width])
 	}
 }
 

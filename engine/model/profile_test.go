@@ -188,15 +188,21 @@ func benchModel(b *testing.B, wrap func(kernel.Backend) kernel.Backend) *Model {
 	return m
 }
 
-// BenchmarkDecodeStep decodes one sequence of some tens of tokens. share is the
+// BenchmarkDecodeStep decodes sequences of some tens of tokens. share is the
 // bytes of the matrices that a step needs, as the file stores them, per second,
 // over the speed of plain reading between the steps: medians of both. Every other
 // step is taken apart by operation, for the table on standard error.
 func BenchmarkDecodeStep(b *testing.B) {
+	for _, sequences := range []int{1, 8, 16} {
+		b.Run(fmt.Sprintf("sequences=%d", sequences), func(b *testing.B) { benchDecodeStep(b, sequences) })
+	}
+}
+
+func benchDecodeStep(b *testing.B, sequences int) {
 	p := &profiler{sizes: map[kernel.Weight]int64{}, ops: map[string]*cost{}}
 	m := benchModel(b, func(on kernel.Backend) kernel.Backend { p.Backend = on; return p })
-	const warm, tokens, pageTokens = 4, 64, 64
-	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, 1, 1, kernel.KVF16))
+	const warm, length, pageTokens = 4, 64, 64
+	cache, err := m.b.NewCache(m.CacheConfig(pageTokens, sequences, sequences, kernel.KVF16))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -205,15 +211,24 @@ func BenchmarkDecodeStep(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	logits, pos := rows(m, 1), 0
+	logits, pos := make([][]float32, sequences), 0
+	all := make([]float32, sequences*m.cfg.Vocab)
+	for i := range logits {
+		logits[i] = all[i*m.cfg.Vocab : (i+1)*m.cfg.Vocab]
+	}
+	tokens, out := make([]int32, sequences), make([]int32, sequences)
 	decode := func(on kernel.Backend) float64 {
-		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: pos % tokens, Pages: []int32{0}}}}
-		if m.HasState() && pos%tokens == 0 {
-			cache.ResetState(0)
+		step := &kernel.Step{Rows: sequences}
+		for i := range sequences {
+			step.Spans = append(step.Spans, kernel.Span{Row: i, Len: 1, Pos: pos % length, Pages: []int32{int32(i)}, State: int32(i)})
+			tokens[i], out[i] = int32((pos*7919+i)%m.cfg.Vocab), int32(i)
+			if m.HasState() && pos%length == 0 {
+				cache.ResetState(int32(i))
+			}
 		}
 		m.b, pos = on, pos+1
 		start := time.Now()
-		if err := m.Forward(step, []int32{int32(pos * 7919 % m.cfg.Vocab)}, cache, []int32{0}, logits); err != nil {
+		if err := m.Forward(step, tokens, cache, out, logits); err != nil {
 			b.Fatal(err)
 		}
 		return time.Since(start).Seconds()
@@ -237,8 +252,8 @@ func BenchmarkDecodeStep(b *testing.B) {
 	for _, t := range took {
 		total += t
 	}
-	b.ReportMetric(float64(len(took))/total, "mean-tokens/s") // what counts beside other processes
-	b.ReportMetric(1/median(took), "tokens/s")
+	b.ReportMetric(float64(sequences*len(took))/total, "mean-tokens/s") // what counts beside other processes
+	b.ReportMetric(float64(sequences)/median(took), "tokens/s")
 	b.ReportMetric(median(read), "read-GB/s")
 	b.ReportMetric(float64(bytes)/median(took)/1e9/median(read), "share")
 	fmt.Fprintf(os.Stderr, "%.1f MB per step\n%s", float64(bytes)/1e6, text) // logs of benchmarks are cut

@@ -17,15 +17,19 @@ type lookahead struct {
 	begins     []begin // by worker
 }
 
-// begin is what a thread reads ahead: lines of 64 bytes of each stream.
+// begin is what a thread reads ahead: lines of 64 bytes of each stream, in runs of
+// so many that begin stride bytes apart.
 type begin struct {
 	streams [vecStreams]atomic.Pointer[byte]
 	lines   atomic.Int32
+	run     atomic.Int32
+	stride  atomic.Int64
 }
 
 const (
 	aheadBytes = 512 << 10 // that a thread reads ahead; it must fit its cache beside what it works on
 	aheadLines = 2         // of each stream in one look: about 0.1 us
+	aheadRows  = 16        // of products that wait for memory more than they compute
 )
 
 // fetched is how many lines of each stream a thread has read ahead.
@@ -41,10 +45,16 @@ func (a *lookahead) fetch(worker int, c *fetched) bool {
 		return false
 	}
 	for i := range b.streams {
-		a.fetchLines(skip(b.streams[i].Load(), 64*c.lines), aheadLines)
+		a.fetchLines(skip(b.streams[i].Load(), b.at(c.lines)), aheadLines)
 	}
 	c.lines += aheadLines
 	return true
+}
+
+// at is where a line lies in each stream.
+func (b *begin) at(line int) int {
+	run := int(b.run.Load())
+	return line/run*int(b.stride.Load()) + line%run*64
 }
 
 // habit is what the product with some weights was followed by when it was
@@ -57,6 +67,10 @@ type habit struct {
 // looksAhead says whether threads can read ahead at all.
 func (b *Backend) looksAhead() bool { return b.ops.fetchLines != nil && b.pool.workers > 0 }
 
+// habitOf is that of products with w and few rows: one row is read in another
+// order than more.
+func (w *weight) habitOf(n int) *habit { return &w.habits[min(n, 2)-1] }
+
 // expect tells the pool what follows the product of n rows with ws, and
 // learns that this product followed the last one. Only products of few rows
 // wait for memory.
@@ -64,7 +78,7 @@ func (b *Backend) expect(ws []kernel.Weight, n int) {
 	if !b.looksAhead() {
 		return
 	}
-	if n > tileMax {
+	if n > aheadRows {
 		b.last = nil
 		b.pool.lookAhead(nil)
 		return
@@ -73,18 +87,18 @@ func (b *Backend) expect(ws []kernel.Weight, n int) {
 		h.next, h.ahead = slices.Clone(ws), b.newLookahead()
 		jobs := make([]matJob, len(ws))
 		for i, w := range ws {
-			jobs[i] = matJob{w: w.(*weight)}
+			jobs[i] = matJob{w: w.(*weight), n: n}
 		}
 		b.beginWith(h.ahead, jobs)
 	}
-	b.expectAfter(ws[0].(*weight))
+	b.expectAfter(ws[0].(*weight), n)
 }
 
-// expectAfter tells the pool what usually follows the product with w, and
-// that the next one follows it.
-func (b *Backend) expectAfter(w *weight) {
-	b.last = &w.habit
-	b.pool.lookAhead(w.habit.ahead)
+// expectAfter tells the pool what usually follows the product of n rows with w,
+// and that the next one follows it.
+func (b *Backend) expectAfter(w *weight, n int) {
+	b.last = w.habitOf(n)
+	b.pool.lookAhead(b.last.ahead)
 }
 
 func (b *Backend) newLookahead() *lookahead {
@@ -103,18 +117,29 @@ func (b *Backend) beginWith(a *lookahead, jobs []matJob) {
 		a.begins[worker].lines.Store(0)
 		for i := range jobs {
 			if j := &jobs[i]; at >= j.first && at < j.first+j.w.panels && end > at {
-				a.begins[worker].run(j, at-j.first, min(end-j.first, j.w.panels))
+				a.begins[worker].of(j, at-j.first, min(end-j.first, j.w.panels))
 			}
 		}
 		at = end
 	}
 }
 
-// run reads ahead the streams of panels p to end of a job.
-func (b *begin) run(j *matJob, p, end int) {
-	each, size := (end-p)/vecStreams, j.w.layout.panelBytes(j.w.src.Cols)
-	for i := range b.streams {
-		b.streams[i].Store(unsafe.SliceData(j.w.panel(j.expert, p+i*each)))
+// of reads ahead panels p to end of a job: the streams of one row, else panel
+// after panel, each in as many streams.
+func (b *begin) of(j *matJob, p, end int) {
+	size := j.w.layout.panelBytes(j.w.src.Cols)
+	run := size / (64 * vecStreams * aheadLines) * aheadLines
+	apart, lines := 64*run, (end-p)*run
+	if j.n == 1 {
+		apart = (end - p) / vecStreams * size
+		run = apart / 64
+		lines = run
 	}
-	b.lines.Store(int32(min(each*size, aheadBytes/vecStreams) / 64))
+	first := unsafe.SliceData(j.w.panel(j.expert, p))
+	for i := range b.streams {
+		b.streams[i].Store(skip(first, i*apart))
+	}
+	b.run.Store(int32(max(run, 1)))
+	b.stride.Store(int64(size))
+	b.lines.Store(int32(min(lines, aheadBytes/(64*vecStreams))))
 }

@@ -84,7 +84,7 @@ func New(o Options) (*Backend, error) {
 // init points the tasks at their backend and makes the scratch of each thread.
 func (b *Backend) init(threads int) {
 	b.mm.b, b.attend.b, b.store.b, b.delta.b, b.quant.b = b, b, b, b, b
-	b.mm.tiles = make([][tileMax * panelRows]float32, threads)
+	b.mm.tiles = make([]tileScratch, threads)
 	b.mm.bands = make([]bandScratch, threads)
 	b.attend.scratch = make([]attendScratch, threads)
 	b.store.scratch = make([]storeScratch, threads)

@@ -96,7 +96,7 @@ func stepBuffers(be *Backend, n int) (buf [5]kernel.Buffer) {
 // its bytes as a share of what plain reading gets between the steps: medians.
 func BenchmarkDecode(b *testing.B) {
 	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K, kernel.F16} {
-		for _, n := range []int{1, 8, 16, 24, 32, 64} {
+		for _, n := range []int{1, 4, 8, 16, 24, 32, 64} {
 			b.Run(fmt.Sprintf("type=%d/rows=%d", typ, n), func(b *testing.B) {
 				be := open(b, Options{})
 				w, r := newStepWeights(b, be, typ, 28), openReader(b, 0)
@@ -166,10 +166,10 @@ func nearRate(be *Backend, w *weight) float64 {
 	const steps, repeats = 8, 200
 	act := heapBytes(20 * bandRows * steps * recordSize)
 	panel, l, full := unsafe.SliceData(w.data), w.layout, be.ops.tileFull(true, 20*bandRows)
-	tile := new([tileMax * panelRows]float32)
+	tile := new(tileScratch)
 	run := func(repeats int) {
 		for range repeats {
-			be.ops.matMul[l][len(tileRows)-1](&tile[0], &act[0], full*recordSize, panel, steps)
+			be.ops.matMul[l][tileIndex(full)](&tile[0], &act[0], full*recordSize, panel, steps)
 		}
 	}
 	if be.ops.bands != nil {

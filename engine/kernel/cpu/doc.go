@@ -38,12 +38,17 @@
 //
 // # Activations
 //
-// Rows of x are taken in tiles of 6; the last tile is padded to 1, 2, 4 or 6.
+// Rows of x are taken in tiles of 8; the last tile is padded to 1, 2, 4 or 8.
 // For quantized weights each row is quantized in blocks of 32 and stored as
 // [step][row of the tile] records of 128 bytes: 64 int8 codes, then per block
 // the scale d, -128·Σcodes, -8·Σcodes and d·Σcodes, then per half block
 // -32·Σcodes, so that the offsets and minima of weights cost one instruction.
 // For float weights a tile is [column][row of the tile] float32.
+//
+// Level amx takes 9 to 16 rows in one tile of 16, padded. Matrix tiles read the
+// codes of code8 as they lie in memory, first those of 16 outputs of a panel, then
+// of the others, so that 16 x 16 sums stay in vector registers; other layouts
+// compute the two halves of the tile one after the other.
 //
 // Level amx computes 17 and more rows in bands of 12, the last of which may be
 // partly empty; with fewer, reading takes most of the time and the kernels that

@@ -57,8 +57,8 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ke
 		b.expertRun(e.acts, u, e.up, nil, nil)
 	}
 	b.expertHidden(shapes[d.layout].quantized, d.src.Cols)
-	if n <= tileMax && b.looksAhead() {
-		b.expectAfter(d)
+	if n <= aheadRows && b.looksAhead() {
+		b.expectAfter(d, n)
 	}
 	b.expertRun(e.hidden, d, e.down, nil, nil)
 	e.join = expertJoin{b, floats(dst, n*d.src.Rows), d.src.Rows, top}
@@ -77,7 +77,7 @@ func (b *Backend) expectDown(d *weight, n int) {
 	if !b.looksAhead() {
 		return
 	}
-	if n > tileMax {
+	if n > aheadRows {
 		b.pool.lookAhead(nil)
 		return
 	}
@@ -87,7 +87,7 @@ func (b *Backend) expectDown(d *weight, n int) {
 	}
 	e.next = e.next[:0]
 	for _, j := range e.jobs {
-		e.next = append(e.next, matJob{w: d, expert: j.expert})
+		e.next = append(e.next, matJob{w: d, expert: j.expert, n: j.n})
 	}
 	b.beginWith(e.after, e.next)
 	b.pool.lookAhead(e.after)

@@ -101,3 +101,8 @@ func promptStepAMX(step *byte)
 //
 //go:noescape
 func promptFinishAMX(dst *float32, out *byte, sums *float32, blocks int, rows int, left int, group int, skip int)
+
+// matMulCode8Rows16AMX multiplies 16 rows of quantized activations with a Code8 panel; what follows dst is scratch.
+//
+//go:noescape
+func matMulCode8Rows16AMX(dst *float32, act *byte, actStride int, panel *byte, steps int)

@@ -122,45 +122,45 @@ func matMulFloat16Rows4AVX512(dst *float32, act *byte, actStride int, panel *byt
 //go:noescape
 func matMulBFloat16Rows4AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode8Rows6AVX512 multiplies 6 rows of quantized activations with a Code8 panel.
+// matMulCode8Rows8AVX512 multiplies 8 rows of quantized activations with a Code8 panel.
 //
 //go:noescape
-func matMulCode8Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode8Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode6Rows6AVX512 multiplies 6 rows of quantized activations with a Code6 panel.
+// matMulCode6Rows8AVX512 multiplies 8 rows of quantized activations with a Code6 panel.
 //
 //go:noescape
-func matMulCode6Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode6Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode5mRows6AVX512 multiplies 6 rows of quantized activations with a Code5m panel.
+// matMulCode5mRows8AVX512 multiplies 8 rows of quantized activations with a Code5m panel.
 //
 //go:noescape
-func matMulCode5mRows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode5mRows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode4Rows6AVX512 multiplies 6 rows of quantized activations with a Code4 panel.
+// matMulCode4Rows8AVX512 multiplies 8 rows of quantized activations with a Code4 panel.
 //
 //go:noescape
-func matMulCode4Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode4Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulCode4mRows6AVX512 multiplies 6 rows of quantized activations with a Code4m panel.
+// matMulCode4mRows8AVX512 multiplies 8 rows of quantized activations with a Code4m panel.
 //
 //go:noescape
-func matMulCode4mRows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulCode4mRows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulFloat32Rows6AVX512 multiplies 6 rows of float32 activations with a panel of Float32.
+// matMulFloat32Rows8AVX512 multiplies 8 rows of float32 activations with a panel of Float32.
 //
 //go:noescape
-func matMulFloat32Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulFloat32Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulFloat16Rows6AVX512 multiplies 6 rows of float32 activations with a panel of Float16.
+// matMulFloat16Rows8AVX512 multiplies 8 rows of float32 activations with a panel of Float16.
 //
 //go:noescape
-func matMulFloat16Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulFloat16Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
-// matMulBFloat16Rows6AVX512 multiplies 6 rows of float32 activations with a panel of BFloat16.
+// matMulBFloat16Rows8AVX512 multiplies 8 rows of float32 activations with a panel of BFloat16.
 //
 //go:noescape
-func matMulBFloat16Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+func matMulBFloat16Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 
 // readStreamsAVX512 reads n bytes, a multiple of 1024, in 4 streams.
 //

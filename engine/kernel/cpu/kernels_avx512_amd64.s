@@ -747,157 +747,157 @@ TEXT ·matMulCode8Rows1AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VPBROADCASTD  72(CX), Z2
-	VMOVDQA32     Z2, Z3
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
+	VMOVUPS       128(BX), Z3
+	VPDPBUSD.BCST (CX), Z3, Z2
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z4
-	VMOVDQU32     192(BX), Z5
-	VPDPBUSD.BCST (CX), Z4, Z2
-	VPDPBUSD.BCST (CX), Z5, Z3
+	VMOVUPS       256(BX), Z3
+	VPDPBUSD.BCST 4(CX), Z3, Z2
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
+	VMOVUPS       384(BX), Z3
+	VPDPBUSD.BCST 8(CX), Z3, Z2
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z4
-	VMOVDQU32     320(BX), Z5
-	VPDPBUSD.BCST 4(CX), Z4, Z2
-	VPDPBUSD.BCST 4(CX), Z5, Z3
+	VMOVUPS       512(BX), Z3
+	VPDPBUSD.BCST 12(CX), Z3, Z2
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
+	VMOVUPS       640(BX), Z3
+	VPDPBUSD.BCST 16(CX), Z3, Z2
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z4
-	VMOVDQU32     448(BX), Z5
-	VPDPBUSD.BCST 8(CX), Z4, Z2
-	VPDPBUSD.BCST 8(CX), Z5, Z3
+	VMOVUPS       768(BX), Z3
+	VPDPBUSD.BCST 20(CX), Z3, Z2
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
+	VMOVUPS       896(BX), Z3
+	VPDPBUSD.BCST 24(CX), Z3, Z2
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
-	VMOVDQU32     512(BX), Z4
-	VMOVDQU32     576(BX), Z5
-	VPDPBUSD.BCST 12(CX), Z4, Z2
-	VPDPBUSD.BCST 12(CX), Z5, Z3
+	VMOVUPS       1024(BX), Z3
+	VPDPBUSD.BCST 28(CX), Z3, Z2
+	VCVTPH2PS     (BX), Z3
+	VMULPS.BCST   64(CX), Z3, Z3
+	VCVTDQ2PS     Z2, Z2
+	VFMADD231PS   Z3, Z2, Z0
+	VPBROADCASTD  72(CX), Z2
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
+	VMOVUPS       192(BX), Z3
+	VPDPBUSD.BCST (CX), Z3, Z2
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVDQU32     640(BX), Z4
-	VMOVDQU32     704(BX), Z5
-	VPDPBUSD.BCST 16(CX), Z4, Z2
-	VPDPBUSD.BCST 16(CX), Z5, Z3
+	VMOVUPS       320(BX), Z3
+	VPDPBUSD.BCST 4(CX), Z3, Z2
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
+	VMOVUPS       448(BX), Z3
+	VPDPBUSD.BCST 8(CX), Z3, Z2
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVDQU32     768(BX), Z4
-	VMOVDQU32     832(BX), Z5
-	VPDPBUSD.BCST 20(CX), Z4, Z2
-	VPDPBUSD.BCST 20(CX), Z5, Z3
+	VMOVUPS       576(BX), Z3
+	VPDPBUSD.BCST 12(CX), Z3, Z2
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
+	VMOVUPS       704(BX), Z3
+	VPDPBUSD.BCST 16(CX), Z3, Z2
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVDQU32     896(BX), Z4
-	VMOVDQU32     960(BX), Z5
-	VPDPBUSD.BCST 24(CX), Z4, Z2
-	VPDPBUSD.BCST 24(CX), Z5, Z3
+	VMOVUPS       832(BX), Z3
+	VPDPBUSD.BCST 20(CX), Z3, Z2
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z3
+	VPDPBUSD.BCST 24(CX), Z3, Z2
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
-	VMOVDQU32     1024(BX), Z4
-	VMOVDQU32     1088(BX), Z5
-	VPDPBUSD.BCST 28(CX), Z4, Z2
-	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VCVTPH2PS     (BX), Z4
-	VMULPS.BCST   64(CX), Z4, Z4
+	VMOVUPS       1088(BX), Z3
+	VPDPBUSD.BCST 28(CX), Z3, Z2
+	VCVTPH2PS     32(BX), Z3
+	VMULPS.BCST   64(CX), Z3, Z3
 	VCVTDQ2PS     Z2, Z2
-	VFMADD231PS   Z4, Z2, Z0
-	VCVTPH2PS     32(BX), Z2
-	VMULPS.BCST   64(CX), Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z2, Z3, Z1
+	VFMADD231PS   Z3, Z2, Z1
 	VPBROADCASTD  76(CX), Z2
-	VMOVDQA32     Z2, Z3
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
+	VMOVUPS       1152(BX), Z3
+	VPDPBUSD.BCST 32(CX), Z3, Z2
 	PREFETCHT1    7296(BX)
 	PREFETCHT0    1664(BX)
-	VMOVDQU32     1152(BX), Z4
-	VMOVDQU32     1216(BX), Z5
-	VPDPBUSD.BCST 32(CX), Z4, Z2
-	VPDPBUSD.BCST 32(CX), Z5, Z3
+	VMOVUPS       1280(BX), Z3
+	VPDPBUSD.BCST 36(CX), Z3, Z2
 	PREFETCHT1    7360(BX)
 	PREFETCHT0    1728(BX)
+	VMOVUPS       1408(BX), Z3
+	VPDPBUSD.BCST 40(CX), Z3, Z2
 	PREFETCHT1    7424(BX)
 	PREFETCHT0    1792(BX)
-	VMOVDQU32     1280(BX), Z4
-	VMOVDQU32     1344(BX), Z5
-	VPDPBUSD.BCST 36(CX), Z4, Z2
-	VPDPBUSD.BCST 36(CX), Z5, Z3
+	VMOVUPS       1536(BX), Z3
+	VPDPBUSD.BCST 44(CX), Z3, Z2
 	PREFETCHT1    7488(BX)
 	PREFETCHT0    1856(BX)
+	VMOVUPS       1664(BX), Z3
+	VPDPBUSD.BCST 48(CX), Z3, Z2
 	PREFETCHT1    7552(BX)
 	PREFETCHT0    1920(BX)
-	VMOVDQU32     1408(BX), Z4
-	VMOVDQU32     1472(BX), Z5
-	VPDPBUSD.BCST 40(CX), Z4, Z2
-	VPDPBUSD.BCST 40(CX), Z5, Z3
+	VMOVUPS       1792(BX), Z3
+	VPDPBUSD.BCST 52(CX), Z3, Z2
 	PREFETCHT1    7616(BX)
 	PREFETCHT0    1984(BX)
+	VMOVUPS       1920(BX), Z3
+	VPDPBUSD.BCST 56(CX), Z3, Z2
 	PREFETCHT1    7680(BX)
 	PREFETCHT0    2048(BX)
-	VMOVDQU32     1536(BX), Z4
-	VMOVDQU32     1600(BX), Z5
-	VPDPBUSD.BCST 44(CX), Z4, Z2
-	VPDPBUSD.BCST 44(CX), Z5, Z3
+	VMOVUPS       2048(BX), Z3
+	VPDPBUSD.BCST 60(CX), Z3, Z2
+	VCVTPH2PS     64(BX), Z3
+	VMULPS.BCST   68(CX), Z3, Z3
+	VCVTDQ2PS     Z2, Z2
+	VFMADD231PS   Z3, Z2, Z0
+	VPBROADCASTD  76(CX), Z2
 	PREFETCHT1    7744(BX)
 	PREFETCHT0    2112(BX)
+	VMOVUPS       1216(BX), Z3
+	VPDPBUSD.BCST 32(CX), Z3, Z2
 	PREFETCHT1    7808(BX)
 	PREFETCHT0    2176(BX)
-	VMOVDQU32     1664(BX), Z4
-	VMOVDQU32     1728(BX), Z5
-	VPDPBUSD.BCST 48(CX), Z4, Z2
-	VPDPBUSD.BCST 48(CX), Z5, Z3
+	VMOVUPS       1344(BX), Z3
+	VPDPBUSD.BCST 36(CX), Z3, Z2
 	PREFETCHT1    7872(BX)
 	PREFETCHT0    2240(BX)
+	VMOVUPS       1472(BX), Z3
+	VPDPBUSD.BCST 40(CX), Z3, Z2
 	PREFETCHT1    7936(BX)
 	PREFETCHT0    2304(BX)
-	VMOVDQU32     1792(BX), Z4
-	VMOVDQU32     1856(BX), Z5
-	VPDPBUSD.BCST 52(CX), Z4, Z2
-	VPDPBUSD.BCST 52(CX), Z5, Z3
+	VMOVUPS       1600(BX), Z3
+	VPDPBUSD.BCST 44(CX), Z3, Z2
 	PREFETCHT1    8000(BX)
 	PREFETCHT0    2368(BX)
+	VMOVUPS       1728(BX), Z3
+	VPDPBUSD.BCST 48(CX), Z3, Z2
 	PREFETCHT1    8064(BX)
 	PREFETCHT0    2432(BX)
-	VMOVDQU32     1920(BX), Z4
-	VMOVDQU32     1984(BX), Z5
-	VPDPBUSD.BCST 56(CX), Z4, Z2
-	VPDPBUSD.BCST 56(CX), Z5, Z3
+	VMOVUPS       1856(BX), Z3
+	VPDPBUSD.BCST 52(CX), Z3, Z2
 	PREFETCHT1    8128(BX)
 	PREFETCHT0    2496(BX)
+	VMOVUPS       1984(BX), Z3
+	VPDPBUSD.BCST 56(CX), Z3, Z2
 	PREFETCHT1    8192(BX)
 	PREFETCHT0    2560(BX)
 	PREFETCHT1    8256(BX)
 	PREFETCHT0    2624(BX)
-	VMOVDQU32     2048(BX), Z4
-	VMOVDQU32     2112(BX), Z5
-	VPDPBUSD.BCST 60(CX), Z4, Z2
-	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VCVTPH2PS     64(BX), Z4
-	VMULPS.BCST   68(CX), Z4, Z4
+	VMOVUPS       2112(BX), Z3
+	VPDPBUSD.BCST 60(CX), Z3, Z2
+	VCVTPH2PS     96(BX), Z3
+	VMULPS.BCST   68(CX), Z3, Z3
 	VCVTDQ2PS     Z2, Z2
-	VFMADD231PS   Z4, Z2, Z0
-	VCVTPH2PS     96(BX), Z2
-	VMULPS.BCST   68(CX), Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z2, Z3, Z1
+	VFMADD231PS   Z3, Z2, Z1
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
@@ -931,355 +931,355 @@ loop1:
 
 step2:
 	VPBROADCASTD  96(CX), Z3
-	VMOVDQA32     Z3, Z4
+	VMOVUPS       (DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1024(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST (CX), Z4, Z3
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    1088(R9)
-	VMOVUPS       (DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1024(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST (CX), Z5, Z3
-	VMOVUPS       (DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1088(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST (CX), Z5, Z4
+	VMOVUPS       64(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1024(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 4(CX), Z4, Z3
 	PREFETCHT1    6208(R9)
 	PREFETCHT0    1152(R9)
+	VMOVUPS       128(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1024(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 8(CX), Z4, Z3
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    1216(R9)
-	VMOVUPS       64(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1024(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 4(CX), Z5, Z3
-	VMOVUPS       64(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1088(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 4(CX), Z5, Z4
+	VMOVUPS       192(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1024(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 12(CX), Z4, Z3
+	VPMOVSXBD     64(BX)(R8*4), Z4
+	VCVTDQ2PS     Z4, Z4
+	VCVTPH2PS     (BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   64(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z0
+	VPBROADCASTD  96(CX), Z3
 	PREFETCHT1    6336(R9)
 	PREFETCHT0    1280(R9)
+	VMOVUPS       (DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1088(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST (CX), Z4, Z3
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    1344(R9)
-	VMOVUPS       128(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1024(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 8(CX), Z5, Z3
-	VMOVUPS       128(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1088(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 8(CX), Z5, Z4
+	VMOVUPS       64(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1088(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 4(CX), Z4, Z3
+	VMOVUPS       128(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1088(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 8(CX), Z4, Z3
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    1408(R9)
-	VMOVUPS       192(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1024(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 12(CX), Z5, Z3
-	VMOVUPS       192(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1088(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 12(CX), Z5, Z4
-	VPMOVSXBD     64(BX)(R8*4), Z5
-	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     (BX), Z6
-	VMULPS        Z6, Z5, Z5
-	VMULPS.BCST   64(CX), Z5, Z5
-	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z5, Z3, Z0
-	VPMOVSXBD     80(BX)(R8*4), Z3
-	VCVTDQ2PS     Z3, Z3
-	VCVTPH2PS     32(BX), Z5
-	VMULPS        Z5, Z3, Z3
-	VMULPS.BCST   64(CX), Z3, Z3
+	VMOVUPS       192(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1088(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 12(CX), Z4, Z3
+	VPMOVSXBD     80(BX)(R8*4), Z4
 	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z3, Z4, Z1
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   64(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z1
 	VPBROADCASTD  100(CX), Z3
-	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6528(R9)
 	PREFETCHT0    1472(R9)
+	VMOVUPS       256(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1152(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 16(CX), Z4, Z3
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    1536(R9)
-	VMOVUPS       256(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1152(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z3
-	VMOVUPS       256(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1216(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z4
+	VMOVUPS       320(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1152(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 20(CX), Z4, Z3
 	PREFETCHT1    6656(R9)
 	PREFETCHT0    1600(R9)
+	VMOVUPS       384(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1152(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 24(CX), Z4, Z3
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1664(R9)
-	VMOVUPS       320(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1152(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z3
-	VMOVUPS       320(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1216(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z4
+	VMOVUPS       448(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1152(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 28(CX), Z4, Z3
+	VPMOVSXBD     96(BX)(R8*4), Z4
+	VCVTDQ2PS     Z4, Z4
+	VCVTPH2PS     (BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   64(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z0
+	VPBROADCASTD  100(CX), Z3
+	VMOVUPS       256(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1216(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 16(CX), Z4, Z3
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1728(R9)
-	VMOVUPS       384(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1152(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z3
-	VMOVUPS       384(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1216(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z4
+	VMOVUPS       320(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1216(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 20(CX), Z4, Z3
 	PREFETCHT1    6848(R9)
 	PREFETCHT0    1792(R9)
+	VMOVUPS       384(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1216(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 24(CX), Z4, Z3
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1856(R9)
-	VMOVUPS       448(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1152(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 28(CX), Z5, Z3
-	VMOVUPS       448(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1216(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 28(CX), Z5, Z4
-	VPMOVSXBD     96(BX)(R8*4), Z5
-	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     (BX), Z6
-	VMULPS        Z6, Z5, Z5
-	VMULPS.BCST   64(CX), Z5, Z5
-	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z5, Z3, Z0
-	VPMOVSXBD     112(BX)(R8*4), Z3
-	VCVTDQ2PS     Z3, Z3
-	VCVTPH2PS     32(BX), Z5
-	VMULPS        Z5, Z3, Z3
-	VMULPS.BCST   64(CX), Z3, Z3
+	VMOVUPS       448(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1216(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 28(CX), Z4, Z3
+	VPMOVSXBD     112(BX)(R8*4), Z4
 	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z3, Z4, Z1
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   64(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z1
 	VPBROADCASTD  104(CX), Z3
-	VMOVDQA32     Z3, Z4
 	PREFETCHT1    6976(R9)
 	PREFETCHT0    1920(R9)
+	VMOVUPS       512(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1280(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 32(CX), Z4, Z3
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1984(R9)
-	VMOVUPS       512(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 32(CX), Z5, Z3
-	VMOVUPS       512(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 32(CX), Z5, Z4
+	VMOVUPS       576(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1280(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 36(CX), Z4, Z3
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    2048(R9)
-	VMOVUPS       576(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 36(CX), Z5, Z3
-	VMOVUPS       576(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 36(CX), Z5, Z4
+	VMOVUPS       640(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1280(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 40(CX), Z4, Z3
+	VMOVUPS       704(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1280(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 44(CX), Z4, Z3
+	VPMOVSXBD     128(BX)(R8*4), Z4
+	VCVTDQ2PS     Z4, Z4
+	VCVTPH2PS     (BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   68(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z0
+	VPBROADCASTD  104(CX), Z3
 	PREFETCHT1    7168(R9)
 	PREFETCHT0    2112(R9)
+	VMOVUPS       512(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1344(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 32(CX), Z4, Z3
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    2176(R9)
-	VMOVUPS       640(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 40(CX), Z5, Z3
-	VMOVUPS       640(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 40(CX), Z5, Z4
+	VMOVUPS       576(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1344(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 36(CX), Z4, Z3
 	PREFETCHT1    7296(R9)
 	PREFETCHT0    2240(R9)
+	VMOVUPS       640(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1344(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 40(CX), Z4, Z3
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    2304(R9)
-	VMOVUPS       704(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1280(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 44(CX), Z5, Z3
-	VMOVUPS       704(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1344(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 44(CX), Z5, Z4
-	VPMOVSXBD     128(BX)(R8*4), Z5
-	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     (BX), Z6
-	VMULPS        Z6, Z5, Z5
-	VMULPS.BCST   68(CX), Z5, Z5
-	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z5, Z3, Z0
-	VPMOVSXBD     144(BX)(R8*4), Z3
-	VCVTDQ2PS     Z3, Z3
-	VCVTPH2PS     32(BX), Z5
-	VMULPS        Z5, Z3, Z3
-	VMULPS.BCST   68(CX), Z3, Z3
+	VMOVUPS       704(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1344(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 44(CX), Z4, Z3
+	VPMOVSXBD     144(BX)(R8*4), Z4
 	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z3, Z4, Z1
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   68(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z1
 	VPBROADCASTD  108(CX), Z3
-	VMOVDQA32     Z3, Z4
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    2368(R9)
-	VMOVUPS       768(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z3
-	VMOVUPS       768(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(DI), Z6
-	VPSLLW        $0x04, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z4
+	VMOVUPS       768(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1408(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 48(CX), Z4, Z3
+	VMOVUPS       832(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1408(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 52(CX), Z4, Z3
 	PREFETCHT1    7488(R9)
 	PREFETCHT0    2432(R9)
+	VMOVUPS       896(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1408(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 56(CX), Z4, Z3
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    2496(R9)
-	VMOVUPS       832(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z3
-	VMOVUPS       832(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(DI), Z6
-	VPSLLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z4
+	VMOVUPS       960(DI), Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1408(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 60(CX), Z4, Z3
+	VPMOVSXBD     160(BX)(R8*4), Z4
+	VCVTDQ2PS     Z4, Z4
+	VCVTPH2PS     (BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   68(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z0
+	VPBROADCASTD  108(CX), Z3
 	PREFETCHT1    7616(R9)
 	PREFETCHT0    2560(R9)
+	VMOVUPS       768(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1472(DI), Z5
+	VPSLLW        $0x04, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 48(CX), Z4, Z3
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2624(R9)
-	VMOVUPS       896(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z3
-	VMOVUPS       896(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(DI), Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z4
+	VMOVUPS       832(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1472(DI), Z5
+	VPSLLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 52(CX), Z4, Z3
 	PREFETCHT1    7744(R9)
 	PREFETCHT0    2688(R9)
+	VMOVUPS       896(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1472(DI), Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 56(CX), Z4, Z3
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2752(R9)
-	VMOVUPS       960(DI), Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1408(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 60(CX), Z5, Z3
-	VMOVUPS       960(DI), Z5
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z2, Z5, Z5
-	VMOVUPS       1472(DI), Z6
-	VPSRLW        $0x02, Z6, Z6
-	VPANDD        bits45_avx512<>+0(SB), Z6, Z6
-	VPORD         Z6, Z5, Z5
-	VPDPBUSD.BCST 60(CX), Z5, Z4
-	VPMOVSXBD     160(BX)(R8*4), Z5
-	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     (BX), Z6
-	VMULPS        Z6, Z5, Z5
-	VMULPS.BCST   68(CX), Z5, Z5
-	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z5, Z3, Z0
-	VPMOVSXBD     176(BX)(R8*4), Z3
-	VCVTDQ2PS     Z3, Z3
-	VCVTPH2PS     32(BX), Z5
-	VMULPS        Z5, Z3, Z3
-	VMULPS.BCST   68(CX), Z3, Z3
+	VMOVUPS       960(DI), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VMOVUPS       1472(DI), Z5
+	VPSRLW        $0x02, Z5, Z5
+	VPANDD        bits45_avx512<>+0(SB), Z5, Z5
+	VPORD         Z5, Z4, Z4
+	VPDPBUSD.BCST 60(CX), Z4, Z3
+	VPMOVSXBD     176(BX)(R8*4), Z4
 	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z3, Z4, Z1
+	VCVTPH2PS     32(BX), Z5
+	VMULPS        Z5, Z4, Z4
+	VMULPS.BCST   68(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z1
 	ADDQ          DX, CX
 	ADDQ          $+1536, DI
 	ADDQ          $+1680, R9
@@ -1318,170 +1318,170 @@ loop1:
 
 step2:
 	VPXORD            Z3, Z3, Z3
-	VPXORD            Z4, Z4, Z4
+	VMOVUPS           (DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSLLW            $0x04, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     (CX), Z4, Z3
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSLLW            $0x04, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     (CX), Z5, Z3
-	VMOVUPS           (DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSLLW            $0x04, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     (CX), Z5, Z4
+	VMOVUPS           64(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSLLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     4(CX), Z4, Z3
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSLLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     4(CX), Z5, Z3
-	VMOVUPS           64(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSLLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     4(CX), Z5, Z4
+	VMOVUPS           128(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSLLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     8(CX), Z4, Z3
+	VMOVUPS           192(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSLLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     12(CX), Z4, Z3
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
+	VMOVUPS           256(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     16(CX), Z4, Z3
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           128(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSLLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     8(CX), Z5, Z3
-	VMOVUPS           128(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSLLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     8(CX), Z5, Z4
+	VMOVUPS           320(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSRLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     20(CX), Z4, Z3
+	VMOVUPS           384(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSRLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     24(CX), Z4, Z3
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        1280(R9)
-	VMOVUPS           192(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSLLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     12(CX), Z5, Z3
-	VMOVUPS           192(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSLLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     12(CX), Z5, Z4
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           256(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z3
-	VMOVUPS           256(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	VMOVUPS           320(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSRLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z3
-	VMOVUPS           320(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSRLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           384(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSRLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z3
-	VMOVUPS           384(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSRLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6720(R9)
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1664(R9)
-	VMOVUPS           448(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1024(DI), Z6
-	VPSRLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     28(CX), Z5, Z3
-	VMOVUPS           448(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1088(DI), Z6
-	VPSRLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     28(CX), Z5, Z4
-	VPMOVZXWD         128(BX)(R8*2), Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
-	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         (BX), Z6
-	VMULPS            Z6, Z5, Z5
-	VMULPS.BCST       64(CX), Z5, Z5
+	VMOVUPS           448(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1024(DI), Z5
+	VPSRLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     28(CX), Z4, Z3
+	VPMOVZXWD         128(BX)(R8*2), Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         (BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       64(CX), Z4, Z4
 	VCVTDQ2PS         Z3, Z3
-	VFMADD231PS       Z5, Z3, Z0
+	VFMADD231PS       Z4, Z3, Z0
 	VPMOVZXWD         128(BX)(R8*2), Z3
 	VPMOVZXBD         384(BX)(R8*1), Z3
 	VPANDD            part_avx512<>+0(SB), Z3, Z3
 	VCVTDQ2PS         Z3, Z3
-	VCVTPH2PS         64(BX), Z5
-	VMULPS            Z5, Z3, Z3
+	VCVTPH2PS         64(BX), Z4
+	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z0
-	VPMOVZXWD         160(BX)(R8*2), Z3
-	VPANDD            part_avx512<>+0(SB), Z3, Z3
-	VCVTDQ2PS         Z3, Z3
-	VCVTPH2PS         32(BX), Z5
-	VMULPS            Z5, Z3, Z3
-	VMULPS.BCST       64(CX), Z3, Z3
+	VPXORD            Z3, Z3, Z3
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           (DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSLLW            $0x04, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     (CX), Z4, Z3
+	VMOVUPS           64(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSLLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     4(CX), Z4, Z3
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           128(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSLLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     8(CX), Z4, Z3
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           192(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSLLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     12(CX), Z4, Z3
+	VMOVUPS           256(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     16(CX), Z4, Z3
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           320(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSRLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     20(CX), Z4, Z3
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           384(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSRLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     24(CX), Z4, Z3
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1088(DI), Z5
+	VPSRLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     28(CX), Z4, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
 	VCVTDQ2PS         Z4, Z4
-	VFMADD231PS       Z3, Z4, Z1
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       64(CX), Z4, Z4
+	VCVTDQ2PS         Z3, Z3
+	VFMADD231PS       Z4, Z3, Z1
 	VPMOVZXWD         160(BX)(R8*2), Z3
 	VPMOVZXBD         400(BX)(R8*1), Z3
 	VPANDD            part_avx512<>+0(SB), Z3, Z3
@@ -1490,175 +1490,175 @@ step2:
 	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z1
 	VPXORD            Z3, Z3, Z3
-	VPXORD            Z4, Z4, Z4
+	VMOVUPS           512(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSLLW            $0x04, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     32(CX), Z4, Z3
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           512(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSLLW            $0x04, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     32(CX), Z5, Z3
-	VMOVUPS           512(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSLLW            $0x04, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     32(CX), Z5, Z4
+	VMOVUPS           576(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSLLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     36(CX), Z4, Z3
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           576(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSLLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     36(CX), Z5, Z3
-	VMOVUPS           576(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSLLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     36(CX), Z5, Z4
+	VMOVUPS           640(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSLLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     40(CX), Z4, Z3
+	VMOVUPS           704(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSLLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     44(CX), Z4, Z3
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     48(CX), Z4, Z3
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           640(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSLLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     40(CX), Z5, Z3
-	VMOVUPS           640(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSLLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     40(CX), Z5, Z4
+	VMOVUPS           832(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSRLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     52(CX), Z4, Z3
+	VMOVUPS           896(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSRLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     56(CX), Z4, Z3
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           704(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSLLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     44(CX), Z5, Z3
-	VMOVUPS           704(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSLLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     44(CX), Z5, Z4
+	VMOVUPS           960(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1152(DI), Z5
+	VPSRLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     60(CX), Z4, Z3
+	VPMOVZXWD         128(BX)(R8*2), Z4
+	VPSRLD            $0x06, Z4, Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         (BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       68(CX), Z4, Z4
+	VCVTDQ2PS         Z3, Z3
+	VFMADD231PS       Z4, Z3, Z0
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z4
+	VPSRLD            $0x02, Z4, Z4
+	VPANDD            partHigh_avx512<>+0(SB), Z4, Z4
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         64(BX), Z3
+	VMULPS            Z3, Z4, Z4
+	VFNMADD231PS.BCST 92(CX), Z4, Z0
+	VPXORD            Z3, Z3, Z3
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        2048(R9)
-	VMOVUPS           768(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z3
-	VMOVUPS           768(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z4
+	VMOVUPS           512(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSLLW            $0x04, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     32(CX), Z4, Z3
+	VMOVUPS           576(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSLLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     36(CX), Z4, Z3
 	PREFETCHT1        7232(R9)
 	PREFETCHT0        2112(R9)
+	VMOVUPS           640(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSLLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     40(CX), Z4, Z3
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        2176(R9)
-	VMOVUPS           832(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSRLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z3
-	VMOVUPS           832(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSRLW            $0x01, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z4
+	VMOVUPS           704(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSLLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     44(CX), Z4, Z3
+	VMOVUPS           768(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     48(CX), Z4, Z3
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        2240(R9)
-	VMOVUPS           896(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSRLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z3
-	VMOVUPS           896(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSRLW            $0x02, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z4
+	VMOVUPS           832(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSRLW            $0x01, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     52(CX), Z4, Z3
 	PREFETCHT1        7424(R9)
 	PREFETCHT0        2304(R9)
+	VMOVUPS           896(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSRLW            $0x02, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     56(CX), Z4, Z3
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        2368(R9)
-	VMOVUPS           960(DI), Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1152(DI), Z6
-	VPSRLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     60(CX), Z5, Z3
-	VMOVUPS           960(DI), Z5
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z2, Z5, Z5
-	VMOVUPS           1216(DI), Z6
-	VPSRLW            $0x03, Z6, Z6
-	VPANDD            bit4_avx512<>+0(SB), Z6, Z6
-	VPORD             Z6, Z5, Z5
-	VPDPBUSD.BCST     60(CX), Z5, Z4
-	VPMOVZXWD         128(BX)(R8*2), Z5
-	VPSRLD            $0x06, Z5, Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
-	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         (BX), Z6
-	VMULPS            Z6, Z5, Z5
-	VMULPS.BCST       68(CX), Z5, Z5
-	VCVTDQ2PS         Z3, Z3
-	VFMADD231PS       Z5, Z3, Z0
-	VPMOVZXWD         128(BX)(R8*2), Z3
-	VPMOVZXBD         384(BX)(R8*1), Z5
-	VPSRLD            $0x02, Z5, Z5
-	VPANDD            partHigh_avx512<>+0(SB), Z5, Z5
-	VPSRLD            $0x0c, Z3, Z3
-	VPORD             Z3, Z5, Z5
-	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         64(BX), Z3
-	VMULPS            Z3, Z5, Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z0
-	VPMOVZXWD         160(BX)(R8*2), Z3
-	VPSRLD            $0x06, Z3, Z3
-	VPANDD            part_avx512<>+0(SB), Z3, Z3
-	VCVTDQ2PS         Z3, Z3
-	VCVTPH2PS         32(BX), Z5
-	VMULPS            Z5, Z3, Z3
-	VMULPS.BCST       68(CX), Z3, Z3
+	VMOVUPS           960(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VMOVUPS           1216(DI), Z5
+	VPSRLW            $0x03, Z5, Z5
+	VPANDD            bit4_avx512<>+0(SB), Z5, Z5
+	VPORD             Z5, Z4, Z4
+	VPDPBUSD.BCST     60(CX), Z4, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z4
+	VPSRLD            $0x06, Z4, Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
 	VCVTDQ2PS         Z4, Z4
-	VFMADD231PS       Z3, Z4, Z1
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       68(CX), Z4, Z4
+	VCVTDQ2PS         Z3, Z3
+	VFMADD231PS       Z4, Z3, Z1
 	VPMOVZXWD         160(BX)(R8*2), Z3
 	VPMOVZXBD         400(BX)(R8*1), Z4
 	VPSRLD            $0x02, Z4, Z4
@@ -1701,157 +1701,173 @@ TEXT ·matMulCode4Rows1AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VPBROADCASTD  80(CX), Z3
-	VMOVDQA32     Z3, Z4
+	VMOVUPS       128(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST (CX), Z4, Z3
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	VMOVUPS       128(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST (CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST (CX), Z5, Z4
+	VMOVUPS       192(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 4(CX), Z4, Z3
+	VMOVUPS       256(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 8(CX), Z4, Z3
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVUPS       192(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 4(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 4(CX), Z5, Z4
+	VMOVUPS       320(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 12(CX), Z4, Z3
+	VMOVUPS       384(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 16(CX), Z4, Z3
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
-	VMOVUPS       256(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 8(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 8(CX), Z5, Z4
+	VMOVUPS       448(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 20(CX), Z4, Z3
+	VMOVUPS       512(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 24(CX), Z4, Z3
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVUPS       320(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 12(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 12(CX), Z5, Z4
+	VMOVUPS       576(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 28(CX), Z4, Z3
+	VCVTPH2PS     (BX), Z4
+	VMULPS.BCST   64(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z0
+	VPBROADCASTD  80(CX), Z3
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
-	VMOVUPS       384(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 16(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 16(CX), Z5, Z4
+	VMOVUPS       128(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST (CX), Z4, Z3
+	VMOVUPS       192(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 4(CX), Z4, Z3
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVUPS       448(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 20(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 20(CX), Z5, Z4
+	VMOVUPS       256(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 8(CX), Z4, Z3
+	VMOVUPS       320(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 12(CX), Z4, Z3
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
-	VMOVUPS       512(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 24(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 24(CX), Z5, Z4
+	VMOVUPS       384(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 16(CX), Z4, Z3
+	VMOVUPS       448(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 20(CX), Z4, Z3
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
+	VMOVUPS       512(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 24(CX), Z4, Z3
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
-	VMOVUPS       576(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 28(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 28(CX), Z5, Z4
-	VCVTPH2PS     (BX), Z5
-	VMULPS.BCST   64(CX), Z5, Z5
+	VMOVUPS       576(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 28(CX), Z4, Z3
+	VCVTPH2PS     32(BX), Z4
+	VMULPS.BCST   64(CX), Z4, Z4
 	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     32(BX), Z3
-	VMULPS.BCST   64(CX), Z3, Z3
-	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z3, Z4, Z1
+	VFMADD231PS   Z4, Z3, Z1
 	VPBROADCASTD  84(CX), Z3
-	VMOVDQA32     Z3, Z4
+	VMOVUPS       640(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 32(CX), Z4, Z3
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVUPS       640(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 32(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 32(CX), Z5, Z4
+	VMOVUPS       704(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 36(CX), Z4, Z3
+	VMOVUPS       768(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 40(CX), Z4, Z3
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
-	VMOVUPS       704(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 36(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 36(CX), Z5, Z4
+	VMOVUPS       832(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 44(CX), Z4, Z3
+	VMOVUPS       896(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 48(CX), Z4, Z3
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVUPS       768(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 40(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 40(CX), Z5, Z4
+	VMOVUPS       960(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 52(CX), Z4, Z3
+	VMOVUPS       1024(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 56(CX), Z4, Z3
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
-	VMOVUPS       832(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 44(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 44(CX), Z5, Z4
+	VMOVUPS       1088(BX), Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 60(CX), Z4, Z3
+	VCVTPH2PS     64(BX), Z4
+	VMULPS.BCST   68(CX), Z4, Z4
+	VCVTDQ2PS     Z3, Z3
+	VFMADD231PS   Z4, Z3, Z0
+	VPBROADCASTD  84(CX), Z3
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVUPS       896(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 48(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 48(CX), Z5, Z4
+	VMOVUPS       640(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 32(CX), Z4, Z3
+	VMOVUPS       704(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 36(CX), Z4, Z3
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
-	VMOVUPS       960(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 52(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 52(CX), Z5, Z4
+	VMOVUPS       768(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 40(CX), Z4, Z3
+	VMOVUPS       832(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 44(CX), Z4, Z3
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
-	VMOVUPS       1024(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 56(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 56(CX), Z5, Z4
+	VMOVUPS       896(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 48(CX), Z4, Z3
+	VMOVUPS       960(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 52(CX), Z4, Z3
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
+	VMOVUPS       1024(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 56(CX), Z4, Z3
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
-	VMOVUPS       1088(BX), Z5
-	VPANDD        Z5, Z2, Z6
-	VPDPBUSD.BCST 60(CX), Z6, Z3
-	VPSRLW        $0x04, Z5, Z5
-	VPANDD        Z5, Z2, Z5
-	VPDPBUSD.BCST 60(CX), Z5, Z4
-	VCVTPH2PS     64(BX), Z5
-	VMULPS.BCST   68(CX), Z5, Z5
+	VMOVUPS       1088(BX), Z4
+	VPSRLW        $0x04, Z4, Z4
+	VPANDD        Z2, Z4, Z4
+	VPDPBUSD.BCST 60(CX), Z4, Z3
+	VCVTPH2PS     96(BX), Z4
+	VMULPS.BCST   68(CX), Z4, Z4
 	VCVTDQ2PS     Z3, Z3
-	VFMADD231PS   Z5, Z3, Z0
-	VCVTPH2PS     96(BX), Z3
-	VMULPS.BCST   68(CX), Z3, Z3
-	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z3, Z4, Z1
+	VFMADD231PS   Z4, Z3, Z1
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
@@ -1885,96 +1901,104 @@ loop1:
 
 step2:
 	VPXORD            Z3, Z3, Z3
-	VPXORD            Z4, Z4, Z4
+	VMOVUPS           (DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     (CX), Z4, Z3
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     (CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     (CX), Z5, Z4
+	VMOVUPS           64(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     4(CX), Z4, Z3
+	VMOVUPS           128(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     8(CX), Z4, Z3
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     4(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     4(CX), Z5, Z4
+	VMOVUPS           192(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     12(CX), Z4, Z3
+	VMOVUPS           256(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     16(CX), Z4, Z3
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
-	VMOVUPS           128(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     8(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     8(CX), Z5, Z4
+	VMOVUPS           320(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     20(CX), Z4, Z3
+	VMOVUPS           384(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     24(CX), Z4, Z3
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           192(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     12(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     12(CX), Z5, Z4
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        1280(R9)
-	VMOVUPS           256(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     16(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     16(CX), Z5, Z4
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           320(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     20(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     20(CX), Z5, Z4
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	VMOVUPS           384(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     24(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     24(CX), Z5, Z4
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           448(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     28(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     28(CX), Z5, Z4
-	VPMOVZXWD         128(BX)(R8*2), Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
-	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         (BX), Z6
-	VMULPS            Z6, Z5, Z5
-	VMULPS.BCST       64(CX), Z5, Z5
+	VMOVUPS           448(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     28(CX), Z4, Z3
+	VPMOVZXWD         128(BX)(R8*2), Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         (BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       64(CX), Z4, Z4
 	VCVTDQ2PS         Z3, Z3
-	VFMADD231PS       Z5, Z3, Z0
+	VFMADD231PS       Z4, Z3, Z0
 	VPMOVZXWD         128(BX)(R8*2), Z3
 	VPMOVZXBD         384(BX)(R8*1), Z3
 	VPANDD            part_avx512<>+0(SB), Z3, Z3
 	VCVTDQ2PS         Z3, Z3
-	VCVTPH2PS         64(BX), Z5
-	VMULPS            Z5, Z3, Z3
+	VCVTPH2PS         64(BX), Z4
+	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z0
-	VPMOVZXWD         160(BX)(R8*2), Z3
-	VPANDD            part_avx512<>+0(SB), Z3, Z3
-	VCVTDQ2PS         Z3, Z3
-	VCVTPH2PS         32(BX), Z5
-	VMULPS            Z5, Z3, Z3
-	VMULPS.BCST       64(CX), Z3, Z3
+	VPXORD            Z3, Z3, Z3
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           (DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     (CX), Z4, Z3
+	VMOVUPS           64(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     4(CX), Z4, Z3
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           128(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     8(CX), Z4, Z3
+	VMOVUPS           192(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     12(CX), Z4, Z3
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           256(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     16(CX), Z4, Z3
+	VMOVUPS           320(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     20(CX), Z4, Z3
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           384(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     24(CX), Z4, Z3
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     28(CX), Z4, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
 	VCVTDQ2PS         Z4, Z4
-	VFMADD231PS       Z3, Z4, Z1
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       64(CX), Z4, Z4
+	VCVTDQ2PS         Z3, Z3
+	VFMADD231PS       Z4, Z3, Z1
 	VPMOVZXWD         160(BX)(R8*2), Z3
 	VPMOVZXBD         400(BX)(R8*1), Z3
 	VPANDD            part_avx512<>+0(SB), Z3, Z3
@@ -1983,101 +2007,109 @@ step2:
 	VMULPS            Z4, Z3, Z3
 	VFNMADD231PS.BCST 88(CX), Z3, Z1
 	VPXORD            Z3, Z3, Z3
-	VPXORD            Z4, Z4, Z4
+	VMOVUPS           512(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     32(CX), Z4, Z3
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1600(R9)
-	VMOVUPS           512(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     32(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     32(CX), Z5, Z4
+	VMOVUPS           576(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     36(CX), Z4, Z3
+	VMOVUPS           640(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     40(CX), Z4, Z3
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1664(R9)
-	VMOVUPS           576(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     36(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     36(CX), Z5, Z4
+	VMOVUPS           704(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     44(CX), Z4, Z3
+	VMOVUPS           768(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     48(CX), Z4, Z3
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           640(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     40(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     40(CX), Z5, Z4
+	VMOVUPS           832(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     52(CX), Z4, Z3
+	VMOVUPS           896(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     56(CX), Z4, Z3
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           704(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     44(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     44(CX), Z5, Z4
+	VMOVUPS           960(DI), Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     60(CX), Z4, Z3
+	VPMOVZXWD         128(BX)(R8*2), Z4
+	VPSRLD            $0x06, Z4, Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         (BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       68(CX), Z4, Z4
+	VCVTDQ2PS         Z3, Z3
+	VFMADD231PS       Z4, Z3, Z0
+	VPMOVZXWD         128(BX)(R8*2), Z3
+	VPMOVZXBD         384(BX)(R8*1), Z4
+	VPSRLD            $0x02, Z4, Z4
+	VPANDD            partHigh_avx512<>+0(SB), Z4, Z4
+	VPSRLD            $0x0c, Z3, Z3
+	VPORD             Z3, Z4, Z4
+	VCVTDQ2PS         Z4, Z4
+	VCVTPH2PS         64(BX), Z3
+	VMULPS            Z3, Z4, Z4
+	VFNMADD231PS.BCST 92(CX), Z4, Z0
+	VPXORD            Z3, Z3, Z3
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
-	VMOVUPS           768(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     48(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     48(CX), Z5, Z4
+	VMOVUPS           512(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     32(CX), Z4, Z3
+	VMOVUPS           576(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     36(CX), Z4, Z3
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           832(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     52(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     52(CX), Z5, Z4
+	VMOVUPS           640(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     40(CX), Z4, Z3
+	VMOVUPS           704(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     44(CX), Z4, Z3
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           896(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     56(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     56(CX), Z5, Z4
+	VMOVUPS           768(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     48(CX), Z4, Z3
+	VMOVUPS           832(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     52(CX), Z4, Z3
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        2048(R9)
+	VMOVUPS           896(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     56(CX), Z4, Z3
 	PREFETCHT1        7232(R9)
 	PREFETCHT0        2112(R9)
-	VMOVUPS           960(DI), Z5
-	VPANDD            Z5, Z2, Z6
-	VPDPBUSD.BCST     60(CX), Z6, Z3
-	VPSRLW            $0x04, Z5, Z5
-	VPANDD            Z5, Z2, Z5
-	VPDPBUSD.BCST     60(CX), Z5, Z4
-	VPMOVZXWD         128(BX)(R8*2), Z5
-	VPSRLD            $0x06, Z5, Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
-	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         (BX), Z6
-	VMULPS            Z6, Z5, Z5
-	VMULPS.BCST       68(CX), Z5, Z5
-	VCVTDQ2PS         Z3, Z3
-	VFMADD231PS       Z5, Z3, Z0
-	VPMOVZXWD         128(BX)(R8*2), Z3
-	VPMOVZXBD         384(BX)(R8*1), Z5
-	VPSRLD            $0x02, Z5, Z5
-	VPANDD            partHigh_avx512<>+0(SB), Z5, Z5
-	VPSRLD            $0x0c, Z3, Z3
-	VPORD             Z3, Z5, Z5
-	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         64(BX), Z3
-	VMULPS            Z3, Z5, Z5
-	VFNMADD231PS.BCST 92(CX), Z5, Z0
-	VPMOVZXWD         160(BX)(R8*2), Z3
-	VPSRLD            $0x06, Z3, Z3
-	VPANDD            part_avx512<>+0(SB), Z3, Z3
-	VCVTDQ2PS         Z3, Z3
-	VCVTPH2PS         32(BX), Z5
-	VMULPS            Z5, Z3, Z3
-	VMULPS.BCST       68(CX), Z3, Z3
+	VMOVUPS           960(DI), Z4
+	VPSRLW            $0x04, Z4, Z4
+	VPANDD            Z2, Z4, Z4
+	VPDPBUSD.BCST     60(CX), Z4, Z3
+	VPMOVZXWD         160(BX)(R8*2), Z4
+	VPSRLD            $0x06, Z4, Z4
+	VPANDD            part_avx512<>+0(SB), Z4, Z4
 	VCVTDQ2PS         Z4, Z4
-	VFMADD231PS       Z3, Z4, Z1
+	VCVTPH2PS         32(BX), Z5
+	VMULPS            Z5, Z4, Z4
+	VMULPS.BCST       68(CX), Z4, Z4
+	VCVTDQ2PS         Z3, Z3
+	VFMADD231PS       Z4, Z3, Z1
 	VPMOVZXWD         160(BX)(R8*2), Z3
 	VPMOVZXBD         400(BX)(R8*1), Z4
 	VPSRLD            $0x02, Z4, Z4
@@ -2217,205 +2249,205 @@ TEXT ·matMulCode8Rows2AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VPBROADCASTD  72(CX), Z4
-	VMOVDQA32     Z4, Z5
-	VPBROADCASTD  200(CX), Z6
-	VMOVDQA32     Z6, Z7
+	VPBROADCASTD  200(CX), Z5
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
+	VMOVUPS       128(BX), Z6
+	VPDPBUSD.BCST (CX), Z6, Z4
+	VPDPBUSD.BCST 128(CX), Z6, Z5
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z8
-	VMOVDQU32     192(BX), Z9
-	VPDPBUSD.BCST (CX), Z8, Z4
-	VPDPBUSD.BCST 128(CX), Z8, Z6
-	VPDPBUSD.BCST (CX), Z9, Z5
-	VPDPBUSD.BCST 128(CX), Z9, Z7
+	VMOVUPS       256(BX), Z6
+	VPDPBUSD.BCST 4(CX), Z6, Z4
+	VPDPBUSD.BCST 132(CX), Z6, Z5
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
+	VMOVUPS       384(BX), Z6
+	VPDPBUSD.BCST 8(CX), Z6, Z4
+	VPDPBUSD.BCST 136(CX), Z6, Z5
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z8
-	VMOVDQU32     320(BX), Z9
-	VPDPBUSD.BCST 4(CX), Z8, Z4
-	VPDPBUSD.BCST 132(CX), Z8, Z6
-	VPDPBUSD.BCST 4(CX), Z9, Z5
-	VPDPBUSD.BCST 132(CX), Z9, Z7
+	VMOVUPS       512(BX), Z6
+	VPDPBUSD.BCST 12(CX), Z6, Z4
+	VPDPBUSD.BCST 140(CX), Z6, Z5
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
+	VMOVUPS       640(BX), Z6
+	VPDPBUSD.BCST 16(CX), Z6, Z4
+	VPDPBUSD.BCST 144(CX), Z6, Z5
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z8
-	VMOVDQU32     448(BX), Z9
-	VPDPBUSD.BCST 8(CX), Z8, Z4
-	VPDPBUSD.BCST 136(CX), Z8, Z6
-	VPDPBUSD.BCST 8(CX), Z9, Z5
-	VPDPBUSD.BCST 136(CX), Z9, Z7
+	VMOVUPS       768(BX), Z6
+	VPDPBUSD.BCST 20(CX), Z6, Z4
+	VPDPBUSD.BCST 148(CX), Z6, Z5
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
+	VMOVUPS       896(BX), Z6
+	VPDPBUSD.BCST 24(CX), Z6, Z4
+	VPDPBUSD.BCST 152(CX), Z6, Z5
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
-	VMOVDQU32     512(BX), Z8
-	VMOVDQU32     576(BX), Z9
-	VPDPBUSD.BCST 12(CX), Z8, Z4
-	VPDPBUSD.BCST 140(CX), Z8, Z6
-	VPDPBUSD.BCST 12(CX), Z9, Z5
-	VPDPBUSD.BCST 140(CX), Z9, Z7
+	VMOVUPS       1024(BX), Z6
+	VPDPBUSD.BCST 28(CX), Z6, Z4
+	VPDPBUSD.BCST 156(CX), Z6, Z5
+	VCVTPH2PS     (BX), Z6
+	VMULPS.BCST   64(CX), Z6, Z7
+	VCVTDQ2PS     Z4, Z4
+	VFMADD231PS   Z7, Z4, Z0
+	VMULPS.BCST   192(CX), Z6, Z4
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z4, Z5, Z2
+	VPBROADCASTD  72(CX), Z4
+	VPBROADCASTD  200(CX), Z5
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
+	VMOVUPS       192(BX), Z6
+	VPDPBUSD.BCST (CX), Z6, Z4
+	VPDPBUSD.BCST 128(CX), Z6, Z5
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVDQU32     640(BX), Z8
-	VMOVDQU32     704(BX), Z9
-	VPDPBUSD.BCST 16(CX), Z8, Z4
-	VPDPBUSD.BCST 144(CX), Z8, Z6
-	VPDPBUSD.BCST 16(CX), Z9, Z5
-	VPDPBUSD.BCST 144(CX), Z9, Z7
+	VMOVUPS       320(BX), Z6
+	VPDPBUSD.BCST 4(CX), Z6, Z4
+	VPDPBUSD.BCST 132(CX), Z6, Z5
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
+	VMOVUPS       448(BX), Z6
+	VPDPBUSD.BCST 8(CX), Z6, Z4
+	VPDPBUSD.BCST 136(CX), Z6, Z5
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVDQU32     768(BX), Z8
-	VMOVDQU32     832(BX), Z9
-	VPDPBUSD.BCST 20(CX), Z8, Z4
-	VPDPBUSD.BCST 148(CX), Z8, Z6
-	VPDPBUSD.BCST 20(CX), Z9, Z5
-	VPDPBUSD.BCST 148(CX), Z9, Z7
+	VMOVUPS       576(BX), Z6
+	VPDPBUSD.BCST 12(CX), Z6, Z4
+	VPDPBUSD.BCST 140(CX), Z6, Z5
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
+	VMOVUPS       704(BX), Z6
+	VPDPBUSD.BCST 16(CX), Z6, Z4
+	VPDPBUSD.BCST 144(CX), Z6, Z5
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVDQU32     896(BX), Z8
-	VMOVDQU32     960(BX), Z9
-	VPDPBUSD.BCST 24(CX), Z8, Z4
-	VPDPBUSD.BCST 152(CX), Z8, Z6
-	VPDPBUSD.BCST 24(CX), Z9, Z5
-	VPDPBUSD.BCST 152(CX), Z9, Z7
+	VMOVUPS       832(BX), Z6
+	VPDPBUSD.BCST 20(CX), Z6, Z4
+	VPDPBUSD.BCST 148(CX), Z6, Z5
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z6
+	VPDPBUSD.BCST 24(CX), Z6, Z4
+	VPDPBUSD.BCST 152(CX), Z6, Z5
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
-	VMOVDQU32     1024(BX), Z8
-	VMOVDQU32     1088(BX), Z9
-	VPDPBUSD.BCST 28(CX), Z8, Z4
-	VPDPBUSD.BCST 156(CX), Z8, Z6
-	VPDPBUSD.BCST 28(CX), Z9, Z5
-	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VCVTPH2PS     (BX), Z8
-	VMULPS.BCST   64(CX), Z8, Z9
+	VMOVUPS       1088(BX), Z6
+	VPDPBUSD.BCST 28(CX), Z6, Z4
+	VPDPBUSD.BCST 156(CX), Z6, Z5
+	VCVTPH2PS     32(BX), Z6
+	VMULPS.BCST   64(CX), Z6, Z7
 	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z9, Z4, Z0
-	VMULPS.BCST   192(CX), Z8, Z4
-	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z4, Z6, Z2
-	VCVTPH2PS     32(BX), Z4
-	VMULPS.BCST   64(CX), Z4, Z6
+	VFMADD231PS   Z7, Z4, Z1
+	VMULPS.BCST   192(CX), Z6, Z4
 	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z6, Z5, Z1
-	VMULPS.BCST   192(CX), Z4, Z4
-	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z4, Z7, Z3
+	VFMADD231PS   Z4, Z5, Z3
 	VPBROADCASTD  76(CX), Z4
-	VMOVDQA32     Z4, Z5
-	VPBROADCASTD  204(CX), Z6
-	VMOVDQA32     Z6, Z7
+	VPBROADCASTD  204(CX), Z5
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
+	VMOVUPS       1152(BX), Z6
+	VPDPBUSD.BCST 32(CX), Z6, Z4
+	VPDPBUSD.BCST 160(CX), Z6, Z5
 	PREFETCHT1    7296(BX)
 	PREFETCHT0    1664(BX)
-	VMOVDQU32     1152(BX), Z8
-	VMOVDQU32     1216(BX), Z9
-	VPDPBUSD.BCST 32(CX), Z8, Z4
-	VPDPBUSD.BCST 160(CX), Z8, Z6
-	VPDPBUSD.BCST 32(CX), Z9, Z5
-	VPDPBUSD.BCST 160(CX), Z9, Z7
+	VMOVUPS       1280(BX), Z6
+	VPDPBUSD.BCST 36(CX), Z6, Z4
+	VPDPBUSD.BCST 164(CX), Z6, Z5
 	PREFETCHT1    7360(BX)
 	PREFETCHT0    1728(BX)
+	VMOVUPS       1408(BX), Z6
+	VPDPBUSD.BCST 40(CX), Z6, Z4
+	VPDPBUSD.BCST 168(CX), Z6, Z5
 	PREFETCHT1    7424(BX)
 	PREFETCHT0    1792(BX)
-	VMOVDQU32     1280(BX), Z8
-	VMOVDQU32     1344(BX), Z9
-	VPDPBUSD.BCST 36(CX), Z8, Z4
-	VPDPBUSD.BCST 164(CX), Z8, Z6
-	VPDPBUSD.BCST 36(CX), Z9, Z5
-	VPDPBUSD.BCST 164(CX), Z9, Z7
+	VMOVUPS       1536(BX), Z6
+	VPDPBUSD.BCST 44(CX), Z6, Z4
+	VPDPBUSD.BCST 172(CX), Z6, Z5
 	PREFETCHT1    7488(BX)
 	PREFETCHT0    1856(BX)
+	VMOVUPS       1664(BX), Z6
+	VPDPBUSD.BCST 48(CX), Z6, Z4
+	VPDPBUSD.BCST 176(CX), Z6, Z5
 	PREFETCHT1    7552(BX)
 	PREFETCHT0    1920(BX)
-	VMOVDQU32     1408(BX), Z8
-	VMOVDQU32     1472(BX), Z9
-	VPDPBUSD.BCST 40(CX), Z8, Z4
-	VPDPBUSD.BCST 168(CX), Z8, Z6
-	VPDPBUSD.BCST 40(CX), Z9, Z5
-	VPDPBUSD.BCST 168(CX), Z9, Z7
+	VMOVUPS       1792(BX), Z6
+	VPDPBUSD.BCST 52(CX), Z6, Z4
+	VPDPBUSD.BCST 180(CX), Z6, Z5
 	PREFETCHT1    7616(BX)
 	PREFETCHT0    1984(BX)
+	VMOVUPS       1920(BX), Z6
+	VPDPBUSD.BCST 56(CX), Z6, Z4
+	VPDPBUSD.BCST 184(CX), Z6, Z5
 	PREFETCHT1    7680(BX)
 	PREFETCHT0    2048(BX)
-	VMOVDQU32     1536(BX), Z8
-	VMOVDQU32     1600(BX), Z9
-	VPDPBUSD.BCST 44(CX), Z8, Z4
-	VPDPBUSD.BCST 172(CX), Z8, Z6
-	VPDPBUSD.BCST 44(CX), Z9, Z5
-	VPDPBUSD.BCST 172(CX), Z9, Z7
+	VMOVUPS       2048(BX), Z6
+	VPDPBUSD.BCST 60(CX), Z6, Z4
+	VPDPBUSD.BCST 188(CX), Z6, Z5
+	VCVTPH2PS     64(BX), Z6
+	VMULPS.BCST   68(CX), Z6, Z7
+	VCVTDQ2PS     Z4, Z4
+	VFMADD231PS   Z7, Z4, Z0
+	VMULPS.BCST   196(CX), Z6, Z4
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z4, Z5, Z2
+	VPBROADCASTD  76(CX), Z4
+	VPBROADCASTD  204(CX), Z5
 	PREFETCHT1    7744(BX)
 	PREFETCHT0    2112(BX)
+	VMOVUPS       1216(BX), Z6
+	VPDPBUSD.BCST 32(CX), Z6, Z4
+	VPDPBUSD.BCST 160(CX), Z6, Z5
 	PREFETCHT1    7808(BX)
 	PREFETCHT0    2176(BX)
-	VMOVDQU32     1664(BX), Z8
-	VMOVDQU32     1728(BX), Z9
-	VPDPBUSD.BCST 48(CX), Z8, Z4
-	VPDPBUSD.BCST 176(CX), Z8, Z6
-	VPDPBUSD.BCST 48(CX), Z9, Z5
-	VPDPBUSD.BCST 176(CX), Z9, Z7
+	VMOVUPS       1344(BX), Z6
+	VPDPBUSD.BCST 36(CX), Z6, Z4
+	VPDPBUSD.BCST 164(CX), Z6, Z5
 	PREFETCHT1    7872(BX)
 	PREFETCHT0    2240(BX)
+	VMOVUPS       1472(BX), Z6
+	VPDPBUSD.BCST 40(CX), Z6, Z4
+	VPDPBUSD.BCST 168(CX), Z6, Z5
 	PREFETCHT1    7936(BX)
 	PREFETCHT0    2304(BX)
-	VMOVDQU32     1792(BX), Z8
-	VMOVDQU32     1856(BX), Z9
-	VPDPBUSD.BCST 52(CX), Z8, Z4
-	VPDPBUSD.BCST 180(CX), Z8, Z6
-	VPDPBUSD.BCST 52(CX), Z9, Z5
-	VPDPBUSD.BCST 180(CX), Z9, Z7
+	VMOVUPS       1600(BX), Z6
+	VPDPBUSD.BCST 44(CX), Z6, Z4
+	VPDPBUSD.BCST 172(CX), Z6, Z5
 	PREFETCHT1    8000(BX)
 	PREFETCHT0    2368(BX)
+	VMOVUPS       1728(BX), Z6
+	VPDPBUSD.BCST 48(CX), Z6, Z4
+	VPDPBUSD.BCST 176(CX), Z6, Z5
 	PREFETCHT1    8064(BX)
 	PREFETCHT0    2432(BX)
-	VMOVDQU32     1920(BX), Z8
-	VMOVDQU32     1984(BX), Z9
-	VPDPBUSD.BCST 56(CX), Z8, Z4
-	VPDPBUSD.BCST 184(CX), Z8, Z6
-	VPDPBUSD.BCST 56(CX), Z9, Z5
-	VPDPBUSD.BCST 184(CX), Z9, Z7
+	VMOVUPS       1856(BX), Z6
+	VPDPBUSD.BCST 52(CX), Z6, Z4
+	VPDPBUSD.BCST 180(CX), Z6, Z5
 	PREFETCHT1    8128(BX)
 	PREFETCHT0    2496(BX)
+	VMOVUPS       1984(BX), Z6
+	VPDPBUSD.BCST 56(CX), Z6, Z4
+	VPDPBUSD.BCST 184(CX), Z6, Z5
 	PREFETCHT1    8192(BX)
 	PREFETCHT0    2560(BX)
 	PREFETCHT1    8256(BX)
 	PREFETCHT0    2624(BX)
-	VMOVDQU32     2048(BX), Z8
-	VMOVDQU32     2112(BX), Z9
-	VPDPBUSD.BCST 60(CX), Z8, Z4
-	VPDPBUSD.BCST 188(CX), Z8, Z6
-	VPDPBUSD.BCST 60(CX), Z9, Z5
-	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VCVTPH2PS     64(BX), Z8
-	VMULPS.BCST   68(CX), Z8, Z9
+	VMOVUPS       2112(BX), Z6
+	VPDPBUSD.BCST 60(CX), Z6, Z4
+	VPDPBUSD.BCST 188(CX), Z6, Z5
+	VCVTPH2PS     96(BX), Z6
+	VMULPS.BCST   68(CX), Z6, Z7
 	VCVTDQ2PS     Z4, Z4
-	VFMADD231PS   Z9, Z4, Z0
-	VMULPS.BCST   196(CX), Z8, Z4
-	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z4, Z6, Z2
-	VCVTPH2PS     96(BX), Z4
-	VMULPS.BCST   68(CX), Z4, Z6
+	VFMADD231PS   Z7, Z4, Z1
+	VMULPS.BCST   196(CX), Z6, Z4
 	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z6, Z5, Z1
-	VMULPS.BCST   196(CX), Z4, Z4
-	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z4, Z7, Z3
+	VFMADD231PS   Z4, Z5, Z3
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
@@ -2453,419 +2485,419 @@ loop1:
 
 step2:
 	VPBROADCASTD  96(CX), Z5
-	VMOVDQA32     Z5, Z6
-	VPBROADCASTD  224(CX), Z7
-	VMOVDQA32     Z7, Z8
+	VPBROADCASTD  224(CX), Z6
+	VMOVUPS       (DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1024(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST (CX), Z7, Z5
+	VPDPBUSD.BCST 128(CX), Z7, Z6
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    1088(R9)
-	VMOVUPS       (DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1024(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST (CX), Z9, Z5
-	VPDPBUSD.BCST 128(CX), Z9, Z7
-	VMOVUPS       (DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1088(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST (CX), Z9, Z6
-	VPDPBUSD.BCST 128(CX), Z9, Z8
+	VMOVUPS       64(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1024(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 4(CX), Z7, Z5
+	VPDPBUSD.BCST 132(CX), Z7, Z6
 	PREFETCHT1    6208(R9)
 	PREFETCHT0    1152(R9)
+	VMOVUPS       128(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1024(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 8(CX), Z7, Z5
+	VPDPBUSD.BCST 136(CX), Z7, Z6
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    1216(R9)
-	VMOVUPS       64(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1024(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 4(CX), Z9, Z5
-	VPDPBUSD.BCST 132(CX), Z9, Z7
-	VMOVUPS       64(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1088(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 4(CX), Z9, Z6
-	VPDPBUSD.BCST 132(CX), Z9, Z8
+	VMOVUPS       192(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1024(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 12(CX), Z7, Z5
+	VPDPBUSD.BCST 140(CX), Z7, Z6
+	VPMOVSXBD     64(BX)(R8*4), Z7
+	VCVTDQ2PS     Z7, Z7
+	VCVTPH2PS     (BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   64(CX), Z7, Z8
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z8, Z5, Z0
+	VMULPS.BCST   192(CX), Z7, Z5
+	VCVTDQ2PS     Z6, Z6
+	VFMADD231PS   Z5, Z6, Z2
+	VPBROADCASTD  96(CX), Z5
+	VPBROADCASTD  224(CX), Z6
 	PREFETCHT1    6336(R9)
 	PREFETCHT0    1280(R9)
+	VMOVUPS       (DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1088(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST (CX), Z7, Z5
+	VPDPBUSD.BCST 128(CX), Z7, Z6
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    1344(R9)
-	VMOVUPS       128(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1024(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 8(CX), Z9, Z5
-	VPDPBUSD.BCST 136(CX), Z9, Z7
-	VMOVUPS       128(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1088(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 8(CX), Z9, Z6
-	VPDPBUSD.BCST 136(CX), Z9, Z8
+	VMOVUPS       64(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1088(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 4(CX), Z7, Z5
+	VPDPBUSD.BCST 132(CX), Z7, Z6
+	VMOVUPS       128(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1088(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 8(CX), Z7, Z5
+	VPDPBUSD.BCST 136(CX), Z7, Z6
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    1408(R9)
-	VMOVUPS       192(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1024(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 12(CX), Z9, Z5
-	VPDPBUSD.BCST 140(CX), Z9, Z7
-	VMOVUPS       192(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1088(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 12(CX), Z9, Z6
-	VPDPBUSD.BCST 140(CX), Z9, Z8
-	VPMOVSXBD     64(BX)(R8*4), Z9
-	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     (BX), Z10
-	VMULPS        Z10, Z9, Z9
-	VMULPS.BCST   64(CX), Z9, Z10
-	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z10, Z5, Z0
-	VMULPS.BCST   192(CX), Z9, Z5
+	VMOVUPS       192(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1088(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 12(CX), Z7, Z5
+	VPDPBUSD.BCST 140(CX), Z7, Z6
+	VPMOVSXBD     80(BX)(R8*4), Z7
 	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z5, Z7, Z2
-	VPMOVSXBD     80(BX)(R8*4), Z5
+	VCVTPH2PS     32(BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   64(CX), Z7, Z8
 	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     32(BX), Z7
-	VMULPS        Z7, Z5, Z5
-	VMULPS.BCST   64(CX), Z5, Z7
+	VFMADD231PS   Z8, Z5, Z1
+	VMULPS.BCST   192(CX), Z7, Z5
 	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z7, Z6, Z1
-	VMULPS.BCST   192(CX), Z5, Z5
-	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z5, Z8, Z3
+	VFMADD231PS   Z5, Z6, Z3
 	VPBROADCASTD  100(CX), Z5
-	VMOVDQA32     Z5, Z6
-	VPBROADCASTD  228(CX), Z7
-	VMOVDQA32     Z7, Z8
+	VPBROADCASTD  228(CX), Z6
 	PREFETCHT1    6528(R9)
 	PREFETCHT0    1472(R9)
+	VMOVUPS       256(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1152(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 16(CX), Z7, Z5
+	VPDPBUSD.BCST 144(CX), Z7, Z6
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    1536(R9)
-	VMOVUPS       256(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1152(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z5
-	VPDPBUSD.BCST 144(CX), Z9, Z7
-	VMOVUPS       256(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1216(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z6
-	VPDPBUSD.BCST 144(CX), Z9, Z8
+	VMOVUPS       320(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1152(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 20(CX), Z7, Z5
+	VPDPBUSD.BCST 148(CX), Z7, Z6
 	PREFETCHT1    6656(R9)
 	PREFETCHT0    1600(R9)
+	VMOVUPS       384(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1152(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 24(CX), Z7, Z5
+	VPDPBUSD.BCST 152(CX), Z7, Z6
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1664(R9)
-	VMOVUPS       320(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1152(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z5
-	VPDPBUSD.BCST 148(CX), Z9, Z7
-	VMOVUPS       320(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1216(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z6
-	VPDPBUSD.BCST 148(CX), Z9, Z8
+	VMOVUPS       448(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1152(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 28(CX), Z7, Z5
+	VPDPBUSD.BCST 156(CX), Z7, Z6
+	VPMOVSXBD     96(BX)(R8*4), Z7
+	VCVTDQ2PS     Z7, Z7
+	VCVTPH2PS     (BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   64(CX), Z7, Z8
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z8, Z5, Z0
+	VMULPS.BCST   192(CX), Z7, Z5
+	VCVTDQ2PS     Z6, Z6
+	VFMADD231PS   Z5, Z6, Z2
+	VPBROADCASTD  100(CX), Z5
+	VPBROADCASTD  228(CX), Z6
+	VMOVUPS       256(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1216(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 16(CX), Z7, Z5
+	VPDPBUSD.BCST 144(CX), Z7, Z6
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1728(R9)
-	VMOVUPS       384(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1152(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z5
-	VPDPBUSD.BCST 152(CX), Z9, Z7
-	VMOVUPS       384(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1216(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z6
-	VPDPBUSD.BCST 152(CX), Z9, Z8
+	VMOVUPS       320(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1216(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 20(CX), Z7, Z5
+	VPDPBUSD.BCST 148(CX), Z7, Z6
 	PREFETCHT1    6848(R9)
 	PREFETCHT0    1792(R9)
+	VMOVUPS       384(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1216(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 24(CX), Z7, Z5
+	VPDPBUSD.BCST 152(CX), Z7, Z6
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1856(R9)
-	VMOVUPS       448(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1152(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 28(CX), Z9, Z5
-	VPDPBUSD.BCST 156(CX), Z9, Z7
-	VMOVUPS       448(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1216(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 28(CX), Z9, Z6
-	VPDPBUSD.BCST 156(CX), Z9, Z8
-	VPMOVSXBD     96(BX)(R8*4), Z9
-	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     (BX), Z10
-	VMULPS        Z10, Z9, Z9
-	VMULPS.BCST   64(CX), Z9, Z10
-	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z10, Z5, Z0
-	VMULPS.BCST   192(CX), Z9, Z5
+	VMOVUPS       448(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1216(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 28(CX), Z7, Z5
+	VPDPBUSD.BCST 156(CX), Z7, Z6
+	VPMOVSXBD     112(BX)(R8*4), Z7
 	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z5, Z7, Z2
-	VPMOVSXBD     112(BX)(R8*4), Z5
+	VCVTPH2PS     32(BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   64(CX), Z7, Z8
 	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     32(BX), Z7
-	VMULPS        Z7, Z5, Z5
-	VMULPS.BCST   64(CX), Z5, Z7
+	VFMADD231PS   Z8, Z5, Z1
+	VMULPS.BCST   192(CX), Z7, Z5
 	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z7, Z6, Z1
-	VMULPS.BCST   192(CX), Z5, Z5
-	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z5, Z8, Z3
+	VFMADD231PS   Z5, Z6, Z3
 	VPBROADCASTD  104(CX), Z5
-	VMOVDQA32     Z5, Z6
-	VPBROADCASTD  232(CX), Z7
-	VMOVDQA32     Z7, Z8
+	VPBROADCASTD  232(CX), Z6
 	PREFETCHT1    6976(R9)
 	PREFETCHT0    1920(R9)
+	VMOVUPS       512(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1280(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 32(CX), Z7, Z5
+	VPDPBUSD.BCST 160(CX), Z7, Z6
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1984(R9)
-	VMOVUPS       512(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 32(CX), Z9, Z5
-	VPDPBUSD.BCST 160(CX), Z9, Z7
-	VMOVUPS       512(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 32(CX), Z9, Z6
-	VPDPBUSD.BCST 160(CX), Z9, Z8
+	VMOVUPS       576(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1280(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 36(CX), Z7, Z5
+	VPDPBUSD.BCST 164(CX), Z7, Z6
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    2048(R9)
-	VMOVUPS       576(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 36(CX), Z9, Z5
-	VPDPBUSD.BCST 164(CX), Z9, Z7
-	VMOVUPS       576(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 36(CX), Z9, Z6
-	VPDPBUSD.BCST 164(CX), Z9, Z8
+	VMOVUPS       640(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1280(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 40(CX), Z7, Z5
+	VPDPBUSD.BCST 168(CX), Z7, Z6
+	VMOVUPS       704(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1280(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 44(CX), Z7, Z5
+	VPDPBUSD.BCST 172(CX), Z7, Z6
+	VPMOVSXBD     128(BX)(R8*4), Z7
+	VCVTDQ2PS     Z7, Z7
+	VCVTPH2PS     (BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   68(CX), Z7, Z8
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z8, Z5, Z0
+	VMULPS.BCST   196(CX), Z7, Z5
+	VCVTDQ2PS     Z6, Z6
+	VFMADD231PS   Z5, Z6, Z2
+	VPBROADCASTD  104(CX), Z5
+	VPBROADCASTD  232(CX), Z6
 	PREFETCHT1    7168(R9)
 	PREFETCHT0    2112(R9)
+	VMOVUPS       512(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1344(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 32(CX), Z7, Z5
+	VPDPBUSD.BCST 160(CX), Z7, Z6
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    2176(R9)
-	VMOVUPS       640(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 40(CX), Z9, Z5
-	VPDPBUSD.BCST 168(CX), Z9, Z7
-	VMOVUPS       640(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 40(CX), Z9, Z6
-	VPDPBUSD.BCST 168(CX), Z9, Z8
+	VMOVUPS       576(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1344(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 36(CX), Z7, Z5
+	VPDPBUSD.BCST 164(CX), Z7, Z6
 	PREFETCHT1    7296(R9)
 	PREFETCHT0    2240(R9)
+	VMOVUPS       640(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1344(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 40(CX), Z7, Z5
+	VPDPBUSD.BCST 168(CX), Z7, Z6
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    2304(R9)
-	VMOVUPS       704(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1280(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 44(CX), Z9, Z5
-	VPDPBUSD.BCST 172(CX), Z9, Z7
-	VMOVUPS       704(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1344(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 44(CX), Z9, Z6
-	VPDPBUSD.BCST 172(CX), Z9, Z8
-	VPMOVSXBD     128(BX)(R8*4), Z9
-	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     (BX), Z10
-	VMULPS        Z10, Z9, Z9
-	VMULPS.BCST   68(CX), Z9, Z10
-	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z10, Z5, Z0
-	VMULPS.BCST   196(CX), Z9, Z5
+	VMOVUPS       704(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1344(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 44(CX), Z7, Z5
+	VPDPBUSD.BCST 172(CX), Z7, Z6
+	VPMOVSXBD     144(BX)(R8*4), Z7
 	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z5, Z7, Z2
-	VPMOVSXBD     144(BX)(R8*4), Z5
+	VCVTPH2PS     32(BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   68(CX), Z7, Z8
 	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     32(BX), Z7
-	VMULPS        Z7, Z5, Z5
-	VMULPS.BCST   68(CX), Z5, Z7
+	VFMADD231PS   Z8, Z5, Z1
+	VMULPS.BCST   196(CX), Z7, Z5
 	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z7, Z6, Z1
-	VMULPS.BCST   196(CX), Z5, Z5
-	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z5, Z8, Z3
+	VFMADD231PS   Z5, Z6, Z3
 	VPBROADCASTD  108(CX), Z5
-	VMOVDQA32     Z5, Z6
-	VPBROADCASTD  236(CX), Z7
-	VMOVDQA32     Z7, Z8
+	VPBROADCASTD  236(CX), Z6
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    2368(R9)
-	VMOVUPS       768(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z5
-	VPDPBUSD.BCST 176(CX), Z9, Z7
-	VMOVUPS       768(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(DI), Z10
-	VPSLLW        $0x04, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z6
-	VPDPBUSD.BCST 176(CX), Z9, Z8
+	VMOVUPS       768(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1408(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 48(CX), Z7, Z5
+	VPDPBUSD.BCST 176(CX), Z7, Z6
+	VMOVUPS       832(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1408(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 52(CX), Z7, Z5
+	VPDPBUSD.BCST 180(CX), Z7, Z6
 	PREFETCHT1    7488(R9)
 	PREFETCHT0    2432(R9)
+	VMOVUPS       896(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1408(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 56(CX), Z7, Z5
+	VPDPBUSD.BCST 184(CX), Z7, Z6
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    2496(R9)
-	VMOVUPS       832(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z5
-	VPDPBUSD.BCST 180(CX), Z9, Z7
-	VMOVUPS       832(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(DI), Z10
-	VPSLLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z6
-	VPDPBUSD.BCST 180(CX), Z9, Z8
+	VMOVUPS       960(DI), Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1408(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 60(CX), Z7, Z5
+	VPDPBUSD.BCST 188(CX), Z7, Z6
+	VPMOVSXBD     160(BX)(R8*4), Z7
+	VCVTDQ2PS     Z7, Z7
+	VCVTPH2PS     (BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   68(CX), Z7, Z8
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z8, Z5, Z0
+	VMULPS.BCST   196(CX), Z7, Z5
+	VCVTDQ2PS     Z6, Z6
+	VFMADD231PS   Z5, Z6, Z2
+	VPBROADCASTD  108(CX), Z5
+	VPBROADCASTD  236(CX), Z6
 	PREFETCHT1    7616(R9)
 	PREFETCHT0    2560(R9)
+	VMOVUPS       768(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1472(DI), Z8
+	VPSLLW        $0x04, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 48(CX), Z7, Z5
+	VPDPBUSD.BCST 176(CX), Z7, Z6
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2624(R9)
-	VMOVUPS       896(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z5
-	VPDPBUSD.BCST 184(CX), Z9, Z7
-	VMOVUPS       896(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(DI), Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z6
-	VPDPBUSD.BCST 184(CX), Z9, Z8
+	VMOVUPS       832(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1472(DI), Z8
+	VPSLLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 52(CX), Z7, Z5
+	VPDPBUSD.BCST 180(CX), Z7, Z6
 	PREFETCHT1    7744(R9)
 	PREFETCHT0    2688(R9)
+	VMOVUPS       896(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1472(DI), Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 56(CX), Z7, Z5
+	VPDPBUSD.BCST 184(CX), Z7, Z6
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2752(R9)
-	VMOVUPS       960(DI), Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1408(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 60(CX), Z9, Z5
-	VPDPBUSD.BCST 188(CX), Z9, Z7
-	VMOVUPS       960(DI), Z9
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z4, Z9, Z9
-	VMOVUPS       1472(DI), Z10
-	VPSRLW        $0x02, Z10, Z10
-	VPANDD        bits45_avx512<>+0(SB), Z10, Z10
-	VPORD         Z10, Z9, Z9
-	VPDPBUSD.BCST 60(CX), Z9, Z6
-	VPDPBUSD.BCST 188(CX), Z9, Z8
-	VPMOVSXBD     160(BX)(R8*4), Z9
-	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     (BX), Z10
-	VMULPS        Z10, Z9, Z9
-	VMULPS.BCST   68(CX), Z9, Z10
-	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z10, Z5, Z0
-	VMULPS.BCST   196(CX), Z9, Z5
+	VMOVUPS       960(DI), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VMOVUPS       1472(DI), Z8
+	VPSRLW        $0x02, Z8, Z8
+	VPANDD        bits45_avx512<>+0(SB), Z8, Z8
+	VPORD         Z8, Z7, Z7
+	VPDPBUSD.BCST 60(CX), Z7, Z5
+	VPDPBUSD.BCST 188(CX), Z7, Z6
+	VPMOVSXBD     176(BX)(R8*4), Z7
 	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z5, Z7, Z2
-	VPMOVSXBD     176(BX)(R8*4), Z5
+	VCVTPH2PS     32(BX), Z8
+	VMULPS        Z8, Z7, Z7
+	VMULPS.BCST   68(CX), Z7, Z8
 	VCVTDQ2PS     Z5, Z5
-	VCVTPH2PS     32(BX), Z7
-	VMULPS        Z7, Z5, Z5
-	VMULPS.BCST   68(CX), Z5, Z7
+	VFMADD231PS   Z8, Z5, Z1
+	VMULPS.BCST   196(CX), Z7, Z5
 	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z7, Z6, Z1
-	VMULPS.BCST   196(CX), Z5, Z5
-	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z5, Z8, Z3
+	VFMADD231PS   Z5, Z6, Z3
 	ADDQ          DX, CX
 	ADDQ          $+1536, DI
 	ADDQ          $+1680, R9
@@ -2909,194 +2941,194 @@ loop1:
 step2:
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
-	VPXORD            Z7, Z7, Z7
-	VPXORD            Z8, Z8, Z8
+	VMOVUPS           (DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSLLW            $0x04, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     (CX), Z7, Z5
+	VPDPBUSD.BCST     128(CX), Z7, Z6
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSLLW            $0x04, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     (CX), Z9, Z5
-	VPDPBUSD.BCST     128(CX), Z9, Z7
-	VMOVUPS           (DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSLLW            $0x04, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     (CX), Z9, Z6
-	VPDPBUSD.BCST     128(CX), Z9, Z8
+	VMOVUPS           64(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSLLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     4(CX), Z7, Z5
+	VPDPBUSD.BCST     132(CX), Z7, Z6
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSLLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     4(CX), Z9, Z5
-	VPDPBUSD.BCST     132(CX), Z9, Z7
-	VMOVUPS           64(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSLLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     4(CX), Z9, Z6
-	VPDPBUSD.BCST     132(CX), Z9, Z8
+	VMOVUPS           128(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSLLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     8(CX), Z7, Z5
+	VPDPBUSD.BCST     136(CX), Z7, Z6
+	VMOVUPS           192(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSLLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     12(CX), Z7, Z5
+	VPDPBUSD.BCST     140(CX), Z7, Z6
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
+	VMOVUPS           256(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     16(CX), Z7, Z5
+	VPDPBUSD.BCST     144(CX), Z7, Z6
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           128(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSLLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     8(CX), Z9, Z5
-	VPDPBUSD.BCST     136(CX), Z9, Z7
-	VMOVUPS           128(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSLLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     8(CX), Z9, Z6
-	VPDPBUSD.BCST     136(CX), Z9, Z8
+	VMOVUPS           320(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSRLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     20(CX), Z7, Z5
+	VPDPBUSD.BCST     148(CX), Z7, Z6
+	VMOVUPS           384(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSRLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     24(CX), Z7, Z5
+	VPDPBUSD.BCST     152(CX), Z7, Z6
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        1280(R9)
-	VMOVUPS           192(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSLLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     12(CX), Z9, Z5
-	VPDPBUSD.BCST     140(CX), Z9, Z7
-	VMOVUPS           192(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSLLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     12(CX), Z9, Z6
-	VPDPBUSD.BCST     140(CX), Z9, Z8
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           256(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z5
-	VPDPBUSD.BCST     144(CX), Z9, Z7
-	VMOVUPS           256(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z6
-	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	VMOVUPS           320(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSRLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z5
-	VPDPBUSD.BCST     148(CX), Z9, Z7
-	VMOVUPS           320(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSRLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z6
-	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           384(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSRLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z5
-	VPDPBUSD.BCST     152(CX), Z9, Z7
-	VMOVUPS           384(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSRLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z6
-	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6720(R9)
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1664(R9)
-	VMOVUPS           448(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1024(DI), Z10
-	VPSRLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     28(CX), Z9, Z5
-	VPDPBUSD.BCST     156(CX), Z9, Z7
-	VMOVUPS           448(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1088(DI), Z10
-	VPSRLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     28(CX), Z9, Z6
-	VPDPBUSD.BCST     156(CX), Z9, Z8
-	VPMOVZXWD         128(BX)(R8*2), Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
-	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         (BX), Z10
-	VMULPS            Z10, Z9, Z9
-	VMULPS.BCST       64(CX), Z9, Z10
-	VCVTDQ2PS         Z5, Z5
-	VFMADD231PS       Z10, Z5, Z0
-	VMULPS.BCST       192(CX), Z9, Z5
+	VMOVUPS           448(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1024(DI), Z8
+	VPSRLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     28(CX), Z7, Z5
+	VPDPBUSD.BCST     156(CX), Z7, Z6
+	VPMOVZXWD         128(BX)(R8*2), Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
 	VCVTDQ2PS         Z7, Z7
-	VFMADD231PS       Z5, Z7, Z2
+	VCVTPH2PS         (BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       64(CX), Z7, Z8
+	VCVTDQ2PS         Z5, Z5
+	VFMADD231PS       Z8, Z5, Z0
+	VMULPS.BCST       192(CX), Z7, Z5
+	VCVTDQ2PS         Z6, Z6
+	VFMADD231PS       Z5, Z6, Z2
 	VPMOVZXWD         128(BX)(R8*2), Z5
 	VPMOVZXBD         384(BX)(R8*1), Z5
 	VPANDD            part_avx512<>+0(SB), Z5, Z5
 	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         64(BX), Z7
-	VMULPS            Z7, Z5, Z5
+	VCVTPH2PS         64(BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z0
 	VFNMADD231PS.BCST 216(CX), Z5, Z2
-	VPMOVZXWD         160(BX)(R8*2), Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VPXORD            Z5, Z5, Z5
+	VPXORD            Z6, Z6, Z6
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           (DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSLLW            $0x04, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     (CX), Z7, Z5
+	VPDPBUSD.BCST     128(CX), Z7, Z6
+	VMOVUPS           64(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSLLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     4(CX), Z7, Z5
+	VPDPBUSD.BCST     132(CX), Z7, Z6
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           128(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSLLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     8(CX), Z7, Z5
+	VPDPBUSD.BCST     136(CX), Z7, Z6
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           192(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSLLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     12(CX), Z7, Z5
+	VPDPBUSD.BCST     140(CX), Z7, Z6
+	VMOVUPS           256(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     16(CX), Z7, Z5
+	VPDPBUSD.BCST     144(CX), Z7, Z6
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           320(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSRLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     20(CX), Z7, Z5
+	VPDPBUSD.BCST     148(CX), Z7, Z6
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           384(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSRLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     24(CX), Z7, Z5
+	VPDPBUSD.BCST     152(CX), Z7, Z6
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1088(DI), Z8
+	VPSRLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     28(CX), Z7, Z5
+	VPDPBUSD.BCST     156(CX), Z7, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         32(BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       64(CX), Z7, Z8
 	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         32(BX), Z7
-	VMULPS            Z7, Z5, Z5
-	VMULPS.BCST       64(CX), Z5, Z7
+	VFMADD231PS       Z8, Z5, Z1
+	VMULPS.BCST       192(CX), Z7, Z5
 	VCVTDQ2PS         Z6, Z6
-	VFMADD231PS       Z7, Z6, Z1
-	VMULPS.BCST       192(CX), Z5, Z5
-	VCVTDQ2PS         Z8, Z8
-	VFMADD231PS       Z5, Z8, Z3
+	VFMADD231PS       Z5, Z6, Z3
 	VPMOVZXWD         160(BX)(R8*2), Z5
 	VPMOVZXBD         400(BX)(R8*1), Z5
 	VPANDD            part_avx512<>+0(SB), Z5, Z5
@@ -3107,199 +3139,199 @@ step2:
 	VFNMADD231PS.BCST 216(CX), Z5, Z3
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
-	VPXORD            Z7, Z7, Z7
-	VPXORD            Z8, Z8, Z8
+	VMOVUPS           512(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSLLW            $0x04, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     32(CX), Z7, Z5
+	VPDPBUSD.BCST     160(CX), Z7, Z6
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           512(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSLLW            $0x04, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     32(CX), Z9, Z5
-	VPDPBUSD.BCST     160(CX), Z9, Z7
-	VMOVUPS           512(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSLLW            $0x04, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     32(CX), Z9, Z6
-	VPDPBUSD.BCST     160(CX), Z9, Z8
+	VMOVUPS           576(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSLLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     36(CX), Z7, Z5
+	VPDPBUSD.BCST     164(CX), Z7, Z6
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           576(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSLLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     36(CX), Z9, Z5
-	VPDPBUSD.BCST     164(CX), Z9, Z7
-	VMOVUPS           576(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSLLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     36(CX), Z9, Z6
-	VPDPBUSD.BCST     164(CX), Z9, Z8
+	VMOVUPS           640(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSLLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     40(CX), Z7, Z5
+	VPDPBUSD.BCST     168(CX), Z7, Z6
+	VMOVUPS           704(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSLLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     44(CX), Z7, Z5
+	VPDPBUSD.BCST     172(CX), Z7, Z6
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     48(CX), Z7, Z5
+	VPDPBUSD.BCST     176(CX), Z7, Z6
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           640(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSLLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     40(CX), Z9, Z5
-	VPDPBUSD.BCST     168(CX), Z9, Z7
-	VMOVUPS           640(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSLLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     40(CX), Z9, Z6
-	VPDPBUSD.BCST     168(CX), Z9, Z8
+	VMOVUPS           832(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSRLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     52(CX), Z7, Z5
+	VPDPBUSD.BCST     180(CX), Z7, Z6
+	VMOVUPS           896(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSRLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     56(CX), Z7, Z5
+	VPDPBUSD.BCST     184(CX), Z7, Z6
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           704(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSLLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     44(CX), Z9, Z5
-	VPDPBUSD.BCST     172(CX), Z9, Z7
-	VMOVUPS           704(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSLLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     44(CX), Z9, Z6
-	VPDPBUSD.BCST     172(CX), Z9, Z8
+	VMOVUPS           960(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1152(DI), Z8
+	VPSRLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     60(CX), Z7, Z5
+	VPDPBUSD.BCST     188(CX), Z7, Z6
+	VPMOVZXWD         128(BX)(R8*2), Z7
+	VPSRLD            $0x06, Z7, Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         (BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       68(CX), Z7, Z8
+	VCVTDQ2PS         Z5, Z5
+	VFMADD231PS       Z8, Z5, Z0
+	VMULPS.BCST       196(CX), Z7, Z5
+	VCVTDQ2PS         Z6, Z6
+	VFMADD231PS       Z5, Z6, Z2
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z6
+	VPSRLD            $0x02, Z6, Z6
+	VPANDD            partHigh_avx512<>+0(SB), Z6, Z6
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z6, Z6
+	VCVTDQ2PS         Z6, Z6
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z6, Z6
+	VFNMADD231PS.BCST 92(CX), Z6, Z0
+	VFNMADD231PS.BCST 220(CX), Z6, Z2
+	VPXORD            Z5, Z5, Z5
+	VPXORD            Z6, Z6, Z6
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        2048(R9)
-	VMOVUPS           768(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z5
-	VPDPBUSD.BCST     176(CX), Z9, Z7
-	VMOVUPS           768(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z6
-	VPDPBUSD.BCST     176(CX), Z9, Z8
+	VMOVUPS           512(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSLLW            $0x04, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     32(CX), Z7, Z5
+	VPDPBUSD.BCST     160(CX), Z7, Z6
+	VMOVUPS           576(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSLLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     36(CX), Z7, Z5
+	VPDPBUSD.BCST     164(CX), Z7, Z6
 	PREFETCHT1        7232(R9)
 	PREFETCHT0        2112(R9)
+	VMOVUPS           640(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSLLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     40(CX), Z7, Z5
+	VPDPBUSD.BCST     168(CX), Z7, Z6
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        2176(R9)
-	VMOVUPS           832(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSRLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z5
-	VPDPBUSD.BCST     180(CX), Z9, Z7
-	VMOVUPS           832(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSRLW            $0x01, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z6
-	VPDPBUSD.BCST     180(CX), Z9, Z8
+	VMOVUPS           704(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSLLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     44(CX), Z7, Z5
+	VPDPBUSD.BCST     172(CX), Z7, Z6
+	VMOVUPS           768(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     48(CX), Z7, Z5
+	VPDPBUSD.BCST     176(CX), Z7, Z6
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        2240(R9)
-	VMOVUPS           896(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSRLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z5
-	VPDPBUSD.BCST     184(CX), Z9, Z7
-	VMOVUPS           896(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSRLW            $0x02, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z6
-	VPDPBUSD.BCST     184(CX), Z9, Z8
+	VMOVUPS           832(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSRLW            $0x01, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     52(CX), Z7, Z5
+	VPDPBUSD.BCST     180(CX), Z7, Z6
 	PREFETCHT1        7424(R9)
 	PREFETCHT0        2304(R9)
+	VMOVUPS           896(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSRLW            $0x02, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     56(CX), Z7, Z5
+	VPDPBUSD.BCST     184(CX), Z7, Z6
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        2368(R9)
-	VMOVUPS           960(DI), Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1152(DI), Z10
-	VPSRLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     60(CX), Z9, Z5
-	VPDPBUSD.BCST     188(CX), Z9, Z7
-	VMOVUPS           960(DI), Z9
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z4, Z9, Z9
-	VMOVUPS           1216(DI), Z10
-	VPSRLW            $0x03, Z10, Z10
-	VPANDD            bit4_avx512<>+0(SB), Z10, Z10
-	VPORD             Z10, Z9, Z9
-	VPDPBUSD.BCST     60(CX), Z9, Z6
-	VPDPBUSD.BCST     188(CX), Z9, Z8
-	VPMOVZXWD         128(BX)(R8*2), Z9
-	VPSRLD            $0x06, Z9, Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
-	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         (BX), Z10
-	VMULPS            Z10, Z9, Z9
-	VMULPS.BCST       68(CX), Z9, Z10
-	VCVTDQ2PS         Z5, Z5
-	VFMADD231PS       Z10, Z5, Z0
-	VMULPS.BCST       196(CX), Z9, Z5
+	VMOVUPS           960(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VMOVUPS           1216(DI), Z8
+	VPSRLW            $0x03, Z8, Z8
+	VPANDD            bit4_avx512<>+0(SB), Z8, Z8
+	VPORD             Z8, Z7, Z7
+	VPDPBUSD.BCST     60(CX), Z7, Z5
+	VPDPBUSD.BCST     188(CX), Z7, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z7
+	VPSRLD            $0x06, Z7, Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
 	VCVTDQ2PS         Z7, Z7
-	VFMADD231PS       Z5, Z7, Z2
-	VPMOVZXWD         128(BX)(R8*2), Z5
-	VPMOVZXBD         384(BX)(R8*1), Z7
-	VPSRLD            $0x02, Z7, Z7
-	VPANDD            partHigh_avx512<>+0(SB), Z7, Z7
-	VPSRLD            $0x0c, Z5, Z5
-	VPORD             Z5, Z7, Z7
-	VCVTDQ2PS         Z7, Z7
-	VCVTPH2PS         64(BX), Z5
-	VMULPS            Z5, Z7, Z7
-	VFNMADD231PS.BCST 92(CX), Z7, Z0
-	VFNMADD231PS.BCST 220(CX), Z7, Z2
-	VPMOVZXWD         160(BX)(R8*2), Z5
-	VPSRLD            $0x06, Z5, Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTPH2PS         32(BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       68(CX), Z7, Z8
 	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         32(BX), Z7
-	VMULPS            Z7, Z5, Z5
-	VMULPS.BCST       68(CX), Z5, Z7
+	VFMADD231PS       Z8, Z5, Z1
+	VMULPS.BCST       196(CX), Z7, Z5
 	VCVTDQ2PS         Z6, Z6
-	VFMADD231PS       Z7, Z6, Z1
-	VMULPS.BCST       196(CX), Z5, Z5
-	VCVTDQ2PS         Z8, Z8
-	VFMADD231PS       Z5, Z8, Z3
+	VFMADD231PS       Z5, Z6, Z3
 	VPMOVZXWD         160(BX)(R8*2), Z5
 	VPMOVZXBD         400(BX)(R8*1), Z6
 	VPSRLD            $0x02, Z6, Z6
@@ -3347,205 +3379,221 @@ TEXT ·matMulCode4Rows2AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VPBROADCASTD  80(CX), Z5
-	VMOVDQA32     Z5, Z6
-	VPBROADCASTD  208(CX), Z7
-	VMOVDQA32     Z7, Z8
+	VPBROADCASTD  208(CX), Z6
+	VMOVUPS       128(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST (CX), Z7, Z5
+	VPDPBUSD.BCST 128(CX), Z7, Z6
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	VMOVUPS       128(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST (CX), Z10, Z5
-	VPDPBUSD.BCST 128(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST (CX), Z9, Z6
-	VPDPBUSD.BCST 128(CX), Z9, Z8
+	VMOVUPS       192(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 4(CX), Z7, Z5
+	VPDPBUSD.BCST 132(CX), Z7, Z6
+	VMOVUPS       256(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 8(CX), Z7, Z5
+	VPDPBUSD.BCST 136(CX), Z7, Z6
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVUPS       192(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 4(CX), Z10, Z5
-	VPDPBUSD.BCST 132(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 4(CX), Z9, Z6
-	VPDPBUSD.BCST 132(CX), Z9, Z8
+	VMOVUPS       320(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 12(CX), Z7, Z5
+	VPDPBUSD.BCST 140(CX), Z7, Z6
+	VMOVUPS       384(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 16(CX), Z7, Z5
+	VPDPBUSD.BCST 144(CX), Z7, Z6
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
-	VMOVUPS       256(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 8(CX), Z10, Z5
-	VPDPBUSD.BCST 136(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 8(CX), Z9, Z6
-	VPDPBUSD.BCST 136(CX), Z9, Z8
+	VMOVUPS       448(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 20(CX), Z7, Z5
+	VPDPBUSD.BCST 148(CX), Z7, Z6
+	VMOVUPS       512(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 24(CX), Z7, Z5
+	VPDPBUSD.BCST 152(CX), Z7, Z6
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVUPS       320(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 12(CX), Z10, Z5
-	VPDPBUSD.BCST 140(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 12(CX), Z9, Z6
-	VPDPBUSD.BCST 140(CX), Z9, Z8
+	VMOVUPS       576(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 28(CX), Z7, Z5
+	VPDPBUSD.BCST 156(CX), Z7, Z6
+	VCVTPH2PS     (BX), Z7
+	VMULPS.BCST   64(CX), Z7, Z8
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z8, Z5, Z0
+	VMULPS.BCST   192(CX), Z7, Z5
+	VCVTDQ2PS     Z6, Z6
+	VFMADD231PS   Z5, Z6, Z2
+	VPBROADCASTD  80(CX), Z5
+	VPBROADCASTD  208(CX), Z6
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
-	VMOVUPS       384(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 16(CX), Z10, Z5
-	VPDPBUSD.BCST 144(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 16(CX), Z9, Z6
-	VPDPBUSD.BCST 144(CX), Z9, Z8
+	VMOVUPS       128(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST (CX), Z7, Z5
+	VPDPBUSD.BCST 128(CX), Z7, Z6
+	VMOVUPS       192(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 4(CX), Z7, Z5
+	VPDPBUSD.BCST 132(CX), Z7, Z6
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVUPS       448(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 20(CX), Z10, Z5
-	VPDPBUSD.BCST 148(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 20(CX), Z9, Z6
-	VPDPBUSD.BCST 148(CX), Z9, Z8
+	VMOVUPS       256(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 8(CX), Z7, Z5
+	VPDPBUSD.BCST 136(CX), Z7, Z6
+	VMOVUPS       320(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 12(CX), Z7, Z5
+	VPDPBUSD.BCST 140(CX), Z7, Z6
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
-	VMOVUPS       512(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 24(CX), Z10, Z5
-	VPDPBUSD.BCST 152(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 24(CX), Z9, Z6
-	VPDPBUSD.BCST 152(CX), Z9, Z8
+	VMOVUPS       384(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 16(CX), Z7, Z5
+	VPDPBUSD.BCST 144(CX), Z7, Z6
+	VMOVUPS       448(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 20(CX), Z7, Z5
+	VPDPBUSD.BCST 148(CX), Z7, Z6
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
+	VMOVUPS       512(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 24(CX), Z7, Z5
+	VPDPBUSD.BCST 152(CX), Z7, Z6
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
-	VMOVUPS       576(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 28(CX), Z10, Z5
-	VPDPBUSD.BCST 156(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 28(CX), Z9, Z6
-	VPDPBUSD.BCST 156(CX), Z9, Z8
-	VCVTPH2PS     (BX), Z9
-	VMULPS.BCST   64(CX), Z9, Z10
+	VMOVUPS       576(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 28(CX), Z7, Z5
+	VPDPBUSD.BCST 156(CX), Z7, Z6
+	VCVTPH2PS     32(BX), Z7
+	VMULPS.BCST   64(CX), Z7, Z8
 	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z10, Z5, Z0
-	VMULPS.BCST   192(CX), Z9, Z5
-	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     32(BX), Z5
-	VMULPS.BCST   64(CX), Z5, Z7
+	VFMADD231PS   Z8, Z5, Z1
+	VMULPS.BCST   192(CX), Z7, Z5
 	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z7, Z6, Z1
-	VMULPS.BCST   192(CX), Z5, Z5
-	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z5, Z8, Z3
+	VFMADD231PS   Z5, Z6, Z3
 	VPBROADCASTD  84(CX), Z5
-	VMOVDQA32     Z5, Z6
-	VPBROADCASTD  212(CX), Z7
-	VMOVDQA32     Z7, Z8
+	VPBROADCASTD  212(CX), Z6
+	VMOVUPS       640(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 32(CX), Z7, Z5
+	VPDPBUSD.BCST 160(CX), Z7, Z6
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVUPS       640(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 32(CX), Z10, Z5
-	VPDPBUSD.BCST 160(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 32(CX), Z9, Z6
-	VPDPBUSD.BCST 160(CX), Z9, Z8
+	VMOVUPS       704(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 36(CX), Z7, Z5
+	VPDPBUSD.BCST 164(CX), Z7, Z6
+	VMOVUPS       768(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 40(CX), Z7, Z5
+	VPDPBUSD.BCST 168(CX), Z7, Z6
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
-	VMOVUPS       704(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 36(CX), Z10, Z5
-	VPDPBUSD.BCST 164(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 36(CX), Z9, Z6
-	VPDPBUSD.BCST 164(CX), Z9, Z8
+	VMOVUPS       832(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 44(CX), Z7, Z5
+	VPDPBUSD.BCST 172(CX), Z7, Z6
+	VMOVUPS       896(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 48(CX), Z7, Z5
+	VPDPBUSD.BCST 176(CX), Z7, Z6
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVUPS       768(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 40(CX), Z10, Z5
-	VPDPBUSD.BCST 168(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 40(CX), Z9, Z6
-	VPDPBUSD.BCST 168(CX), Z9, Z8
+	VMOVUPS       960(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 52(CX), Z7, Z5
+	VPDPBUSD.BCST 180(CX), Z7, Z6
+	VMOVUPS       1024(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 56(CX), Z7, Z5
+	VPDPBUSD.BCST 184(CX), Z7, Z6
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
-	VMOVUPS       832(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 44(CX), Z10, Z5
-	VPDPBUSD.BCST 172(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 44(CX), Z9, Z6
-	VPDPBUSD.BCST 172(CX), Z9, Z8
+	VMOVUPS       1088(BX), Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 60(CX), Z7, Z5
+	VPDPBUSD.BCST 188(CX), Z7, Z6
+	VCVTPH2PS     64(BX), Z7
+	VMULPS.BCST   68(CX), Z7, Z8
+	VCVTDQ2PS     Z5, Z5
+	VFMADD231PS   Z8, Z5, Z0
+	VMULPS.BCST   196(CX), Z7, Z5
+	VCVTDQ2PS     Z6, Z6
+	VFMADD231PS   Z5, Z6, Z2
+	VPBROADCASTD  84(CX), Z5
+	VPBROADCASTD  212(CX), Z6
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVUPS       896(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 48(CX), Z10, Z5
-	VPDPBUSD.BCST 176(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 48(CX), Z9, Z6
-	VPDPBUSD.BCST 176(CX), Z9, Z8
+	VMOVUPS       640(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 32(CX), Z7, Z5
+	VPDPBUSD.BCST 160(CX), Z7, Z6
+	VMOVUPS       704(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 36(CX), Z7, Z5
+	VPDPBUSD.BCST 164(CX), Z7, Z6
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
-	VMOVUPS       960(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 52(CX), Z10, Z5
-	VPDPBUSD.BCST 180(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 52(CX), Z9, Z6
-	VPDPBUSD.BCST 180(CX), Z9, Z8
+	VMOVUPS       768(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 40(CX), Z7, Z5
+	VPDPBUSD.BCST 168(CX), Z7, Z6
+	VMOVUPS       832(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 44(CX), Z7, Z5
+	VPDPBUSD.BCST 172(CX), Z7, Z6
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
-	VMOVUPS       1024(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 56(CX), Z10, Z5
-	VPDPBUSD.BCST 184(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 56(CX), Z9, Z6
-	VPDPBUSD.BCST 184(CX), Z9, Z8
+	VMOVUPS       896(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 48(CX), Z7, Z5
+	VPDPBUSD.BCST 176(CX), Z7, Z6
+	VMOVUPS       960(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 52(CX), Z7, Z5
+	VPDPBUSD.BCST 180(CX), Z7, Z6
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
+	VMOVUPS       1024(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 56(CX), Z7, Z5
+	VPDPBUSD.BCST 184(CX), Z7, Z6
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
-	VMOVUPS       1088(BX), Z9
-	VPANDD        Z9, Z4, Z10
-	VPDPBUSD.BCST 60(CX), Z10, Z5
-	VPDPBUSD.BCST 188(CX), Z10, Z7
-	VPSRLW        $0x04, Z9, Z9
-	VPANDD        Z9, Z4, Z9
-	VPDPBUSD.BCST 60(CX), Z9, Z6
-	VPDPBUSD.BCST 188(CX), Z9, Z8
-	VCVTPH2PS     64(BX), Z9
-	VMULPS.BCST   68(CX), Z9, Z10
+	VMOVUPS       1088(BX), Z7
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z4, Z7, Z7
+	VPDPBUSD.BCST 60(CX), Z7, Z5
+	VPDPBUSD.BCST 188(CX), Z7, Z6
+	VCVTPH2PS     96(BX), Z7
+	VMULPS.BCST   68(CX), Z7, Z8
 	VCVTDQ2PS     Z5, Z5
-	VFMADD231PS   Z10, Z5, Z0
-	VMULPS.BCST   196(CX), Z9, Z5
-	VCVTDQ2PS     Z7, Z7
-	VFMADD231PS   Z5, Z7, Z2
-	VCVTPH2PS     96(BX), Z5
-	VMULPS.BCST   68(CX), Z5, Z7
+	VFMADD231PS   Z8, Z5, Z1
+	VMULPS.BCST   196(CX), Z7, Z5
 	VCVTDQ2PS     Z6, Z6
-	VFMADD231PS   Z7, Z6, Z1
-	VMULPS.BCST   196(CX), Z5, Z5
-	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z5, Z8, Z3
+	VFMADD231PS   Z5, Z6, Z3
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
@@ -3584,120 +3632,128 @@ loop1:
 step2:
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
-	VPXORD            Z7, Z7, Z7
-	VPXORD            Z8, Z8, Z8
+	VMOVUPS           (DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     (CX), Z7, Z5
+	VPDPBUSD.BCST     128(CX), Z7, Z6
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     (CX), Z10, Z5
-	VPDPBUSD.BCST     128(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     (CX), Z9, Z6
-	VPDPBUSD.BCST     128(CX), Z9, Z8
+	VMOVUPS           64(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     4(CX), Z7, Z5
+	VPDPBUSD.BCST     132(CX), Z7, Z6
+	VMOVUPS           128(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     8(CX), Z7, Z5
+	VPDPBUSD.BCST     136(CX), Z7, Z6
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     4(CX), Z10, Z5
-	VPDPBUSD.BCST     132(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     4(CX), Z9, Z6
-	VPDPBUSD.BCST     132(CX), Z9, Z8
+	VMOVUPS           192(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     12(CX), Z7, Z5
+	VPDPBUSD.BCST     140(CX), Z7, Z6
+	VMOVUPS           256(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     16(CX), Z7, Z5
+	VPDPBUSD.BCST     144(CX), Z7, Z6
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
-	VMOVUPS           128(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     8(CX), Z10, Z5
-	VPDPBUSD.BCST     136(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     8(CX), Z9, Z6
-	VPDPBUSD.BCST     136(CX), Z9, Z8
+	VMOVUPS           320(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     20(CX), Z7, Z5
+	VPDPBUSD.BCST     148(CX), Z7, Z6
+	VMOVUPS           384(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     24(CX), Z7, Z5
+	VPDPBUSD.BCST     152(CX), Z7, Z6
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           192(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     12(CX), Z10, Z5
-	VPDPBUSD.BCST     140(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     12(CX), Z9, Z6
-	VPDPBUSD.BCST     140(CX), Z9, Z8
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        1280(R9)
-	VMOVUPS           256(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     16(CX), Z10, Z5
-	VPDPBUSD.BCST     144(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     16(CX), Z9, Z6
-	VPDPBUSD.BCST     144(CX), Z9, Z8
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           320(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     20(CX), Z10, Z5
-	VPDPBUSD.BCST     148(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     20(CX), Z9, Z6
-	VPDPBUSD.BCST     148(CX), Z9, Z8
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	VMOVUPS           384(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     24(CX), Z10, Z5
-	VPDPBUSD.BCST     152(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     24(CX), Z9, Z6
-	VPDPBUSD.BCST     152(CX), Z9, Z8
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           448(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     28(CX), Z10, Z5
-	VPDPBUSD.BCST     156(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     28(CX), Z9, Z6
-	VPDPBUSD.BCST     156(CX), Z9, Z8
-	VPMOVZXWD         128(BX)(R8*2), Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
-	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         (BX), Z10
-	VMULPS            Z10, Z9, Z9
-	VMULPS.BCST       64(CX), Z9, Z10
-	VCVTDQ2PS         Z5, Z5
-	VFMADD231PS       Z10, Z5, Z0
-	VMULPS.BCST       192(CX), Z9, Z5
+	VMOVUPS           448(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     28(CX), Z7, Z5
+	VPDPBUSD.BCST     156(CX), Z7, Z6
+	VPMOVZXWD         128(BX)(R8*2), Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
 	VCVTDQ2PS         Z7, Z7
-	VFMADD231PS       Z5, Z7, Z2
+	VCVTPH2PS         (BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       64(CX), Z7, Z8
+	VCVTDQ2PS         Z5, Z5
+	VFMADD231PS       Z8, Z5, Z0
+	VMULPS.BCST       192(CX), Z7, Z5
+	VCVTDQ2PS         Z6, Z6
+	VFMADD231PS       Z5, Z6, Z2
 	VPMOVZXWD         128(BX)(R8*2), Z5
 	VPMOVZXBD         384(BX)(R8*1), Z5
 	VPANDD            part_avx512<>+0(SB), Z5, Z5
 	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         64(BX), Z7
-	VMULPS            Z7, Z5, Z5
+	VCVTPH2PS         64(BX), Z6
+	VMULPS            Z6, Z5, Z5
 	VFNMADD231PS.BCST 88(CX), Z5, Z0
 	VFNMADD231PS.BCST 216(CX), Z5, Z2
-	VPMOVZXWD         160(BX)(R8*2), Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VPXORD            Z5, Z5, Z5
+	VPXORD            Z6, Z6, Z6
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           (DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     (CX), Z7, Z5
+	VPDPBUSD.BCST     128(CX), Z7, Z6
+	VMOVUPS           64(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     4(CX), Z7, Z5
+	VPDPBUSD.BCST     132(CX), Z7, Z6
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           128(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     8(CX), Z7, Z5
+	VPDPBUSD.BCST     136(CX), Z7, Z6
+	VMOVUPS           192(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     12(CX), Z7, Z5
+	VPDPBUSD.BCST     140(CX), Z7, Z6
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           256(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     16(CX), Z7, Z5
+	VPDPBUSD.BCST     144(CX), Z7, Z6
+	VMOVUPS           320(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     20(CX), Z7, Z5
+	VPDPBUSD.BCST     148(CX), Z7, Z6
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           384(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     24(CX), Z7, Z5
+	VPDPBUSD.BCST     152(CX), Z7, Z6
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     28(CX), Z7, Z5
+	VPDPBUSD.BCST     156(CX), Z7, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         32(BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       64(CX), Z7, Z8
 	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         32(BX), Z7
-	VMULPS            Z7, Z5, Z5
-	VMULPS.BCST       64(CX), Z5, Z7
+	VFMADD231PS       Z8, Z5, Z1
+	VMULPS.BCST       192(CX), Z7, Z5
 	VCVTDQ2PS         Z6, Z6
-	VFMADD231PS       Z7, Z6, Z1
-	VMULPS.BCST       192(CX), Z5, Z5
-	VCVTDQ2PS         Z8, Z8
-	VFMADD231PS       Z5, Z8, Z3
+	VFMADD231PS       Z5, Z6, Z3
 	VPMOVZXWD         160(BX)(R8*2), Z5
 	VPMOVZXBD         400(BX)(R8*1), Z5
 	VPANDD            part_avx512<>+0(SB), Z5, Z5
@@ -3708,125 +3764,133 @@ step2:
 	VFNMADD231PS.BCST 216(CX), Z5, Z3
 	VPXORD            Z5, Z5, Z5
 	VPXORD            Z6, Z6, Z6
-	VPXORD            Z7, Z7, Z7
-	VPXORD            Z8, Z8, Z8
+	VMOVUPS           512(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     32(CX), Z7, Z5
+	VPDPBUSD.BCST     160(CX), Z7, Z6
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1600(R9)
-	VMOVUPS           512(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     32(CX), Z10, Z5
-	VPDPBUSD.BCST     160(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     32(CX), Z9, Z6
-	VPDPBUSD.BCST     160(CX), Z9, Z8
+	VMOVUPS           576(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     36(CX), Z7, Z5
+	VPDPBUSD.BCST     164(CX), Z7, Z6
+	VMOVUPS           640(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     40(CX), Z7, Z5
+	VPDPBUSD.BCST     168(CX), Z7, Z6
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1664(R9)
-	VMOVUPS           576(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     36(CX), Z10, Z5
-	VPDPBUSD.BCST     164(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     36(CX), Z9, Z6
-	VPDPBUSD.BCST     164(CX), Z9, Z8
+	VMOVUPS           704(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     44(CX), Z7, Z5
+	VPDPBUSD.BCST     172(CX), Z7, Z6
+	VMOVUPS           768(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     48(CX), Z7, Z5
+	VPDPBUSD.BCST     176(CX), Z7, Z6
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           640(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     40(CX), Z10, Z5
-	VPDPBUSD.BCST     168(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     40(CX), Z9, Z6
-	VPDPBUSD.BCST     168(CX), Z9, Z8
+	VMOVUPS           832(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     52(CX), Z7, Z5
+	VPDPBUSD.BCST     180(CX), Z7, Z6
+	VMOVUPS           896(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     56(CX), Z7, Z5
+	VPDPBUSD.BCST     184(CX), Z7, Z6
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           704(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     44(CX), Z10, Z5
-	VPDPBUSD.BCST     172(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     44(CX), Z9, Z6
-	VPDPBUSD.BCST     172(CX), Z9, Z8
+	VMOVUPS           960(DI), Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     60(CX), Z7, Z5
+	VPDPBUSD.BCST     188(CX), Z7, Z6
+	VPMOVZXWD         128(BX)(R8*2), Z7
+	VPSRLD            $0x06, Z7, Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
+	VCVTDQ2PS         Z7, Z7
+	VCVTPH2PS         (BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       68(CX), Z7, Z8
+	VCVTDQ2PS         Z5, Z5
+	VFMADD231PS       Z8, Z5, Z0
+	VMULPS.BCST       196(CX), Z7, Z5
+	VCVTDQ2PS         Z6, Z6
+	VFMADD231PS       Z5, Z6, Z2
+	VPMOVZXWD         128(BX)(R8*2), Z5
+	VPMOVZXBD         384(BX)(R8*1), Z6
+	VPSRLD            $0x02, Z6, Z6
+	VPANDD            partHigh_avx512<>+0(SB), Z6, Z6
+	VPSRLD            $0x0c, Z5, Z5
+	VPORD             Z5, Z6, Z6
+	VCVTDQ2PS         Z6, Z6
+	VCVTPH2PS         64(BX), Z5
+	VMULPS            Z5, Z6, Z6
+	VFNMADD231PS.BCST 92(CX), Z6, Z0
+	VFNMADD231PS.BCST 220(CX), Z6, Z2
+	VPXORD            Z5, Z5, Z5
+	VPXORD            Z6, Z6, Z6
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
-	VMOVUPS           768(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     48(CX), Z10, Z5
-	VPDPBUSD.BCST     176(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     48(CX), Z9, Z6
-	VPDPBUSD.BCST     176(CX), Z9, Z8
+	VMOVUPS           512(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     32(CX), Z7, Z5
+	VPDPBUSD.BCST     160(CX), Z7, Z6
+	VMOVUPS           576(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     36(CX), Z7, Z5
+	VPDPBUSD.BCST     164(CX), Z7, Z6
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           832(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     52(CX), Z10, Z5
-	VPDPBUSD.BCST     180(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     52(CX), Z9, Z6
-	VPDPBUSD.BCST     180(CX), Z9, Z8
+	VMOVUPS           640(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     40(CX), Z7, Z5
+	VPDPBUSD.BCST     168(CX), Z7, Z6
+	VMOVUPS           704(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     44(CX), Z7, Z5
+	VPDPBUSD.BCST     172(CX), Z7, Z6
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           896(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     56(CX), Z10, Z5
-	VPDPBUSD.BCST     184(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     56(CX), Z9, Z6
-	VPDPBUSD.BCST     184(CX), Z9, Z8
+	VMOVUPS           768(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     48(CX), Z7, Z5
+	VPDPBUSD.BCST     176(CX), Z7, Z6
+	VMOVUPS           832(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     52(CX), Z7, Z5
+	VPDPBUSD.BCST     180(CX), Z7, Z6
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        2048(R9)
+	VMOVUPS           896(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     56(CX), Z7, Z5
+	VPDPBUSD.BCST     184(CX), Z7, Z6
 	PREFETCHT1        7232(R9)
 	PREFETCHT0        2112(R9)
-	VMOVUPS           960(DI), Z9
-	VPANDD            Z9, Z4, Z10
-	VPDPBUSD.BCST     60(CX), Z10, Z5
-	VPDPBUSD.BCST     188(CX), Z10, Z7
-	VPSRLW            $0x04, Z9, Z9
-	VPANDD            Z9, Z4, Z9
-	VPDPBUSD.BCST     60(CX), Z9, Z6
-	VPDPBUSD.BCST     188(CX), Z9, Z8
-	VPMOVZXWD         128(BX)(R8*2), Z9
-	VPSRLD            $0x06, Z9, Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
-	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         (BX), Z10
-	VMULPS            Z10, Z9, Z9
-	VMULPS.BCST       68(CX), Z9, Z10
-	VCVTDQ2PS         Z5, Z5
-	VFMADD231PS       Z10, Z5, Z0
-	VMULPS.BCST       196(CX), Z9, Z5
+	VMOVUPS           960(DI), Z7
+	VPSRLW            $0x04, Z7, Z7
+	VPANDD            Z4, Z7, Z7
+	VPDPBUSD.BCST     60(CX), Z7, Z5
+	VPDPBUSD.BCST     188(CX), Z7, Z6
+	VPMOVZXWD         160(BX)(R8*2), Z7
+	VPSRLD            $0x06, Z7, Z7
+	VPANDD            part_avx512<>+0(SB), Z7, Z7
 	VCVTDQ2PS         Z7, Z7
-	VFMADD231PS       Z5, Z7, Z2
-	VPMOVZXWD         128(BX)(R8*2), Z5
-	VPMOVZXBD         384(BX)(R8*1), Z7
-	VPSRLD            $0x02, Z7, Z7
-	VPANDD            partHigh_avx512<>+0(SB), Z7, Z7
-	VPSRLD            $0x0c, Z5, Z5
-	VPORD             Z5, Z7, Z7
-	VCVTDQ2PS         Z7, Z7
-	VCVTPH2PS         64(BX), Z5
-	VMULPS            Z5, Z7, Z7
-	VFNMADD231PS.BCST 92(CX), Z7, Z0
-	VFNMADD231PS.BCST 220(CX), Z7, Z2
-	VPMOVZXWD         160(BX)(R8*2), Z5
-	VPSRLD            $0x06, Z5, Z5
-	VPANDD            part_avx512<>+0(SB), Z5, Z5
+	VCVTPH2PS         32(BX), Z8
+	VMULPS            Z8, Z7, Z7
+	VMULPS.BCST       68(CX), Z7, Z8
 	VCVTDQ2PS         Z5, Z5
-	VCVTPH2PS         32(BX), Z7
-	VMULPS            Z7, Z5, Z5
-	VMULPS.BCST       68(CX), Z5, Z7
+	VFMADD231PS       Z8, Z5, Z1
+	VMULPS.BCST       196(CX), Z7, Z5
 	VCVTDQ2PS         Z6, Z6
-	VFMADD231PS       Z7, Z6, Z1
-	VMULPS.BCST       196(CX), Z5, Z5
-	VCVTDQ2PS         Z8, Z8
-	VFMADD231PS       Z5, Z8, Z3
+	VFMADD231PS       Z5, Z6, Z3
 	VPMOVZXWD         160(BX)(R8*2), Z5
 	VPMOVZXBD         400(BX)(R8*1), Z6
 	VPSRLD            $0x02, Z6, Z6
@@ -3991,301 +4055,301 @@ TEXT ·matMulCode8Rows4AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VPBROADCASTD  72(CX), Z8
-	VMOVDQA32     Z8, Z9
-	VPBROADCASTD  200(CX), Z10
-	VMOVDQA32     Z10, Z11
-	VPBROADCASTD  328(CX), Z12
-	VMOVDQA32     Z12, Z13
-	VPBROADCASTD  456(CX), Z14
-	VMOVDQA32     Z14, Z15
+	VPBROADCASTD  200(CX), Z9
+	VPBROADCASTD  328(CX), Z10
+	VPBROADCASTD  456(CX), Z11
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
+	VMOVUPS       128(BX), Z12
+	VPDPBUSD.BCST (CX), Z12, Z8
+	VPDPBUSD.BCST 128(CX), Z12, Z9
+	VPDPBUSD.BCST 256(CX), Z12, Z10
+	VPDPBUSD.BCST 384(CX), Z12, Z11
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z16
-	VMOVDQU32     192(BX), Z17
-	VPDPBUSD.BCST (CX), Z16, Z8
-	VPDPBUSD.BCST 128(CX), Z16, Z10
-	VPDPBUSD.BCST 256(CX), Z16, Z12
-	VPDPBUSD.BCST 384(CX), Z16, Z14
-	VPDPBUSD.BCST (CX), Z17, Z9
-	VPDPBUSD.BCST 128(CX), Z17, Z11
-	VPDPBUSD.BCST 256(CX), Z17, Z13
-	VPDPBUSD.BCST 384(CX), Z17, Z15
+	VMOVUPS       256(BX), Z12
+	VPDPBUSD.BCST 4(CX), Z12, Z8
+	VPDPBUSD.BCST 132(CX), Z12, Z9
+	VPDPBUSD.BCST 260(CX), Z12, Z10
+	VPDPBUSD.BCST 388(CX), Z12, Z11
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
+	VMOVUPS       384(BX), Z12
+	VPDPBUSD.BCST 8(CX), Z12, Z8
+	VPDPBUSD.BCST 136(CX), Z12, Z9
+	VPDPBUSD.BCST 264(CX), Z12, Z10
+	VPDPBUSD.BCST 392(CX), Z12, Z11
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z16
-	VMOVDQU32     320(BX), Z17
-	VPDPBUSD.BCST 4(CX), Z16, Z8
-	VPDPBUSD.BCST 132(CX), Z16, Z10
-	VPDPBUSD.BCST 260(CX), Z16, Z12
-	VPDPBUSD.BCST 388(CX), Z16, Z14
-	VPDPBUSD.BCST 4(CX), Z17, Z9
-	VPDPBUSD.BCST 132(CX), Z17, Z11
-	VPDPBUSD.BCST 260(CX), Z17, Z13
-	VPDPBUSD.BCST 388(CX), Z17, Z15
+	VMOVUPS       512(BX), Z12
+	VPDPBUSD.BCST 12(CX), Z12, Z8
+	VPDPBUSD.BCST 140(CX), Z12, Z9
+	VPDPBUSD.BCST 268(CX), Z12, Z10
+	VPDPBUSD.BCST 396(CX), Z12, Z11
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
+	VMOVUPS       640(BX), Z12
+	VPDPBUSD.BCST 16(CX), Z12, Z8
+	VPDPBUSD.BCST 144(CX), Z12, Z9
+	VPDPBUSD.BCST 272(CX), Z12, Z10
+	VPDPBUSD.BCST 400(CX), Z12, Z11
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z16
-	VMOVDQU32     448(BX), Z17
-	VPDPBUSD.BCST 8(CX), Z16, Z8
-	VPDPBUSD.BCST 136(CX), Z16, Z10
-	VPDPBUSD.BCST 264(CX), Z16, Z12
-	VPDPBUSD.BCST 392(CX), Z16, Z14
-	VPDPBUSD.BCST 8(CX), Z17, Z9
-	VPDPBUSD.BCST 136(CX), Z17, Z11
-	VPDPBUSD.BCST 264(CX), Z17, Z13
-	VPDPBUSD.BCST 392(CX), Z17, Z15
+	VMOVUPS       768(BX), Z12
+	VPDPBUSD.BCST 20(CX), Z12, Z8
+	VPDPBUSD.BCST 148(CX), Z12, Z9
+	VPDPBUSD.BCST 276(CX), Z12, Z10
+	VPDPBUSD.BCST 404(CX), Z12, Z11
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
+	VMOVUPS       896(BX), Z12
+	VPDPBUSD.BCST 24(CX), Z12, Z8
+	VPDPBUSD.BCST 152(CX), Z12, Z9
+	VPDPBUSD.BCST 280(CX), Z12, Z10
+	VPDPBUSD.BCST 408(CX), Z12, Z11
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
-	VMOVDQU32     512(BX), Z16
-	VMOVDQU32     576(BX), Z17
-	VPDPBUSD.BCST 12(CX), Z16, Z8
-	VPDPBUSD.BCST 140(CX), Z16, Z10
-	VPDPBUSD.BCST 268(CX), Z16, Z12
-	VPDPBUSD.BCST 396(CX), Z16, Z14
-	VPDPBUSD.BCST 12(CX), Z17, Z9
-	VPDPBUSD.BCST 140(CX), Z17, Z11
-	VPDPBUSD.BCST 268(CX), Z17, Z13
-	VPDPBUSD.BCST 396(CX), Z17, Z15
+	VMOVUPS       1024(BX), Z12
+	VPDPBUSD.BCST 28(CX), Z12, Z8
+	VPDPBUSD.BCST 156(CX), Z12, Z9
+	VPDPBUSD.BCST 284(CX), Z12, Z10
+	VPDPBUSD.BCST 412(CX), Z12, Z11
+	VCVTPH2PS     (BX), Z12
+	VMULPS.BCST   64(CX), Z12, Z13
+	VCVTDQ2PS     Z8, Z8
+	VFMADD231PS   Z13, Z8, Z0
+	VMULPS.BCST   192(CX), Z12, Z8
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z8, Z9, Z2
+	VMULPS.BCST   320(CX), Z12, Z8
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z8, Z10, Z4
+	VMULPS.BCST   448(CX), Z12, Z8
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z8, Z11, Z6
+	VPBROADCASTD  72(CX), Z8
+	VPBROADCASTD  200(CX), Z9
+	VPBROADCASTD  328(CX), Z10
+	VPBROADCASTD  456(CX), Z11
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
+	VMOVUPS       192(BX), Z12
+	VPDPBUSD.BCST (CX), Z12, Z8
+	VPDPBUSD.BCST 128(CX), Z12, Z9
+	VPDPBUSD.BCST 256(CX), Z12, Z10
+	VPDPBUSD.BCST 384(CX), Z12, Z11
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVDQU32     640(BX), Z16
-	VMOVDQU32     704(BX), Z17
-	VPDPBUSD.BCST 16(CX), Z16, Z8
-	VPDPBUSD.BCST 144(CX), Z16, Z10
-	VPDPBUSD.BCST 272(CX), Z16, Z12
-	VPDPBUSD.BCST 400(CX), Z16, Z14
-	VPDPBUSD.BCST 16(CX), Z17, Z9
-	VPDPBUSD.BCST 144(CX), Z17, Z11
-	VPDPBUSD.BCST 272(CX), Z17, Z13
-	VPDPBUSD.BCST 400(CX), Z17, Z15
+	VMOVUPS       320(BX), Z12
+	VPDPBUSD.BCST 4(CX), Z12, Z8
+	VPDPBUSD.BCST 132(CX), Z12, Z9
+	VPDPBUSD.BCST 260(CX), Z12, Z10
+	VPDPBUSD.BCST 388(CX), Z12, Z11
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
+	VMOVUPS       448(BX), Z12
+	VPDPBUSD.BCST 8(CX), Z12, Z8
+	VPDPBUSD.BCST 136(CX), Z12, Z9
+	VPDPBUSD.BCST 264(CX), Z12, Z10
+	VPDPBUSD.BCST 392(CX), Z12, Z11
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVDQU32     768(BX), Z16
-	VMOVDQU32     832(BX), Z17
-	VPDPBUSD.BCST 20(CX), Z16, Z8
-	VPDPBUSD.BCST 148(CX), Z16, Z10
-	VPDPBUSD.BCST 276(CX), Z16, Z12
-	VPDPBUSD.BCST 404(CX), Z16, Z14
-	VPDPBUSD.BCST 20(CX), Z17, Z9
-	VPDPBUSD.BCST 148(CX), Z17, Z11
-	VPDPBUSD.BCST 276(CX), Z17, Z13
-	VPDPBUSD.BCST 404(CX), Z17, Z15
+	VMOVUPS       576(BX), Z12
+	VPDPBUSD.BCST 12(CX), Z12, Z8
+	VPDPBUSD.BCST 140(CX), Z12, Z9
+	VPDPBUSD.BCST 268(CX), Z12, Z10
+	VPDPBUSD.BCST 396(CX), Z12, Z11
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
+	VMOVUPS       704(BX), Z12
+	VPDPBUSD.BCST 16(CX), Z12, Z8
+	VPDPBUSD.BCST 144(CX), Z12, Z9
+	VPDPBUSD.BCST 272(CX), Z12, Z10
+	VPDPBUSD.BCST 400(CX), Z12, Z11
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVDQU32     896(BX), Z16
-	VMOVDQU32     960(BX), Z17
-	VPDPBUSD.BCST 24(CX), Z16, Z8
-	VPDPBUSD.BCST 152(CX), Z16, Z10
-	VPDPBUSD.BCST 280(CX), Z16, Z12
-	VPDPBUSD.BCST 408(CX), Z16, Z14
-	VPDPBUSD.BCST 24(CX), Z17, Z9
-	VPDPBUSD.BCST 152(CX), Z17, Z11
-	VPDPBUSD.BCST 280(CX), Z17, Z13
-	VPDPBUSD.BCST 408(CX), Z17, Z15
+	VMOVUPS       832(BX), Z12
+	VPDPBUSD.BCST 20(CX), Z12, Z8
+	VPDPBUSD.BCST 148(CX), Z12, Z9
+	VPDPBUSD.BCST 276(CX), Z12, Z10
+	VPDPBUSD.BCST 404(CX), Z12, Z11
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z12
+	VPDPBUSD.BCST 24(CX), Z12, Z8
+	VPDPBUSD.BCST 152(CX), Z12, Z9
+	VPDPBUSD.BCST 280(CX), Z12, Z10
+	VPDPBUSD.BCST 408(CX), Z12, Z11
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
-	VMOVDQU32     1024(BX), Z16
-	VMOVDQU32     1088(BX), Z17
-	VPDPBUSD.BCST 28(CX), Z16, Z8
-	VPDPBUSD.BCST 156(CX), Z16, Z10
-	VPDPBUSD.BCST 284(CX), Z16, Z12
-	VPDPBUSD.BCST 412(CX), Z16, Z14
-	VPDPBUSD.BCST 28(CX), Z17, Z9
-	VPDPBUSD.BCST 156(CX), Z17, Z11
-	VPDPBUSD.BCST 284(CX), Z17, Z13
-	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VCVTPH2PS     (BX), Z16
-	VMULPS.BCST   64(CX), Z16, Z17
+	VMOVUPS       1088(BX), Z12
+	VPDPBUSD.BCST 28(CX), Z12, Z8
+	VPDPBUSD.BCST 156(CX), Z12, Z9
+	VPDPBUSD.BCST 284(CX), Z12, Z10
+	VPDPBUSD.BCST 412(CX), Z12, Z11
+	VCVTPH2PS     32(BX), Z12
+	VMULPS.BCST   64(CX), Z12, Z13
 	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z17, Z8, Z0
-	VMULPS.BCST   192(CX), Z16, Z8
-	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z8, Z10, Z2
-	VMULPS.BCST   320(CX), Z16, Z8
-	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z8, Z12, Z4
-	VMULPS.BCST   448(CX), Z16, Z8
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z8, Z14, Z6
-	VCVTPH2PS     32(BX), Z8
-	VMULPS.BCST   64(CX), Z8, Z10
+	VFMADD231PS   Z13, Z8, Z1
+	VMULPS.BCST   192(CX), Z12, Z8
 	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z10, Z9, Z1
-	VMULPS.BCST   192(CX), Z8, Z9
+	VFMADD231PS   Z8, Z9, Z3
+	VMULPS.BCST   320(CX), Z12, Z8
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z8, Z10, Z5
+	VMULPS.BCST   448(CX), Z12, Z8
 	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z3
-	VMULPS.BCST   320(CX), Z8, Z9
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z5
-	VMULPS.BCST   448(CX), Z8, Z8
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z8, Z15, Z7
+	VFMADD231PS   Z8, Z11, Z7
 	VPBROADCASTD  76(CX), Z8
-	VMOVDQA32     Z8, Z9
-	VPBROADCASTD  204(CX), Z10
-	VMOVDQA32     Z10, Z11
-	VPBROADCASTD  332(CX), Z12
-	VMOVDQA32     Z12, Z13
-	VPBROADCASTD  460(CX), Z14
-	VMOVDQA32     Z14, Z15
+	VPBROADCASTD  204(CX), Z9
+	VPBROADCASTD  332(CX), Z10
+	VPBROADCASTD  460(CX), Z11
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
+	VMOVUPS       1152(BX), Z12
+	VPDPBUSD.BCST 32(CX), Z12, Z8
+	VPDPBUSD.BCST 160(CX), Z12, Z9
+	VPDPBUSD.BCST 288(CX), Z12, Z10
+	VPDPBUSD.BCST 416(CX), Z12, Z11
 	PREFETCHT1    7296(BX)
 	PREFETCHT0    1664(BX)
-	VMOVDQU32     1152(BX), Z16
-	VMOVDQU32     1216(BX), Z17
-	VPDPBUSD.BCST 32(CX), Z16, Z8
-	VPDPBUSD.BCST 160(CX), Z16, Z10
-	VPDPBUSD.BCST 288(CX), Z16, Z12
-	VPDPBUSD.BCST 416(CX), Z16, Z14
-	VPDPBUSD.BCST 32(CX), Z17, Z9
-	VPDPBUSD.BCST 160(CX), Z17, Z11
-	VPDPBUSD.BCST 288(CX), Z17, Z13
-	VPDPBUSD.BCST 416(CX), Z17, Z15
+	VMOVUPS       1280(BX), Z12
+	VPDPBUSD.BCST 36(CX), Z12, Z8
+	VPDPBUSD.BCST 164(CX), Z12, Z9
+	VPDPBUSD.BCST 292(CX), Z12, Z10
+	VPDPBUSD.BCST 420(CX), Z12, Z11
 	PREFETCHT1    7360(BX)
 	PREFETCHT0    1728(BX)
+	VMOVUPS       1408(BX), Z12
+	VPDPBUSD.BCST 40(CX), Z12, Z8
+	VPDPBUSD.BCST 168(CX), Z12, Z9
+	VPDPBUSD.BCST 296(CX), Z12, Z10
+	VPDPBUSD.BCST 424(CX), Z12, Z11
 	PREFETCHT1    7424(BX)
 	PREFETCHT0    1792(BX)
-	VMOVDQU32     1280(BX), Z16
-	VMOVDQU32     1344(BX), Z17
-	VPDPBUSD.BCST 36(CX), Z16, Z8
-	VPDPBUSD.BCST 164(CX), Z16, Z10
-	VPDPBUSD.BCST 292(CX), Z16, Z12
-	VPDPBUSD.BCST 420(CX), Z16, Z14
-	VPDPBUSD.BCST 36(CX), Z17, Z9
-	VPDPBUSD.BCST 164(CX), Z17, Z11
-	VPDPBUSD.BCST 292(CX), Z17, Z13
-	VPDPBUSD.BCST 420(CX), Z17, Z15
+	VMOVUPS       1536(BX), Z12
+	VPDPBUSD.BCST 44(CX), Z12, Z8
+	VPDPBUSD.BCST 172(CX), Z12, Z9
+	VPDPBUSD.BCST 300(CX), Z12, Z10
+	VPDPBUSD.BCST 428(CX), Z12, Z11
 	PREFETCHT1    7488(BX)
 	PREFETCHT0    1856(BX)
+	VMOVUPS       1664(BX), Z12
+	VPDPBUSD.BCST 48(CX), Z12, Z8
+	VPDPBUSD.BCST 176(CX), Z12, Z9
+	VPDPBUSD.BCST 304(CX), Z12, Z10
+	VPDPBUSD.BCST 432(CX), Z12, Z11
 	PREFETCHT1    7552(BX)
 	PREFETCHT0    1920(BX)
-	VMOVDQU32     1408(BX), Z16
-	VMOVDQU32     1472(BX), Z17
-	VPDPBUSD.BCST 40(CX), Z16, Z8
-	VPDPBUSD.BCST 168(CX), Z16, Z10
-	VPDPBUSD.BCST 296(CX), Z16, Z12
-	VPDPBUSD.BCST 424(CX), Z16, Z14
-	VPDPBUSD.BCST 40(CX), Z17, Z9
-	VPDPBUSD.BCST 168(CX), Z17, Z11
-	VPDPBUSD.BCST 296(CX), Z17, Z13
-	VPDPBUSD.BCST 424(CX), Z17, Z15
+	VMOVUPS       1792(BX), Z12
+	VPDPBUSD.BCST 52(CX), Z12, Z8
+	VPDPBUSD.BCST 180(CX), Z12, Z9
+	VPDPBUSD.BCST 308(CX), Z12, Z10
+	VPDPBUSD.BCST 436(CX), Z12, Z11
 	PREFETCHT1    7616(BX)
 	PREFETCHT0    1984(BX)
+	VMOVUPS       1920(BX), Z12
+	VPDPBUSD.BCST 56(CX), Z12, Z8
+	VPDPBUSD.BCST 184(CX), Z12, Z9
+	VPDPBUSD.BCST 312(CX), Z12, Z10
+	VPDPBUSD.BCST 440(CX), Z12, Z11
 	PREFETCHT1    7680(BX)
 	PREFETCHT0    2048(BX)
-	VMOVDQU32     1536(BX), Z16
-	VMOVDQU32     1600(BX), Z17
-	VPDPBUSD.BCST 44(CX), Z16, Z8
-	VPDPBUSD.BCST 172(CX), Z16, Z10
-	VPDPBUSD.BCST 300(CX), Z16, Z12
-	VPDPBUSD.BCST 428(CX), Z16, Z14
-	VPDPBUSD.BCST 44(CX), Z17, Z9
-	VPDPBUSD.BCST 172(CX), Z17, Z11
-	VPDPBUSD.BCST 300(CX), Z17, Z13
-	VPDPBUSD.BCST 428(CX), Z17, Z15
+	VMOVUPS       2048(BX), Z12
+	VPDPBUSD.BCST 60(CX), Z12, Z8
+	VPDPBUSD.BCST 188(CX), Z12, Z9
+	VPDPBUSD.BCST 316(CX), Z12, Z10
+	VPDPBUSD.BCST 444(CX), Z12, Z11
+	VCVTPH2PS     64(BX), Z12
+	VMULPS.BCST   68(CX), Z12, Z13
+	VCVTDQ2PS     Z8, Z8
+	VFMADD231PS   Z13, Z8, Z0
+	VMULPS.BCST   196(CX), Z12, Z8
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z8, Z9, Z2
+	VMULPS.BCST   324(CX), Z12, Z8
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z8, Z10, Z4
+	VMULPS.BCST   452(CX), Z12, Z8
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z8, Z11, Z6
+	VPBROADCASTD  76(CX), Z8
+	VPBROADCASTD  204(CX), Z9
+	VPBROADCASTD  332(CX), Z10
+	VPBROADCASTD  460(CX), Z11
 	PREFETCHT1    7744(BX)
 	PREFETCHT0    2112(BX)
+	VMOVUPS       1216(BX), Z12
+	VPDPBUSD.BCST 32(CX), Z12, Z8
+	VPDPBUSD.BCST 160(CX), Z12, Z9
+	VPDPBUSD.BCST 288(CX), Z12, Z10
+	VPDPBUSD.BCST 416(CX), Z12, Z11
 	PREFETCHT1    7808(BX)
 	PREFETCHT0    2176(BX)
-	VMOVDQU32     1664(BX), Z16
-	VMOVDQU32     1728(BX), Z17
-	VPDPBUSD.BCST 48(CX), Z16, Z8
-	VPDPBUSD.BCST 176(CX), Z16, Z10
-	VPDPBUSD.BCST 304(CX), Z16, Z12
-	VPDPBUSD.BCST 432(CX), Z16, Z14
-	VPDPBUSD.BCST 48(CX), Z17, Z9
-	VPDPBUSD.BCST 176(CX), Z17, Z11
-	VPDPBUSD.BCST 304(CX), Z17, Z13
-	VPDPBUSD.BCST 432(CX), Z17, Z15
+	VMOVUPS       1344(BX), Z12
+	VPDPBUSD.BCST 36(CX), Z12, Z8
+	VPDPBUSD.BCST 164(CX), Z12, Z9
+	VPDPBUSD.BCST 292(CX), Z12, Z10
+	VPDPBUSD.BCST 420(CX), Z12, Z11
 	PREFETCHT1    7872(BX)
 	PREFETCHT0    2240(BX)
+	VMOVUPS       1472(BX), Z12
+	VPDPBUSD.BCST 40(CX), Z12, Z8
+	VPDPBUSD.BCST 168(CX), Z12, Z9
+	VPDPBUSD.BCST 296(CX), Z12, Z10
+	VPDPBUSD.BCST 424(CX), Z12, Z11
 	PREFETCHT1    7936(BX)
 	PREFETCHT0    2304(BX)
-	VMOVDQU32     1792(BX), Z16
-	VMOVDQU32     1856(BX), Z17
-	VPDPBUSD.BCST 52(CX), Z16, Z8
-	VPDPBUSD.BCST 180(CX), Z16, Z10
-	VPDPBUSD.BCST 308(CX), Z16, Z12
-	VPDPBUSD.BCST 436(CX), Z16, Z14
-	VPDPBUSD.BCST 52(CX), Z17, Z9
-	VPDPBUSD.BCST 180(CX), Z17, Z11
-	VPDPBUSD.BCST 308(CX), Z17, Z13
-	VPDPBUSD.BCST 436(CX), Z17, Z15
+	VMOVUPS       1600(BX), Z12
+	VPDPBUSD.BCST 44(CX), Z12, Z8
+	VPDPBUSD.BCST 172(CX), Z12, Z9
+	VPDPBUSD.BCST 300(CX), Z12, Z10
+	VPDPBUSD.BCST 428(CX), Z12, Z11
 	PREFETCHT1    8000(BX)
 	PREFETCHT0    2368(BX)
+	VMOVUPS       1728(BX), Z12
+	VPDPBUSD.BCST 48(CX), Z12, Z8
+	VPDPBUSD.BCST 176(CX), Z12, Z9
+	VPDPBUSD.BCST 304(CX), Z12, Z10
+	VPDPBUSD.BCST 432(CX), Z12, Z11
 	PREFETCHT1    8064(BX)
 	PREFETCHT0    2432(BX)
-	VMOVDQU32     1920(BX), Z16
-	VMOVDQU32     1984(BX), Z17
-	VPDPBUSD.BCST 56(CX), Z16, Z8
-	VPDPBUSD.BCST 184(CX), Z16, Z10
-	VPDPBUSD.BCST 312(CX), Z16, Z12
-	VPDPBUSD.BCST 440(CX), Z16, Z14
-	VPDPBUSD.BCST 56(CX), Z17, Z9
-	VPDPBUSD.BCST 184(CX), Z17, Z11
-	VPDPBUSD.BCST 312(CX), Z17, Z13
-	VPDPBUSD.BCST 440(CX), Z17, Z15
+	VMOVUPS       1856(BX), Z12
+	VPDPBUSD.BCST 52(CX), Z12, Z8
+	VPDPBUSD.BCST 180(CX), Z12, Z9
+	VPDPBUSD.BCST 308(CX), Z12, Z10
+	VPDPBUSD.BCST 436(CX), Z12, Z11
 	PREFETCHT1    8128(BX)
 	PREFETCHT0    2496(BX)
+	VMOVUPS       1984(BX), Z12
+	VPDPBUSD.BCST 56(CX), Z12, Z8
+	VPDPBUSD.BCST 184(CX), Z12, Z9
+	VPDPBUSD.BCST 312(CX), Z12, Z10
+	VPDPBUSD.BCST 440(CX), Z12, Z11
 	PREFETCHT1    8192(BX)
 	PREFETCHT0    2560(BX)
 	PREFETCHT1    8256(BX)
 	PREFETCHT0    2624(BX)
-	VMOVDQU32     2048(BX), Z16
-	VMOVDQU32     2112(BX), Z17
-	VPDPBUSD.BCST 60(CX), Z16, Z8
-	VPDPBUSD.BCST 188(CX), Z16, Z10
-	VPDPBUSD.BCST 316(CX), Z16, Z12
-	VPDPBUSD.BCST 444(CX), Z16, Z14
-	VPDPBUSD.BCST 60(CX), Z17, Z9
-	VPDPBUSD.BCST 188(CX), Z17, Z11
-	VPDPBUSD.BCST 316(CX), Z17, Z13
-	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VCVTPH2PS     64(BX), Z16
-	VMULPS.BCST   68(CX), Z16, Z17
+	VMOVUPS       2112(BX), Z12
+	VPDPBUSD.BCST 60(CX), Z12, Z8
+	VPDPBUSD.BCST 188(CX), Z12, Z9
+	VPDPBUSD.BCST 316(CX), Z12, Z10
+	VPDPBUSD.BCST 444(CX), Z12, Z11
+	VCVTPH2PS     96(BX), Z12
+	VMULPS.BCST   68(CX), Z12, Z13
 	VCVTDQ2PS     Z8, Z8
-	VFMADD231PS   Z17, Z8, Z0
-	VMULPS.BCST   196(CX), Z16, Z8
-	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z8, Z10, Z2
-	VMULPS.BCST   324(CX), Z16, Z8
-	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z8, Z12, Z4
-	VMULPS.BCST   452(CX), Z16, Z8
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z8, Z14, Z6
-	VCVTPH2PS     96(BX), Z8
-	VMULPS.BCST   68(CX), Z8, Z10
+	VFMADD231PS   Z13, Z8, Z1
+	VMULPS.BCST   196(CX), Z12, Z8
 	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z10, Z9, Z1
-	VMULPS.BCST   196(CX), Z8, Z9
+	VFMADD231PS   Z8, Z9, Z3
+	VMULPS.BCST   324(CX), Z12, Z8
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z8, Z10, Z5
+	VMULPS.BCST   452(CX), Z12, Z8
 	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z3
-	VMULPS.BCST   324(CX), Z8, Z9
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z5
-	VMULPS.BCST   452(CX), Z8, Z8
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z8, Z15, Z7
+	VFMADD231PS   Z8, Z11, Z7
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
@@ -4331,547 +4395,547 @@ loop1:
 
 step2:
 	VPBROADCASTD  96(CX), Z9
-	VMOVDQA32     Z9, Z10
-	VPBROADCASTD  224(CX), Z11
-	VMOVDQA32     Z11, Z12
-	VPBROADCASTD  352(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  480(CX), Z15
-	VMOVDQA32     Z15, Z16
+	VPBROADCASTD  224(CX), Z10
+	VPBROADCASTD  352(CX), Z11
+	VPBROADCASTD  480(CX), Z12
+	VMOVUPS       (DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1024(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST (CX), Z13, Z9
+	VPDPBUSD.BCST 128(CX), Z13, Z10
+	VPDPBUSD.BCST 256(CX), Z13, Z11
+	VPDPBUSD.BCST 384(CX), Z13, Z12
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    1088(R9)
-	VMOVUPS       (DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1024(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST (CX), Z17, Z9
-	VPDPBUSD.BCST 128(CX), Z17, Z11
-	VPDPBUSD.BCST 256(CX), Z17, Z13
-	VPDPBUSD.BCST 384(CX), Z17, Z15
-	VMOVUPS       (DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1088(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST (CX), Z17, Z10
-	VPDPBUSD.BCST 128(CX), Z17, Z12
-	VPDPBUSD.BCST 256(CX), Z17, Z14
-	VPDPBUSD.BCST 384(CX), Z17, Z16
+	VMOVUPS       64(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1024(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 4(CX), Z13, Z9
+	VPDPBUSD.BCST 132(CX), Z13, Z10
+	VPDPBUSD.BCST 260(CX), Z13, Z11
+	VPDPBUSD.BCST 388(CX), Z13, Z12
 	PREFETCHT1    6208(R9)
 	PREFETCHT0    1152(R9)
+	VMOVUPS       128(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1024(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 8(CX), Z13, Z9
+	VPDPBUSD.BCST 136(CX), Z13, Z10
+	VPDPBUSD.BCST 264(CX), Z13, Z11
+	VPDPBUSD.BCST 392(CX), Z13, Z12
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    1216(R9)
-	VMOVUPS       64(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1024(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 4(CX), Z17, Z9
-	VPDPBUSD.BCST 132(CX), Z17, Z11
-	VPDPBUSD.BCST 260(CX), Z17, Z13
-	VPDPBUSD.BCST 388(CX), Z17, Z15
-	VMOVUPS       64(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1088(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 4(CX), Z17, Z10
-	VPDPBUSD.BCST 132(CX), Z17, Z12
-	VPDPBUSD.BCST 260(CX), Z17, Z14
-	VPDPBUSD.BCST 388(CX), Z17, Z16
+	VMOVUPS       192(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1024(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 12(CX), Z13, Z9
+	VPDPBUSD.BCST 140(CX), Z13, Z10
+	VPDPBUSD.BCST 268(CX), Z13, Z11
+	VPDPBUSD.BCST 396(CX), Z13, Z12
+	VPMOVSXBD     64(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     (BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   64(CX), Z13, Z14
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z14, Z9, Z0
+	VMULPS.BCST   192(CX), Z13, Z9
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z9, Z10, Z2
+	VMULPS.BCST   320(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z4
+	VMULPS.BCST   448(CX), Z13, Z9
+	VCVTDQ2PS     Z12, Z12
+	VFMADD231PS   Z9, Z12, Z6
+	VPBROADCASTD  96(CX), Z9
+	VPBROADCASTD  224(CX), Z10
+	VPBROADCASTD  352(CX), Z11
+	VPBROADCASTD  480(CX), Z12
 	PREFETCHT1    6336(R9)
 	PREFETCHT0    1280(R9)
+	VMOVUPS       (DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1088(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST (CX), Z13, Z9
+	VPDPBUSD.BCST 128(CX), Z13, Z10
+	VPDPBUSD.BCST 256(CX), Z13, Z11
+	VPDPBUSD.BCST 384(CX), Z13, Z12
 	PREFETCHT1    6400(R9)
 	PREFETCHT0    1344(R9)
-	VMOVUPS       128(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1024(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 8(CX), Z17, Z9
-	VPDPBUSD.BCST 136(CX), Z17, Z11
-	VPDPBUSD.BCST 264(CX), Z17, Z13
-	VPDPBUSD.BCST 392(CX), Z17, Z15
-	VMOVUPS       128(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1088(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 8(CX), Z17, Z10
-	VPDPBUSD.BCST 136(CX), Z17, Z12
-	VPDPBUSD.BCST 264(CX), Z17, Z14
-	VPDPBUSD.BCST 392(CX), Z17, Z16
+	VMOVUPS       64(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1088(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 4(CX), Z13, Z9
+	VPDPBUSD.BCST 132(CX), Z13, Z10
+	VPDPBUSD.BCST 260(CX), Z13, Z11
+	VPDPBUSD.BCST 388(CX), Z13, Z12
+	VMOVUPS       128(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1088(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 8(CX), Z13, Z9
+	VPDPBUSD.BCST 136(CX), Z13, Z10
+	VPDPBUSD.BCST 264(CX), Z13, Z11
+	VPDPBUSD.BCST 392(CX), Z13, Z12
 	PREFETCHT1    6464(R9)
 	PREFETCHT0    1408(R9)
-	VMOVUPS       192(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1024(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 12(CX), Z17, Z9
-	VPDPBUSD.BCST 140(CX), Z17, Z11
-	VPDPBUSD.BCST 268(CX), Z17, Z13
-	VPDPBUSD.BCST 396(CX), Z17, Z15
-	VMOVUPS       192(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1088(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 12(CX), Z17, Z10
-	VPDPBUSD.BCST 140(CX), Z17, Z12
-	VPDPBUSD.BCST 268(CX), Z17, Z14
-	VPDPBUSD.BCST 396(CX), Z17, Z16
-	VPMOVSXBD     64(BX)(R8*4), Z17
-	VCVTDQ2PS     Z17, Z17
-	VCVTPH2PS     (BX), Z18
-	VMULPS        Z18, Z17, Z17
-	VMULPS.BCST   64(CX), Z17, Z18
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z18, Z9, Z0
-	VMULPS.BCST   192(CX), Z17, Z9
-	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z2
-	VMULPS.BCST   320(CX), Z17, Z9
+	VMOVUPS       192(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1088(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 12(CX), Z13, Z9
+	VPDPBUSD.BCST 140(CX), Z13, Z10
+	VPDPBUSD.BCST 268(CX), Z13, Z11
+	VPDPBUSD.BCST 396(CX), Z13, Z12
+	VPMOVSXBD     80(BX)(R8*4), Z13
 	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z4
-	VMULPS.BCST   448(CX), Z17, Z9
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z9, Z15, Z6
-	VPMOVSXBD     80(BX)(R8*4), Z9
+	VCVTPH2PS     32(BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   64(CX), Z13, Z14
 	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     32(BX), Z11
-	VMULPS        Z11, Z9, Z9
-	VMULPS.BCST   64(CX), Z9, Z11
+	VFMADD231PS   Z14, Z9, Z1
+	VMULPS.BCST   192(CX), Z13, Z9
 	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z11, Z10, Z1
-	VMULPS.BCST   192(CX), Z9, Z10
+	VFMADD231PS   Z9, Z10, Z3
+	VMULPS.BCST   320(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z5
+	VMULPS.BCST   448(CX), Z13, Z9
 	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z10, Z12, Z3
-	VMULPS.BCST   320(CX), Z9, Z10
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z10, Z14, Z5
-	VMULPS.BCST   448(CX), Z9, Z9
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z9, Z16, Z7
+	VFMADD231PS   Z9, Z12, Z7
 	VPBROADCASTD  100(CX), Z9
-	VMOVDQA32     Z9, Z10
-	VPBROADCASTD  228(CX), Z11
-	VMOVDQA32     Z11, Z12
-	VPBROADCASTD  356(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  484(CX), Z15
-	VMOVDQA32     Z15, Z16
+	VPBROADCASTD  228(CX), Z10
+	VPBROADCASTD  356(CX), Z11
+	VPBROADCASTD  484(CX), Z12
 	PREFETCHT1    6528(R9)
 	PREFETCHT0    1472(R9)
+	VMOVUPS       256(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1152(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 16(CX), Z13, Z9
+	VPDPBUSD.BCST 144(CX), Z13, Z10
+	VPDPBUSD.BCST 272(CX), Z13, Z11
+	VPDPBUSD.BCST 400(CX), Z13, Z12
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    1536(R9)
-	VMOVUPS       256(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1152(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z9
-	VPDPBUSD.BCST 144(CX), Z17, Z11
-	VPDPBUSD.BCST 272(CX), Z17, Z13
-	VPDPBUSD.BCST 400(CX), Z17, Z15
-	VMOVUPS       256(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1216(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z10
-	VPDPBUSD.BCST 144(CX), Z17, Z12
-	VPDPBUSD.BCST 272(CX), Z17, Z14
-	VPDPBUSD.BCST 400(CX), Z17, Z16
+	VMOVUPS       320(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1152(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 20(CX), Z13, Z9
+	VPDPBUSD.BCST 148(CX), Z13, Z10
+	VPDPBUSD.BCST 276(CX), Z13, Z11
+	VPDPBUSD.BCST 404(CX), Z13, Z12
 	PREFETCHT1    6656(R9)
 	PREFETCHT0    1600(R9)
+	VMOVUPS       384(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1152(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 24(CX), Z13, Z9
+	VPDPBUSD.BCST 152(CX), Z13, Z10
+	VPDPBUSD.BCST 280(CX), Z13, Z11
+	VPDPBUSD.BCST 408(CX), Z13, Z12
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1664(R9)
-	VMOVUPS       320(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1152(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z9
-	VPDPBUSD.BCST 148(CX), Z17, Z11
-	VPDPBUSD.BCST 276(CX), Z17, Z13
-	VPDPBUSD.BCST 404(CX), Z17, Z15
-	VMOVUPS       320(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1216(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z10
-	VPDPBUSD.BCST 148(CX), Z17, Z12
-	VPDPBUSD.BCST 276(CX), Z17, Z14
-	VPDPBUSD.BCST 404(CX), Z17, Z16
+	VMOVUPS       448(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1152(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 28(CX), Z13, Z9
+	VPDPBUSD.BCST 156(CX), Z13, Z10
+	VPDPBUSD.BCST 284(CX), Z13, Z11
+	VPDPBUSD.BCST 412(CX), Z13, Z12
+	VPMOVSXBD     96(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     (BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   64(CX), Z13, Z14
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z14, Z9, Z0
+	VMULPS.BCST   192(CX), Z13, Z9
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z9, Z10, Z2
+	VMULPS.BCST   320(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z4
+	VMULPS.BCST   448(CX), Z13, Z9
+	VCVTDQ2PS     Z12, Z12
+	VFMADD231PS   Z9, Z12, Z6
+	VPBROADCASTD  100(CX), Z9
+	VPBROADCASTD  228(CX), Z10
+	VPBROADCASTD  356(CX), Z11
+	VPBROADCASTD  484(CX), Z12
+	VMOVUPS       256(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1216(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 16(CX), Z13, Z9
+	VPDPBUSD.BCST 144(CX), Z13, Z10
+	VPDPBUSD.BCST 272(CX), Z13, Z11
+	VPDPBUSD.BCST 400(CX), Z13, Z12
 	PREFETCHT1    6784(R9)
 	PREFETCHT0    1728(R9)
-	VMOVUPS       384(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1152(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z9
-	VPDPBUSD.BCST 152(CX), Z17, Z11
-	VPDPBUSD.BCST 280(CX), Z17, Z13
-	VPDPBUSD.BCST 408(CX), Z17, Z15
-	VMOVUPS       384(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1216(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z10
-	VPDPBUSD.BCST 152(CX), Z17, Z12
-	VPDPBUSD.BCST 280(CX), Z17, Z14
-	VPDPBUSD.BCST 408(CX), Z17, Z16
+	VMOVUPS       320(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1216(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 20(CX), Z13, Z9
+	VPDPBUSD.BCST 148(CX), Z13, Z10
+	VPDPBUSD.BCST 276(CX), Z13, Z11
+	VPDPBUSD.BCST 404(CX), Z13, Z12
 	PREFETCHT1    6848(R9)
 	PREFETCHT0    1792(R9)
+	VMOVUPS       384(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1216(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 24(CX), Z13, Z9
+	VPDPBUSD.BCST 152(CX), Z13, Z10
+	VPDPBUSD.BCST 280(CX), Z13, Z11
+	VPDPBUSD.BCST 408(CX), Z13, Z12
 	PREFETCHT1    6912(R9)
 	PREFETCHT0    1856(R9)
-	VMOVUPS       448(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1152(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 28(CX), Z17, Z9
-	VPDPBUSD.BCST 156(CX), Z17, Z11
-	VPDPBUSD.BCST 284(CX), Z17, Z13
-	VPDPBUSD.BCST 412(CX), Z17, Z15
-	VMOVUPS       448(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1216(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 28(CX), Z17, Z10
-	VPDPBUSD.BCST 156(CX), Z17, Z12
-	VPDPBUSD.BCST 284(CX), Z17, Z14
-	VPDPBUSD.BCST 412(CX), Z17, Z16
-	VPMOVSXBD     96(BX)(R8*4), Z17
-	VCVTDQ2PS     Z17, Z17
-	VCVTPH2PS     (BX), Z18
-	VMULPS        Z18, Z17, Z17
-	VMULPS.BCST   64(CX), Z17, Z18
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z18, Z9, Z0
-	VMULPS.BCST   192(CX), Z17, Z9
-	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z2
-	VMULPS.BCST   320(CX), Z17, Z9
+	VMOVUPS       448(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1216(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 28(CX), Z13, Z9
+	VPDPBUSD.BCST 156(CX), Z13, Z10
+	VPDPBUSD.BCST 284(CX), Z13, Z11
+	VPDPBUSD.BCST 412(CX), Z13, Z12
+	VPMOVSXBD     112(BX)(R8*4), Z13
 	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z4
-	VMULPS.BCST   448(CX), Z17, Z9
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z9, Z15, Z6
-	VPMOVSXBD     112(BX)(R8*4), Z9
+	VCVTPH2PS     32(BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   64(CX), Z13, Z14
 	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     32(BX), Z11
-	VMULPS        Z11, Z9, Z9
-	VMULPS.BCST   64(CX), Z9, Z11
+	VFMADD231PS   Z14, Z9, Z1
+	VMULPS.BCST   192(CX), Z13, Z9
 	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z11, Z10, Z1
-	VMULPS.BCST   192(CX), Z9, Z10
+	VFMADD231PS   Z9, Z10, Z3
+	VMULPS.BCST   320(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z5
+	VMULPS.BCST   448(CX), Z13, Z9
 	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z10, Z12, Z3
-	VMULPS.BCST   320(CX), Z9, Z10
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z10, Z14, Z5
-	VMULPS.BCST   448(CX), Z9, Z9
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z9, Z16, Z7
+	VFMADD231PS   Z9, Z12, Z7
 	VPBROADCASTD  104(CX), Z9
-	VMOVDQA32     Z9, Z10
-	VPBROADCASTD  232(CX), Z11
-	VMOVDQA32     Z11, Z12
-	VPBROADCASTD  360(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  488(CX), Z15
-	VMOVDQA32     Z15, Z16
+	VPBROADCASTD  232(CX), Z10
+	VPBROADCASTD  360(CX), Z11
+	VPBROADCASTD  488(CX), Z12
 	PREFETCHT1    6976(R9)
 	PREFETCHT0    1920(R9)
+	VMOVUPS       512(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1280(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 32(CX), Z13, Z9
+	VPDPBUSD.BCST 160(CX), Z13, Z10
+	VPDPBUSD.BCST 288(CX), Z13, Z11
+	VPDPBUSD.BCST 416(CX), Z13, Z12
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1984(R9)
-	VMOVUPS       512(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 32(CX), Z17, Z9
-	VPDPBUSD.BCST 160(CX), Z17, Z11
-	VPDPBUSD.BCST 288(CX), Z17, Z13
-	VPDPBUSD.BCST 416(CX), Z17, Z15
-	VMOVUPS       512(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 32(CX), Z17, Z10
-	VPDPBUSD.BCST 160(CX), Z17, Z12
-	VPDPBUSD.BCST 288(CX), Z17, Z14
-	VPDPBUSD.BCST 416(CX), Z17, Z16
+	VMOVUPS       576(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1280(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 36(CX), Z13, Z9
+	VPDPBUSD.BCST 164(CX), Z13, Z10
+	VPDPBUSD.BCST 292(CX), Z13, Z11
+	VPDPBUSD.BCST 420(CX), Z13, Z12
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    2048(R9)
-	VMOVUPS       576(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 36(CX), Z17, Z9
-	VPDPBUSD.BCST 164(CX), Z17, Z11
-	VPDPBUSD.BCST 292(CX), Z17, Z13
-	VPDPBUSD.BCST 420(CX), Z17, Z15
-	VMOVUPS       576(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 36(CX), Z17, Z10
-	VPDPBUSD.BCST 164(CX), Z17, Z12
-	VPDPBUSD.BCST 292(CX), Z17, Z14
-	VPDPBUSD.BCST 420(CX), Z17, Z16
+	VMOVUPS       640(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1280(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 40(CX), Z13, Z9
+	VPDPBUSD.BCST 168(CX), Z13, Z10
+	VPDPBUSD.BCST 296(CX), Z13, Z11
+	VPDPBUSD.BCST 424(CX), Z13, Z12
+	VMOVUPS       704(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1280(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 44(CX), Z13, Z9
+	VPDPBUSD.BCST 172(CX), Z13, Z10
+	VPDPBUSD.BCST 300(CX), Z13, Z11
+	VPDPBUSD.BCST 428(CX), Z13, Z12
+	VPMOVSXBD     128(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     (BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   68(CX), Z13, Z14
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z14, Z9, Z0
+	VMULPS.BCST   196(CX), Z13, Z9
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z9, Z10, Z2
+	VMULPS.BCST   324(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z4
+	VMULPS.BCST   452(CX), Z13, Z9
+	VCVTDQ2PS     Z12, Z12
+	VFMADD231PS   Z9, Z12, Z6
+	VPBROADCASTD  104(CX), Z9
+	VPBROADCASTD  232(CX), Z10
+	VPBROADCASTD  360(CX), Z11
+	VPBROADCASTD  488(CX), Z12
 	PREFETCHT1    7168(R9)
 	PREFETCHT0    2112(R9)
+	VMOVUPS       512(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1344(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 32(CX), Z13, Z9
+	VPDPBUSD.BCST 160(CX), Z13, Z10
+	VPDPBUSD.BCST 288(CX), Z13, Z11
+	VPDPBUSD.BCST 416(CX), Z13, Z12
 	PREFETCHT1    7232(R9)
 	PREFETCHT0    2176(R9)
-	VMOVUPS       640(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 40(CX), Z17, Z9
-	VPDPBUSD.BCST 168(CX), Z17, Z11
-	VPDPBUSD.BCST 296(CX), Z17, Z13
-	VPDPBUSD.BCST 424(CX), Z17, Z15
-	VMOVUPS       640(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 40(CX), Z17, Z10
-	VPDPBUSD.BCST 168(CX), Z17, Z12
-	VPDPBUSD.BCST 296(CX), Z17, Z14
-	VPDPBUSD.BCST 424(CX), Z17, Z16
+	VMOVUPS       576(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1344(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 36(CX), Z13, Z9
+	VPDPBUSD.BCST 164(CX), Z13, Z10
+	VPDPBUSD.BCST 292(CX), Z13, Z11
+	VPDPBUSD.BCST 420(CX), Z13, Z12
 	PREFETCHT1    7296(R9)
 	PREFETCHT0    2240(R9)
+	VMOVUPS       640(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1344(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 40(CX), Z13, Z9
+	VPDPBUSD.BCST 168(CX), Z13, Z10
+	VPDPBUSD.BCST 296(CX), Z13, Z11
+	VPDPBUSD.BCST 424(CX), Z13, Z12
 	PREFETCHT1    7360(R9)
 	PREFETCHT0    2304(R9)
-	VMOVUPS       704(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1280(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 44(CX), Z17, Z9
-	VPDPBUSD.BCST 172(CX), Z17, Z11
-	VPDPBUSD.BCST 300(CX), Z17, Z13
-	VPDPBUSD.BCST 428(CX), Z17, Z15
-	VMOVUPS       704(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1344(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 44(CX), Z17, Z10
-	VPDPBUSD.BCST 172(CX), Z17, Z12
-	VPDPBUSD.BCST 300(CX), Z17, Z14
-	VPDPBUSD.BCST 428(CX), Z17, Z16
-	VPMOVSXBD     128(BX)(R8*4), Z17
-	VCVTDQ2PS     Z17, Z17
-	VCVTPH2PS     (BX), Z18
-	VMULPS        Z18, Z17, Z17
-	VMULPS.BCST   68(CX), Z17, Z18
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z18, Z9, Z0
-	VMULPS.BCST   196(CX), Z17, Z9
-	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z2
-	VMULPS.BCST   324(CX), Z17, Z9
+	VMOVUPS       704(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1344(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 44(CX), Z13, Z9
+	VPDPBUSD.BCST 172(CX), Z13, Z10
+	VPDPBUSD.BCST 300(CX), Z13, Z11
+	VPDPBUSD.BCST 428(CX), Z13, Z12
+	VPMOVSXBD     144(BX)(R8*4), Z13
 	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z4
-	VMULPS.BCST   452(CX), Z17, Z9
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z9, Z15, Z6
-	VPMOVSXBD     144(BX)(R8*4), Z9
+	VCVTPH2PS     32(BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   68(CX), Z13, Z14
 	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     32(BX), Z11
-	VMULPS        Z11, Z9, Z9
-	VMULPS.BCST   68(CX), Z9, Z11
+	VFMADD231PS   Z14, Z9, Z1
+	VMULPS.BCST   196(CX), Z13, Z9
 	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z11, Z10, Z1
-	VMULPS.BCST   196(CX), Z9, Z10
+	VFMADD231PS   Z9, Z10, Z3
+	VMULPS.BCST   324(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z5
+	VMULPS.BCST   452(CX), Z13, Z9
 	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z10, Z12, Z3
-	VMULPS.BCST   324(CX), Z9, Z10
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z10, Z14, Z5
-	VMULPS.BCST   452(CX), Z9, Z9
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z9, Z16, Z7
+	VFMADD231PS   Z9, Z12, Z7
 	VPBROADCASTD  108(CX), Z9
-	VMOVDQA32     Z9, Z10
-	VPBROADCASTD  236(CX), Z11
-	VMOVDQA32     Z11, Z12
-	VPBROADCASTD  364(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  492(CX), Z15
-	VMOVDQA32     Z15, Z16
+	VPBROADCASTD  236(CX), Z10
+	VPBROADCASTD  364(CX), Z11
+	VPBROADCASTD  492(CX), Z12
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    2368(R9)
-	VMOVUPS       768(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z9
-	VPDPBUSD.BCST 176(CX), Z17, Z11
-	VPDPBUSD.BCST 304(CX), Z17, Z13
-	VPDPBUSD.BCST 432(CX), Z17, Z15
-	VMOVUPS       768(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(DI), Z18
-	VPSLLW        $0x04, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z10
-	VPDPBUSD.BCST 176(CX), Z17, Z12
-	VPDPBUSD.BCST 304(CX), Z17, Z14
-	VPDPBUSD.BCST 432(CX), Z17, Z16
+	VMOVUPS       768(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1408(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 48(CX), Z13, Z9
+	VPDPBUSD.BCST 176(CX), Z13, Z10
+	VPDPBUSD.BCST 304(CX), Z13, Z11
+	VPDPBUSD.BCST 432(CX), Z13, Z12
+	VMOVUPS       832(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1408(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 52(CX), Z13, Z9
+	VPDPBUSD.BCST 180(CX), Z13, Z10
+	VPDPBUSD.BCST 308(CX), Z13, Z11
+	VPDPBUSD.BCST 436(CX), Z13, Z12
 	PREFETCHT1    7488(R9)
 	PREFETCHT0    2432(R9)
+	VMOVUPS       896(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1408(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 56(CX), Z13, Z9
+	VPDPBUSD.BCST 184(CX), Z13, Z10
+	VPDPBUSD.BCST 312(CX), Z13, Z11
+	VPDPBUSD.BCST 440(CX), Z13, Z12
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    2496(R9)
-	VMOVUPS       832(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z9
-	VPDPBUSD.BCST 180(CX), Z17, Z11
-	VPDPBUSD.BCST 308(CX), Z17, Z13
-	VPDPBUSD.BCST 436(CX), Z17, Z15
-	VMOVUPS       832(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(DI), Z18
-	VPSLLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z10
-	VPDPBUSD.BCST 180(CX), Z17, Z12
-	VPDPBUSD.BCST 308(CX), Z17, Z14
-	VPDPBUSD.BCST 436(CX), Z17, Z16
+	VMOVUPS       960(DI), Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1408(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 60(CX), Z13, Z9
+	VPDPBUSD.BCST 188(CX), Z13, Z10
+	VPDPBUSD.BCST 316(CX), Z13, Z11
+	VPDPBUSD.BCST 444(CX), Z13, Z12
+	VPMOVSXBD     160(BX)(R8*4), Z13
+	VCVTDQ2PS     Z13, Z13
+	VCVTPH2PS     (BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   68(CX), Z13, Z14
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z14, Z9, Z0
+	VMULPS.BCST   196(CX), Z13, Z9
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z9, Z10, Z2
+	VMULPS.BCST   324(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z4
+	VMULPS.BCST   452(CX), Z13, Z9
+	VCVTDQ2PS     Z12, Z12
+	VFMADD231PS   Z9, Z12, Z6
+	VPBROADCASTD  108(CX), Z9
+	VPBROADCASTD  236(CX), Z10
+	VPBROADCASTD  364(CX), Z11
+	VPBROADCASTD  492(CX), Z12
 	PREFETCHT1    7616(R9)
 	PREFETCHT0    2560(R9)
+	VMOVUPS       768(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1472(DI), Z14
+	VPSLLW        $0x04, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 48(CX), Z13, Z9
+	VPDPBUSD.BCST 176(CX), Z13, Z10
+	VPDPBUSD.BCST 304(CX), Z13, Z11
+	VPDPBUSD.BCST 432(CX), Z13, Z12
 	PREFETCHT1    7680(R9)
 	PREFETCHT0    2624(R9)
-	VMOVUPS       896(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z9
-	VPDPBUSD.BCST 184(CX), Z17, Z11
-	VPDPBUSD.BCST 312(CX), Z17, Z13
-	VPDPBUSD.BCST 440(CX), Z17, Z15
-	VMOVUPS       896(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(DI), Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z10
-	VPDPBUSD.BCST 184(CX), Z17, Z12
-	VPDPBUSD.BCST 312(CX), Z17, Z14
-	VPDPBUSD.BCST 440(CX), Z17, Z16
+	VMOVUPS       832(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1472(DI), Z14
+	VPSLLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 52(CX), Z13, Z9
+	VPDPBUSD.BCST 180(CX), Z13, Z10
+	VPDPBUSD.BCST 308(CX), Z13, Z11
+	VPDPBUSD.BCST 436(CX), Z13, Z12
 	PREFETCHT1    7744(R9)
 	PREFETCHT0    2688(R9)
+	VMOVUPS       896(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1472(DI), Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 56(CX), Z13, Z9
+	VPDPBUSD.BCST 184(CX), Z13, Z10
+	VPDPBUSD.BCST 312(CX), Z13, Z11
+	VPDPBUSD.BCST 440(CX), Z13, Z12
 	PREFETCHT1    7808(R9)
 	PREFETCHT0    2752(R9)
-	VMOVUPS       960(DI), Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1408(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 60(CX), Z17, Z9
-	VPDPBUSD.BCST 188(CX), Z17, Z11
-	VPDPBUSD.BCST 316(CX), Z17, Z13
-	VPDPBUSD.BCST 444(CX), Z17, Z15
-	VMOVUPS       960(DI), Z17
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z8, Z17, Z17
-	VMOVUPS       1472(DI), Z18
-	VPSRLW        $0x02, Z18, Z18
-	VPANDD        bits45_avx512<>+0(SB), Z18, Z18
-	VPORD         Z18, Z17, Z17
-	VPDPBUSD.BCST 60(CX), Z17, Z10
-	VPDPBUSD.BCST 188(CX), Z17, Z12
-	VPDPBUSD.BCST 316(CX), Z17, Z14
-	VPDPBUSD.BCST 444(CX), Z17, Z16
-	VPMOVSXBD     160(BX)(R8*4), Z17
-	VCVTDQ2PS     Z17, Z17
-	VCVTPH2PS     (BX), Z18
-	VMULPS        Z18, Z17, Z17
-	VMULPS.BCST   68(CX), Z17, Z18
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z18, Z9, Z0
-	VMULPS.BCST   196(CX), Z17, Z9
-	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z2
-	VMULPS.BCST   324(CX), Z17, Z9
+	VMOVUPS       960(DI), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VMOVUPS       1472(DI), Z14
+	VPSRLW        $0x02, Z14, Z14
+	VPANDD        bits45_avx512<>+0(SB), Z14, Z14
+	VPORD         Z14, Z13, Z13
+	VPDPBUSD.BCST 60(CX), Z13, Z9
+	VPDPBUSD.BCST 188(CX), Z13, Z10
+	VPDPBUSD.BCST 316(CX), Z13, Z11
+	VPDPBUSD.BCST 444(CX), Z13, Z12
+	VPMOVSXBD     176(BX)(R8*4), Z13
 	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z4
-	VMULPS.BCST   452(CX), Z17, Z9
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z9, Z15, Z6
-	VPMOVSXBD     176(BX)(R8*4), Z9
+	VCVTPH2PS     32(BX), Z14
+	VMULPS        Z14, Z13, Z13
+	VMULPS.BCST   68(CX), Z13, Z14
 	VCVTDQ2PS     Z9, Z9
-	VCVTPH2PS     32(BX), Z11
-	VMULPS        Z11, Z9, Z9
-	VMULPS.BCST   68(CX), Z9, Z11
+	VFMADD231PS   Z14, Z9, Z1
+	VMULPS.BCST   196(CX), Z13, Z9
 	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z11, Z10, Z1
-	VMULPS.BCST   196(CX), Z9, Z10
+	VFMADD231PS   Z9, Z10, Z3
+	VMULPS.BCST   324(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z5
+	VMULPS.BCST   452(CX), Z13, Z9
 	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z10, Z12, Z3
-	VMULPS.BCST   324(CX), Z9, Z10
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z10, Z14, Z5
-	VMULPS.BCST   452(CX), Z9, Z9
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z9, Z16, Z7
+	VFMADD231PS   Z9, Z12, Z7
 	ADDQ          DX, CX
 	ADDQ          $+1536, DI
 	ADDQ          $+1680, R9
@@ -4925,242 +4989,242 @@ step2:
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
 	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
+	VMOVUPS           (DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSLLW            $0x04, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     (CX), Z13, Z9
+	VPDPBUSD.BCST     128(CX), Z13, Z10
+	VPDPBUSD.BCST     256(CX), Z13, Z11
+	VPDPBUSD.BCST     384(CX), Z13, Z12
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSLLW            $0x04, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     (CX), Z17, Z9
-	VPDPBUSD.BCST     128(CX), Z17, Z11
-	VPDPBUSD.BCST     256(CX), Z17, Z13
-	VPDPBUSD.BCST     384(CX), Z17, Z15
-	VMOVUPS           (DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSLLW            $0x04, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     (CX), Z17, Z10
-	VPDPBUSD.BCST     128(CX), Z17, Z12
-	VPDPBUSD.BCST     256(CX), Z17, Z14
-	VPDPBUSD.BCST     384(CX), Z17, Z16
+	VMOVUPS           64(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSLLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     4(CX), Z13, Z9
+	VPDPBUSD.BCST     132(CX), Z13, Z10
+	VPDPBUSD.BCST     260(CX), Z13, Z11
+	VPDPBUSD.BCST     388(CX), Z13, Z12
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSLLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     4(CX), Z17, Z9
-	VPDPBUSD.BCST     132(CX), Z17, Z11
-	VPDPBUSD.BCST     260(CX), Z17, Z13
-	VPDPBUSD.BCST     388(CX), Z17, Z15
-	VMOVUPS           64(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSLLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     4(CX), Z17, Z10
-	VPDPBUSD.BCST     132(CX), Z17, Z12
-	VPDPBUSD.BCST     260(CX), Z17, Z14
-	VPDPBUSD.BCST     388(CX), Z17, Z16
+	VMOVUPS           128(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSLLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     8(CX), Z13, Z9
+	VPDPBUSD.BCST     136(CX), Z13, Z10
+	VPDPBUSD.BCST     264(CX), Z13, Z11
+	VPDPBUSD.BCST     392(CX), Z13, Z12
+	VMOVUPS           192(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSLLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     12(CX), Z13, Z9
+	VPDPBUSD.BCST     140(CX), Z13, Z10
+	VPDPBUSD.BCST     268(CX), Z13, Z11
+	VPDPBUSD.BCST     396(CX), Z13, Z12
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
+	VMOVUPS           256(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     16(CX), Z13, Z9
+	VPDPBUSD.BCST     144(CX), Z13, Z10
+	VPDPBUSD.BCST     272(CX), Z13, Z11
+	VPDPBUSD.BCST     400(CX), Z13, Z12
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           128(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSLLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     8(CX), Z17, Z9
-	VPDPBUSD.BCST     136(CX), Z17, Z11
-	VPDPBUSD.BCST     264(CX), Z17, Z13
-	VPDPBUSD.BCST     392(CX), Z17, Z15
-	VMOVUPS           128(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSLLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     8(CX), Z17, Z10
-	VPDPBUSD.BCST     136(CX), Z17, Z12
-	VPDPBUSD.BCST     264(CX), Z17, Z14
-	VPDPBUSD.BCST     392(CX), Z17, Z16
+	VMOVUPS           320(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSRLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     20(CX), Z13, Z9
+	VPDPBUSD.BCST     148(CX), Z13, Z10
+	VPDPBUSD.BCST     276(CX), Z13, Z11
+	VPDPBUSD.BCST     404(CX), Z13, Z12
+	VMOVUPS           384(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSRLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     24(CX), Z13, Z9
+	VPDPBUSD.BCST     152(CX), Z13, Z10
+	VPDPBUSD.BCST     280(CX), Z13, Z11
+	VPDPBUSD.BCST     408(CX), Z13, Z12
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        1280(R9)
-	VMOVUPS           192(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSLLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     12(CX), Z17, Z9
-	VPDPBUSD.BCST     140(CX), Z17, Z11
-	VPDPBUSD.BCST     268(CX), Z17, Z13
-	VPDPBUSD.BCST     396(CX), Z17, Z15
-	VMOVUPS           192(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSLLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     12(CX), Z17, Z10
-	VPDPBUSD.BCST     140(CX), Z17, Z12
-	VPDPBUSD.BCST     268(CX), Z17, Z14
-	VPDPBUSD.BCST     396(CX), Z17, Z16
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           256(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z9
-	VPDPBUSD.BCST     144(CX), Z17, Z11
-	VPDPBUSD.BCST     272(CX), Z17, Z13
-	VPDPBUSD.BCST     400(CX), Z17, Z15
-	VMOVUPS           256(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z10
-	VPDPBUSD.BCST     144(CX), Z17, Z12
-	VPDPBUSD.BCST     272(CX), Z17, Z14
-	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	VMOVUPS           320(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSRLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z9
-	VPDPBUSD.BCST     148(CX), Z17, Z11
-	VPDPBUSD.BCST     276(CX), Z17, Z13
-	VPDPBUSD.BCST     404(CX), Z17, Z15
-	VMOVUPS           320(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSRLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z10
-	VPDPBUSD.BCST     148(CX), Z17, Z12
-	VPDPBUSD.BCST     276(CX), Z17, Z14
-	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           384(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSRLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z9
-	VPDPBUSD.BCST     152(CX), Z17, Z11
-	VPDPBUSD.BCST     280(CX), Z17, Z13
-	VPDPBUSD.BCST     408(CX), Z17, Z15
-	VMOVUPS           384(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSRLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z10
-	VPDPBUSD.BCST     152(CX), Z17, Z12
-	VPDPBUSD.BCST     280(CX), Z17, Z14
-	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6720(R9)
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1664(R9)
-	VMOVUPS           448(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1024(DI), Z18
-	VPSRLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     28(CX), Z17, Z9
-	VPDPBUSD.BCST     156(CX), Z17, Z11
-	VPDPBUSD.BCST     284(CX), Z17, Z13
-	VPDPBUSD.BCST     412(CX), Z17, Z15
-	VMOVUPS           448(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1088(DI), Z18
-	VPSRLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     28(CX), Z17, Z10
-	VPDPBUSD.BCST     156(CX), Z17, Z12
-	VPDPBUSD.BCST     284(CX), Z17, Z14
-	VPDPBUSD.BCST     412(CX), Z17, Z16
-	VPMOVZXWD         128(BX)(R8*2), Z17
-	VPANDD            part_avx512<>+0(SB), Z17, Z17
-	VCVTDQ2PS         Z17, Z17
-	VCVTPH2PS         (BX), Z18
-	VMULPS            Z18, Z17, Z17
-	VMULPS.BCST       64(CX), Z17, Z18
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z18, Z9, Z0
-	VMULPS.BCST       192(CX), Z17, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VMULPS.BCST       320(CX), Z17, Z9
+	VMOVUPS           448(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1024(DI), Z14
+	VPSRLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     28(CX), Z13, Z9
+	VPDPBUSD.BCST     156(CX), Z13, Z10
+	VPDPBUSD.BCST     284(CX), Z13, Z11
+	VPDPBUSD.BCST     412(CX), Z13, Z12
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
 	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VMULPS.BCST       448(CX), Z17, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
+	VCVTPH2PS         (BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       64(CX), Z13, Z14
+	VCVTDQ2PS         Z9, Z9
+	VFMADD231PS       Z14, Z9, Z0
+	VMULPS.BCST       192(CX), Z13, Z9
+	VCVTDQ2PS         Z10, Z10
+	VFMADD231PS       Z9, Z10, Z2
+	VMULPS.BCST       320(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z4
+	VMULPS.BCST       448(CX), Z13, Z9
+	VCVTDQ2PS         Z12, Z12
+	VFMADD231PS       Z9, Z12, Z6
 	VPMOVZXWD         128(BX)(R8*2), Z9
 	VPMOVZXBD         384(BX)(R8*1), Z9
 	VPANDD            part_avx512<>+0(SB), Z9, Z9
 	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         64(BX), Z11
-	VMULPS            Z11, Z9, Z9
+	VCVTPH2PS         64(BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z0
 	VFNMADD231PS.BCST 216(CX), Z9, Z2
 	VFNMADD231PS.BCST 344(CX), Z9, Z4
 	VFNMADD231PS.BCST 472(CX), Z9, Z6
-	VPMOVZXWD         160(BX)(R8*2), Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VPXORD            Z9, Z9, Z9
+	VPXORD            Z10, Z10, Z10
+	VPXORD            Z11, Z11, Z11
+	VPXORD            Z12, Z12, Z12
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           (DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSLLW            $0x04, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     (CX), Z13, Z9
+	VPDPBUSD.BCST     128(CX), Z13, Z10
+	VPDPBUSD.BCST     256(CX), Z13, Z11
+	VPDPBUSD.BCST     384(CX), Z13, Z12
+	VMOVUPS           64(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSLLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     4(CX), Z13, Z9
+	VPDPBUSD.BCST     132(CX), Z13, Z10
+	VPDPBUSD.BCST     260(CX), Z13, Z11
+	VPDPBUSD.BCST     388(CX), Z13, Z12
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           128(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSLLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     8(CX), Z13, Z9
+	VPDPBUSD.BCST     136(CX), Z13, Z10
+	VPDPBUSD.BCST     264(CX), Z13, Z11
+	VPDPBUSD.BCST     392(CX), Z13, Z12
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           192(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSLLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     12(CX), Z13, Z9
+	VPDPBUSD.BCST     140(CX), Z13, Z10
+	VPDPBUSD.BCST     268(CX), Z13, Z11
+	VPDPBUSD.BCST     396(CX), Z13, Z12
+	VMOVUPS           256(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     16(CX), Z13, Z9
+	VPDPBUSD.BCST     144(CX), Z13, Z10
+	VPDPBUSD.BCST     272(CX), Z13, Z11
+	VPDPBUSD.BCST     400(CX), Z13, Z12
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           320(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSRLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     20(CX), Z13, Z9
+	VPDPBUSD.BCST     148(CX), Z13, Z10
+	VPDPBUSD.BCST     276(CX), Z13, Z11
+	VPDPBUSD.BCST     404(CX), Z13, Z12
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           384(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSRLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     24(CX), Z13, Z9
+	VPDPBUSD.BCST     152(CX), Z13, Z10
+	VPDPBUSD.BCST     280(CX), Z13, Z11
+	VPDPBUSD.BCST     408(CX), Z13, Z12
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1088(DI), Z14
+	VPSRLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     28(CX), Z13, Z9
+	VPDPBUSD.BCST     156(CX), Z13, Z10
+	VPDPBUSD.BCST     284(CX), Z13, Z11
+	VPDPBUSD.BCST     412(CX), Z13, Z12
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       64(CX), Z13, Z14
 	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         32(BX), Z11
-	VMULPS            Z11, Z9, Z9
-	VMULPS.BCST       64(CX), Z9, Z11
+	VFMADD231PS       Z14, Z9, Z1
+	VMULPS.BCST       192(CX), Z13, Z9
 	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z11, Z10, Z1
-	VMULPS.BCST       192(CX), Z9, Z10
+	VFMADD231PS       Z9, Z10, Z3
+	VMULPS.BCST       320(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z5
+	VMULPS.BCST       448(CX), Z13, Z9
 	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z3
-	VMULPS.BCST       320(CX), Z9, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z5
-	VMULPS.BCST       448(CX), Z9, Z9
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
+	VFMADD231PS       Z9, Z12, Z7
 	VPMOVZXWD         160(BX)(R8*2), Z9
 	VPMOVZXBD         400(BX)(R8*1), Z9
 	VPANDD            part_avx512<>+0(SB), Z9, Z9
@@ -5175,247 +5239,247 @@ step2:
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
 	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
+	VMOVUPS           512(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSLLW            $0x04, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     32(CX), Z13, Z9
+	VPDPBUSD.BCST     160(CX), Z13, Z10
+	VPDPBUSD.BCST     288(CX), Z13, Z11
+	VPDPBUSD.BCST     416(CX), Z13, Z12
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           512(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSLLW            $0x04, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     32(CX), Z17, Z9
-	VPDPBUSD.BCST     160(CX), Z17, Z11
-	VPDPBUSD.BCST     288(CX), Z17, Z13
-	VPDPBUSD.BCST     416(CX), Z17, Z15
-	VMOVUPS           512(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSLLW            $0x04, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     32(CX), Z17, Z10
-	VPDPBUSD.BCST     160(CX), Z17, Z12
-	VPDPBUSD.BCST     288(CX), Z17, Z14
-	VPDPBUSD.BCST     416(CX), Z17, Z16
+	VMOVUPS           576(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSLLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     36(CX), Z13, Z9
+	VPDPBUSD.BCST     164(CX), Z13, Z10
+	VPDPBUSD.BCST     292(CX), Z13, Z11
+	VPDPBUSD.BCST     420(CX), Z13, Z12
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           576(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSLLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     36(CX), Z17, Z9
-	VPDPBUSD.BCST     164(CX), Z17, Z11
-	VPDPBUSD.BCST     292(CX), Z17, Z13
-	VPDPBUSD.BCST     420(CX), Z17, Z15
-	VMOVUPS           576(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSLLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     36(CX), Z17, Z10
-	VPDPBUSD.BCST     164(CX), Z17, Z12
-	VPDPBUSD.BCST     292(CX), Z17, Z14
-	VPDPBUSD.BCST     420(CX), Z17, Z16
+	VMOVUPS           640(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSLLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     40(CX), Z13, Z9
+	VPDPBUSD.BCST     168(CX), Z13, Z10
+	VPDPBUSD.BCST     296(CX), Z13, Z11
+	VPDPBUSD.BCST     424(CX), Z13, Z12
+	VMOVUPS           704(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSLLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     44(CX), Z13, Z9
+	VPDPBUSD.BCST     172(CX), Z13, Z10
+	VPDPBUSD.BCST     300(CX), Z13, Z11
+	VPDPBUSD.BCST     428(CX), Z13, Z12
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     48(CX), Z13, Z9
+	VPDPBUSD.BCST     176(CX), Z13, Z10
+	VPDPBUSD.BCST     304(CX), Z13, Z11
+	VPDPBUSD.BCST     432(CX), Z13, Z12
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           640(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSLLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     40(CX), Z17, Z9
-	VPDPBUSD.BCST     168(CX), Z17, Z11
-	VPDPBUSD.BCST     296(CX), Z17, Z13
-	VPDPBUSD.BCST     424(CX), Z17, Z15
-	VMOVUPS           640(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSLLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     40(CX), Z17, Z10
-	VPDPBUSD.BCST     168(CX), Z17, Z12
-	VPDPBUSD.BCST     296(CX), Z17, Z14
-	VPDPBUSD.BCST     424(CX), Z17, Z16
+	VMOVUPS           832(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSRLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     52(CX), Z13, Z9
+	VPDPBUSD.BCST     180(CX), Z13, Z10
+	VPDPBUSD.BCST     308(CX), Z13, Z11
+	VPDPBUSD.BCST     436(CX), Z13, Z12
+	VMOVUPS           896(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSRLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     56(CX), Z13, Z9
+	VPDPBUSD.BCST     184(CX), Z13, Z10
+	VPDPBUSD.BCST     312(CX), Z13, Z11
+	VPDPBUSD.BCST     440(CX), Z13, Z12
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           704(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSLLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     44(CX), Z17, Z9
-	VPDPBUSD.BCST     172(CX), Z17, Z11
-	VPDPBUSD.BCST     300(CX), Z17, Z13
-	VPDPBUSD.BCST     428(CX), Z17, Z15
-	VMOVUPS           704(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSLLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     44(CX), Z17, Z10
-	VPDPBUSD.BCST     172(CX), Z17, Z12
-	VPDPBUSD.BCST     300(CX), Z17, Z14
-	VPDPBUSD.BCST     428(CX), Z17, Z16
+	VMOVUPS           960(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1152(DI), Z14
+	VPSRLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     60(CX), Z13, Z9
+	VPDPBUSD.BCST     188(CX), Z13, Z10
+	VPDPBUSD.BCST     316(CX), Z13, Z11
+	VPDPBUSD.BCST     444(CX), Z13, Z12
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         (BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       68(CX), Z13, Z14
+	VCVTDQ2PS         Z9, Z9
+	VFMADD231PS       Z14, Z9, Z0
+	VMULPS.BCST       196(CX), Z13, Z9
+	VCVTDQ2PS         Z10, Z10
+	VFMADD231PS       Z9, Z10, Z2
+	VMULPS.BCST       324(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z4
+	VMULPS.BCST       452(CX), Z13, Z9
+	VCVTDQ2PS         Z12, Z12
+	VFMADD231PS       Z9, Z12, Z6
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z10
+	VPSRLD            $0x02, Z10, Z10
+	VPANDD            partHigh_avx512<>+0(SB), Z10, Z10
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z10, Z10
+	VCVTDQ2PS         Z10, Z10
+	VCVTPH2PS         64(BX), Z9
+	VMULPS            Z9, Z10, Z10
+	VFNMADD231PS.BCST 92(CX), Z10, Z0
+	VFNMADD231PS.BCST 220(CX), Z10, Z2
+	VFNMADD231PS.BCST 348(CX), Z10, Z4
+	VFNMADD231PS.BCST 476(CX), Z10, Z6
+	VPXORD            Z9, Z9, Z9
+	VPXORD            Z10, Z10, Z10
+	VPXORD            Z11, Z11, Z11
+	VPXORD            Z12, Z12, Z12
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        2048(R9)
-	VMOVUPS           768(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z9
-	VPDPBUSD.BCST     176(CX), Z17, Z11
-	VPDPBUSD.BCST     304(CX), Z17, Z13
-	VPDPBUSD.BCST     432(CX), Z17, Z15
-	VMOVUPS           768(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z10
-	VPDPBUSD.BCST     176(CX), Z17, Z12
-	VPDPBUSD.BCST     304(CX), Z17, Z14
-	VPDPBUSD.BCST     432(CX), Z17, Z16
+	VMOVUPS           512(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSLLW            $0x04, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     32(CX), Z13, Z9
+	VPDPBUSD.BCST     160(CX), Z13, Z10
+	VPDPBUSD.BCST     288(CX), Z13, Z11
+	VPDPBUSD.BCST     416(CX), Z13, Z12
+	VMOVUPS           576(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSLLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     36(CX), Z13, Z9
+	VPDPBUSD.BCST     164(CX), Z13, Z10
+	VPDPBUSD.BCST     292(CX), Z13, Z11
+	VPDPBUSD.BCST     420(CX), Z13, Z12
 	PREFETCHT1        7232(R9)
 	PREFETCHT0        2112(R9)
+	VMOVUPS           640(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSLLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     40(CX), Z13, Z9
+	VPDPBUSD.BCST     168(CX), Z13, Z10
+	VPDPBUSD.BCST     296(CX), Z13, Z11
+	VPDPBUSD.BCST     424(CX), Z13, Z12
 	PREFETCHT1        7296(R9)
 	PREFETCHT0        2176(R9)
-	VMOVUPS           832(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSRLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z9
-	VPDPBUSD.BCST     180(CX), Z17, Z11
-	VPDPBUSD.BCST     308(CX), Z17, Z13
-	VPDPBUSD.BCST     436(CX), Z17, Z15
-	VMOVUPS           832(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSRLW            $0x01, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z10
-	VPDPBUSD.BCST     180(CX), Z17, Z12
-	VPDPBUSD.BCST     308(CX), Z17, Z14
-	VPDPBUSD.BCST     436(CX), Z17, Z16
+	VMOVUPS           704(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSLLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     44(CX), Z13, Z9
+	VPDPBUSD.BCST     172(CX), Z13, Z10
+	VPDPBUSD.BCST     300(CX), Z13, Z11
+	VPDPBUSD.BCST     428(CX), Z13, Z12
+	VMOVUPS           768(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     48(CX), Z13, Z9
+	VPDPBUSD.BCST     176(CX), Z13, Z10
+	VPDPBUSD.BCST     304(CX), Z13, Z11
+	VPDPBUSD.BCST     432(CX), Z13, Z12
 	PREFETCHT1        7360(R9)
 	PREFETCHT0        2240(R9)
-	VMOVUPS           896(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSRLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z9
-	VPDPBUSD.BCST     184(CX), Z17, Z11
-	VPDPBUSD.BCST     312(CX), Z17, Z13
-	VPDPBUSD.BCST     440(CX), Z17, Z15
-	VMOVUPS           896(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSRLW            $0x02, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z10
-	VPDPBUSD.BCST     184(CX), Z17, Z12
-	VPDPBUSD.BCST     312(CX), Z17, Z14
-	VPDPBUSD.BCST     440(CX), Z17, Z16
+	VMOVUPS           832(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSRLW            $0x01, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     52(CX), Z13, Z9
+	VPDPBUSD.BCST     180(CX), Z13, Z10
+	VPDPBUSD.BCST     308(CX), Z13, Z11
+	VPDPBUSD.BCST     436(CX), Z13, Z12
 	PREFETCHT1        7424(R9)
 	PREFETCHT0        2304(R9)
+	VMOVUPS           896(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSRLW            $0x02, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     56(CX), Z13, Z9
+	VPDPBUSD.BCST     184(CX), Z13, Z10
+	VPDPBUSD.BCST     312(CX), Z13, Z11
+	VPDPBUSD.BCST     440(CX), Z13, Z12
 	PREFETCHT1        7488(R9)
 	PREFETCHT0        2368(R9)
-	VMOVUPS           960(DI), Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1152(DI), Z18
-	VPSRLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     60(CX), Z17, Z9
-	VPDPBUSD.BCST     188(CX), Z17, Z11
-	VPDPBUSD.BCST     316(CX), Z17, Z13
-	VPDPBUSD.BCST     444(CX), Z17, Z15
-	VMOVUPS           960(DI), Z17
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z8, Z17, Z17
-	VMOVUPS           1216(DI), Z18
-	VPSRLW            $0x03, Z18, Z18
-	VPANDD            bit4_avx512<>+0(SB), Z18, Z18
-	VPORD             Z18, Z17, Z17
-	VPDPBUSD.BCST     60(CX), Z17, Z10
-	VPDPBUSD.BCST     188(CX), Z17, Z12
-	VPDPBUSD.BCST     316(CX), Z17, Z14
-	VPDPBUSD.BCST     444(CX), Z17, Z16
-	VPMOVZXWD         128(BX)(R8*2), Z17
-	VPSRLD            $0x06, Z17, Z17
-	VPANDD            part_avx512<>+0(SB), Z17, Z17
-	VCVTDQ2PS         Z17, Z17
-	VCVTPH2PS         (BX), Z18
-	VMULPS            Z18, Z17, Z17
-	VMULPS.BCST       68(CX), Z17, Z18
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z18, Z9, Z0
-	VMULPS.BCST       196(CX), Z17, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VMULPS.BCST       324(CX), Z17, Z9
+	VMOVUPS           960(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VMOVUPS           1216(DI), Z14
+	VPSRLW            $0x03, Z14, Z14
+	VPANDD            bit4_avx512<>+0(SB), Z14, Z14
+	VPORD             Z14, Z13, Z13
+	VPDPBUSD.BCST     60(CX), Z13, Z9
+	VPDPBUSD.BCST     188(CX), Z13, Z10
+	VPDPBUSD.BCST     316(CX), Z13, Z11
+	VPDPBUSD.BCST     444(CX), Z13, Z12
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
 	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VMULPS.BCST       452(CX), Z17, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
-	VPMOVZXWD         128(BX)(R8*2), Z9
-	VPMOVZXBD         384(BX)(R8*1), Z11
-	VPSRLD            $0x02, Z11, Z11
-	VPANDD            partHigh_avx512<>+0(SB), Z11, Z11
-	VPSRLD            $0x0c, Z9, Z9
-	VPORD             Z9, Z11, Z11
-	VCVTDQ2PS         Z11, Z11
-	VCVTPH2PS         64(BX), Z9
-	VMULPS            Z9, Z11, Z11
-	VFNMADD231PS.BCST 92(CX), Z11, Z0
-	VFNMADD231PS.BCST 220(CX), Z11, Z2
-	VFNMADD231PS.BCST 348(CX), Z11, Z4
-	VFNMADD231PS.BCST 476(CX), Z11, Z6
-	VPMOVZXWD         160(BX)(R8*2), Z9
-	VPSRLD            $0x06, Z9, Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTPH2PS         32(BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       68(CX), Z13, Z14
 	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         32(BX), Z11
-	VMULPS            Z11, Z9, Z9
-	VMULPS.BCST       68(CX), Z9, Z11
+	VFMADD231PS       Z14, Z9, Z1
+	VMULPS.BCST       196(CX), Z13, Z9
 	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z11, Z10, Z1
-	VMULPS.BCST       196(CX), Z9, Z10
+	VFMADD231PS       Z9, Z10, Z3
+	VMULPS.BCST       324(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z5
+	VMULPS.BCST       452(CX), Z13, Z9
 	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z3
-	VMULPS.BCST       324(CX), Z9, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z5
-	VMULPS.BCST       452(CX), Z9, Z9
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
+	VFMADD231PS       Z9, Z12, Z7
 	VPMOVZXWD         160(BX)(R8*2), Z9
 	VPMOVZXBD         400(BX)(R8*1), Z10
 	VPSRLD            $0x02, Z10, Z10
@@ -5473,301 +5537,317 @@ TEXT ·matMulCode4Rows4AVX512(SB), NOSPLIT, $0-40
 
 loop1:
 	VPBROADCASTD  80(CX), Z9
-	VMOVDQA32     Z9, Z10
-	VPBROADCASTD  208(CX), Z11
-	VMOVDQA32     Z11, Z12
-	VPBROADCASTD  336(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  464(CX), Z15
-	VMOVDQA32     Z15, Z16
+	VPBROADCASTD  208(CX), Z10
+	VPBROADCASTD  336(CX), Z11
+	VPBROADCASTD  464(CX), Z12
+	VMOVUPS       128(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST (CX), Z13, Z9
+	VPDPBUSD.BCST 128(CX), Z13, Z10
+	VPDPBUSD.BCST 256(CX), Z13, Z11
+	VPDPBUSD.BCST 384(CX), Z13, Z12
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	VMOVUPS       128(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST (CX), Z18, Z9
-	VPDPBUSD.BCST 128(CX), Z18, Z11
-	VPDPBUSD.BCST 256(CX), Z18, Z13
-	VPDPBUSD.BCST 384(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST (CX), Z17, Z10
-	VPDPBUSD.BCST 128(CX), Z17, Z12
-	VPDPBUSD.BCST 256(CX), Z17, Z14
-	VPDPBUSD.BCST 384(CX), Z17, Z16
+	VMOVUPS       192(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 4(CX), Z13, Z9
+	VPDPBUSD.BCST 132(CX), Z13, Z10
+	VPDPBUSD.BCST 260(CX), Z13, Z11
+	VPDPBUSD.BCST 388(CX), Z13, Z12
+	VMOVUPS       256(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 8(CX), Z13, Z9
+	VPDPBUSD.BCST 136(CX), Z13, Z10
+	VPDPBUSD.BCST 264(CX), Z13, Z11
+	VPDPBUSD.BCST 392(CX), Z13, Z12
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVUPS       192(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 4(CX), Z18, Z9
-	VPDPBUSD.BCST 132(CX), Z18, Z11
-	VPDPBUSD.BCST 260(CX), Z18, Z13
-	VPDPBUSD.BCST 388(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 4(CX), Z17, Z10
-	VPDPBUSD.BCST 132(CX), Z17, Z12
-	VPDPBUSD.BCST 260(CX), Z17, Z14
-	VPDPBUSD.BCST 388(CX), Z17, Z16
+	VMOVUPS       320(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 12(CX), Z13, Z9
+	VPDPBUSD.BCST 140(CX), Z13, Z10
+	VPDPBUSD.BCST 268(CX), Z13, Z11
+	VPDPBUSD.BCST 396(CX), Z13, Z12
+	VMOVUPS       384(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 16(CX), Z13, Z9
+	VPDPBUSD.BCST 144(CX), Z13, Z10
+	VPDPBUSD.BCST 272(CX), Z13, Z11
+	VPDPBUSD.BCST 400(CX), Z13, Z12
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
-	VMOVUPS       256(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 8(CX), Z18, Z9
-	VPDPBUSD.BCST 136(CX), Z18, Z11
-	VPDPBUSD.BCST 264(CX), Z18, Z13
-	VPDPBUSD.BCST 392(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 8(CX), Z17, Z10
-	VPDPBUSD.BCST 136(CX), Z17, Z12
-	VPDPBUSD.BCST 264(CX), Z17, Z14
-	VPDPBUSD.BCST 392(CX), Z17, Z16
+	VMOVUPS       448(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 20(CX), Z13, Z9
+	VPDPBUSD.BCST 148(CX), Z13, Z10
+	VPDPBUSD.BCST 276(CX), Z13, Z11
+	VPDPBUSD.BCST 404(CX), Z13, Z12
+	VMOVUPS       512(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 24(CX), Z13, Z9
+	VPDPBUSD.BCST 152(CX), Z13, Z10
+	VPDPBUSD.BCST 280(CX), Z13, Z11
+	VPDPBUSD.BCST 408(CX), Z13, Z12
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVUPS       320(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 12(CX), Z18, Z9
-	VPDPBUSD.BCST 140(CX), Z18, Z11
-	VPDPBUSD.BCST 268(CX), Z18, Z13
-	VPDPBUSD.BCST 396(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 12(CX), Z17, Z10
-	VPDPBUSD.BCST 140(CX), Z17, Z12
-	VPDPBUSD.BCST 268(CX), Z17, Z14
-	VPDPBUSD.BCST 396(CX), Z17, Z16
+	VMOVUPS       576(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 28(CX), Z13, Z9
+	VPDPBUSD.BCST 156(CX), Z13, Z10
+	VPDPBUSD.BCST 284(CX), Z13, Z11
+	VPDPBUSD.BCST 412(CX), Z13, Z12
+	VCVTPH2PS     (BX), Z13
+	VMULPS.BCST   64(CX), Z13, Z14
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z14, Z9, Z0
+	VMULPS.BCST   192(CX), Z13, Z9
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z9, Z10, Z2
+	VMULPS.BCST   320(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z4
+	VMULPS.BCST   448(CX), Z13, Z9
+	VCVTDQ2PS     Z12, Z12
+	VFMADD231PS   Z9, Z12, Z6
+	VPBROADCASTD  80(CX), Z9
+	VPBROADCASTD  208(CX), Z10
+	VPBROADCASTD  336(CX), Z11
+	VPBROADCASTD  464(CX), Z12
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
-	VMOVUPS       384(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 16(CX), Z18, Z9
-	VPDPBUSD.BCST 144(CX), Z18, Z11
-	VPDPBUSD.BCST 272(CX), Z18, Z13
-	VPDPBUSD.BCST 400(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 16(CX), Z17, Z10
-	VPDPBUSD.BCST 144(CX), Z17, Z12
-	VPDPBUSD.BCST 272(CX), Z17, Z14
-	VPDPBUSD.BCST 400(CX), Z17, Z16
+	VMOVUPS       128(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST (CX), Z13, Z9
+	VPDPBUSD.BCST 128(CX), Z13, Z10
+	VPDPBUSD.BCST 256(CX), Z13, Z11
+	VPDPBUSD.BCST 384(CX), Z13, Z12
+	VMOVUPS       192(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 4(CX), Z13, Z9
+	VPDPBUSD.BCST 132(CX), Z13, Z10
+	VPDPBUSD.BCST 260(CX), Z13, Z11
+	VPDPBUSD.BCST 388(CX), Z13, Z12
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVUPS       448(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 20(CX), Z18, Z9
-	VPDPBUSD.BCST 148(CX), Z18, Z11
-	VPDPBUSD.BCST 276(CX), Z18, Z13
-	VPDPBUSD.BCST 404(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 20(CX), Z17, Z10
-	VPDPBUSD.BCST 148(CX), Z17, Z12
-	VPDPBUSD.BCST 276(CX), Z17, Z14
-	VPDPBUSD.BCST 404(CX), Z17, Z16
+	VMOVUPS       256(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 8(CX), Z13, Z9
+	VPDPBUSD.BCST 136(CX), Z13, Z10
+	VPDPBUSD.BCST 264(CX), Z13, Z11
+	VPDPBUSD.BCST 392(CX), Z13, Z12
+	VMOVUPS       320(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 12(CX), Z13, Z9
+	VPDPBUSD.BCST 140(CX), Z13, Z10
+	VPDPBUSD.BCST 268(CX), Z13, Z11
+	VPDPBUSD.BCST 396(CX), Z13, Z12
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
-	VMOVUPS       512(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 24(CX), Z18, Z9
-	VPDPBUSD.BCST 152(CX), Z18, Z11
-	VPDPBUSD.BCST 280(CX), Z18, Z13
-	VPDPBUSD.BCST 408(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 24(CX), Z17, Z10
-	VPDPBUSD.BCST 152(CX), Z17, Z12
-	VPDPBUSD.BCST 280(CX), Z17, Z14
-	VPDPBUSD.BCST 408(CX), Z17, Z16
+	VMOVUPS       384(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 16(CX), Z13, Z9
+	VPDPBUSD.BCST 144(CX), Z13, Z10
+	VPDPBUSD.BCST 272(CX), Z13, Z11
+	VPDPBUSD.BCST 400(CX), Z13, Z12
+	VMOVUPS       448(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 20(CX), Z13, Z9
+	VPDPBUSD.BCST 148(CX), Z13, Z10
+	VPDPBUSD.BCST 276(CX), Z13, Z11
+	VPDPBUSD.BCST 404(CX), Z13, Z12
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
+	VMOVUPS       512(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 24(CX), Z13, Z9
+	VPDPBUSD.BCST 152(CX), Z13, Z10
+	VPDPBUSD.BCST 280(CX), Z13, Z11
+	VPDPBUSD.BCST 408(CX), Z13, Z12
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
-	VMOVUPS       576(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 28(CX), Z18, Z9
-	VPDPBUSD.BCST 156(CX), Z18, Z11
-	VPDPBUSD.BCST 284(CX), Z18, Z13
-	VPDPBUSD.BCST 412(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 28(CX), Z17, Z10
-	VPDPBUSD.BCST 156(CX), Z17, Z12
-	VPDPBUSD.BCST 284(CX), Z17, Z14
-	VPDPBUSD.BCST 412(CX), Z17, Z16
-	VCVTPH2PS     (BX), Z17
-	VMULPS.BCST   64(CX), Z17, Z18
+	VMOVUPS       576(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 28(CX), Z13, Z9
+	VPDPBUSD.BCST 156(CX), Z13, Z10
+	VPDPBUSD.BCST 284(CX), Z13, Z11
+	VPDPBUSD.BCST 412(CX), Z13, Z12
+	VCVTPH2PS     32(BX), Z13
+	VMULPS.BCST   64(CX), Z13, Z14
 	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z18, Z9, Z0
-	VMULPS.BCST   192(CX), Z17, Z9
-	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z2
-	VMULPS.BCST   320(CX), Z17, Z9
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z4
-	VMULPS.BCST   448(CX), Z17, Z9
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     32(BX), Z9
-	VMULPS.BCST   64(CX), Z9, Z11
+	VFMADD231PS   Z14, Z9, Z1
+	VMULPS.BCST   192(CX), Z13, Z9
 	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z11, Z10, Z1
-	VMULPS.BCST   192(CX), Z9, Z10
+	VFMADD231PS   Z9, Z10, Z3
+	VMULPS.BCST   320(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z5
+	VMULPS.BCST   448(CX), Z13, Z9
 	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z10, Z12, Z3
-	VMULPS.BCST   320(CX), Z9, Z10
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z10, Z14, Z5
-	VMULPS.BCST   448(CX), Z9, Z9
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z9, Z16, Z7
+	VFMADD231PS   Z9, Z12, Z7
 	VPBROADCASTD  84(CX), Z9
-	VMOVDQA32     Z9, Z10
-	VPBROADCASTD  212(CX), Z11
-	VMOVDQA32     Z11, Z12
-	VPBROADCASTD  340(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  468(CX), Z15
-	VMOVDQA32     Z15, Z16
+	VPBROADCASTD  212(CX), Z10
+	VPBROADCASTD  340(CX), Z11
+	VPBROADCASTD  468(CX), Z12
+	VMOVUPS       640(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 32(CX), Z13, Z9
+	VPDPBUSD.BCST 160(CX), Z13, Z10
+	VPDPBUSD.BCST 288(CX), Z13, Z11
+	VPDPBUSD.BCST 416(CX), Z13, Z12
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVUPS       640(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 32(CX), Z18, Z9
-	VPDPBUSD.BCST 160(CX), Z18, Z11
-	VPDPBUSD.BCST 288(CX), Z18, Z13
-	VPDPBUSD.BCST 416(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 32(CX), Z17, Z10
-	VPDPBUSD.BCST 160(CX), Z17, Z12
-	VPDPBUSD.BCST 288(CX), Z17, Z14
-	VPDPBUSD.BCST 416(CX), Z17, Z16
+	VMOVUPS       704(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 36(CX), Z13, Z9
+	VPDPBUSD.BCST 164(CX), Z13, Z10
+	VPDPBUSD.BCST 292(CX), Z13, Z11
+	VPDPBUSD.BCST 420(CX), Z13, Z12
+	VMOVUPS       768(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 40(CX), Z13, Z9
+	VPDPBUSD.BCST 168(CX), Z13, Z10
+	VPDPBUSD.BCST 296(CX), Z13, Z11
+	VPDPBUSD.BCST 424(CX), Z13, Z12
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
-	VMOVUPS       704(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 36(CX), Z18, Z9
-	VPDPBUSD.BCST 164(CX), Z18, Z11
-	VPDPBUSD.BCST 292(CX), Z18, Z13
-	VPDPBUSD.BCST 420(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 36(CX), Z17, Z10
-	VPDPBUSD.BCST 164(CX), Z17, Z12
-	VPDPBUSD.BCST 292(CX), Z17, Z14
-	VPDPBUSD.BCST 420(CX), Z17, Z16
+	VMOVUPS       832(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 44(CX), Z13, Z9
+	VPDPBUSD.BCST 172(CX), Z13, Z10
+	VPDPBUSD.BCST 300(CX), Z13, Z11
+	VPDPBUSD.BCST 428(CX), Z13, Z12
+	VMOVUPS       896(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 48(CX), Z13, Z9
+	VPDPBUSD.BCST 176(CX), Z13, Z10
+	VPDPBUSD.BCST 304(CX), Z13, Z11
+	VPDPBUSD.BCST 432(CX), Z13, Z12
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVUPS       768(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 40(CX), Z18, Z9
-	VPDPBUSD.BCST 168(CX), Z18, Z11
-	VPDPBUSD.BCST 296(CX), Z18, Z13
-	VPDPBUSD.BCST 424(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 40(CX), Z17, Z10
-	VPDPBUSD.BCST 168(CX), Z17, Z12
-	VPDPBUSD.BCST 296(CX), Z17, Z14
-	VPDPBUSD.BCST 424(CX), Z17, Z16
+	VMOVUPS       960(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 52(CX), Z13, Z9
+	VPDPBUSD.BCST 180(CX), Z13, Z10
+	VPDPBUSD.BCST 308(CX), Z13, Z11
+	VPDPBUSD.BCST 436(CX), Z13, Z12
+	VMOVUPS       1024(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 56(CX), Z13, Z9
+	VPDPBUSD.BCST 184(CX), Z13, Z10
+	VPDPBUSD.BCST 312(CX), Z13, Z11
+	VPDPBUSD.BCST 440(CX), Z13, Z12
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
-	VMOVUPS       832(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 44(CX), Z18, Z9
-	VPDPBUSD.BCST 172(CX), Z18, Z11
-	VPDPBUSD.BCST 300(CX), Z18, Z13
-	VPDPBUSD.BCST 428(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 44(CX), Z17, Z10
-	VPDPBUSD.BCST 172(CX), Z17, Z12
-	VPDPBUSD.BCST 300(CX), Z17, Z14
-	VPDPBUSD.BCST 428(CX), Z17, Z16
+	VMOVUPS       1088(BX), Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 60(CX), Z13, Z9
+	VPDPBUSD.BCST 188(CX), Z13, Z10
+	VPDPBUSD.BCST 316(CX), Z13, Z11
+	VPDPBUSD.BCST 444(CX), Z13, Z12
+	VCVTPH2PS     64(BX), Z13
+	VMULPS.BCST   68(CX), Z13, Z14
+	VCVTDQ2PS     Z9, Z9
+	VFMADD231PS   Z14, Z9, Z0
+	VMULPS.BCST   196(CX), Z13, Z9
+	VCVTDQ2PS     Z10, Z10
+	VFMADD231PS   Z9, Z10, Z2
+	VMULPS.BCST   324(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z4
+	VMULPS.BCST   452(CX), Z13, Z9
+	VCVTDQ2PS     Z12, Z12
+	VFMADD231PS   Z9, Z12, Z6
+	VPBROADCASTD  84(CX), Z9
+	VPBROADCASTD  212(CX), Z10
+	VPBROADCASTD  340(CX), Z11
+	VPBROADCASTD  468(CX), Z12
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVUPS       896(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 48(CX), Z18, Z9
-	VPDPBUSD.BCST 176(CX), Z18, Z11
-	VPDPBUSD.BCST 304(CX), Z18, Z13
-	VPDPBUSD.BCST 432(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 48(CX), Z17, Z10
-	VPDPBUSD.BCST 176(CX), Z17, Z12
-	VPDPBUSD.BCST 304(CX), Z17, Z14
-	VPDPBUSD.BCST 432(CX), Z17, Z16
+	VMOVUPS       640(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 32(CX), Z13, Z9
+	VPDPBUSD.BCST 160(CX), Z13, Z10
+	VPDPBUSD.BCST 288(CX), Z13, Z11
+	VPDPBUSD.BCST 416(CX), Z13, Z12
+	VMOVUPS       704(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 36(CX), Z13, Z9
+	VPDPBUSD.BCST 164(CX), Z13, Z10
+	VPDPBUSD.BCST 292(CX), Z13, Z11
+	VPDPBUSD.BCST 420(CX), Z13, Z12
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
-	VMOVUPS       960(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 52(CX), Z18, Z9
-	VPDPBUSD.BCST 180(CX), Z18, Z11
-	VPDPBUSD.BCST 308(CX), Z18, Z13
-	VPDPBUSD.BCST 436(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 52(CX), Z17, Z10
-	VPDPBUSD.BCST 180(CX), Z17, Z12
-	VPDPBUSD.BCST 308(CX), Z17, Z14
-	VPDPBUSD.BCST 436(CX), Z17, Z16
+	VMOVUPS       768(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 40(CX), Z13, Z9
+	VPDPBUSD.BCST 168(CX), Z13, Z10
+	VPDPBUSD.BCST 296(CX), Z13, Z11
+	VPDPBUSD.BCST 424(CX), Z13, Z12
+	VMOVUPS       832(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 44(CX), Z13, Z9
+	VPDPBUSD.BCST 172(CX), Z13, Z10
+	VPDPBUSD.BCST 300(CX), Z13, Z11
+	VPDPBUSD.BCST 428(CX), Z13, Z12
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
-	VMOVUPS       1024(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 56(CX), Z18, Z9
-	VPDPBUSD.BCST 184(CX), Z18, Z11
-	VPDPBUSD.BCST 312(CX), Z18, Z13
-	VPDPBUSD.BCST 440(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 56(CX), Z17, Z10
-	VPDPBUSD.BCST 184(CX), Z17, Z12
-	VPDPBUSD.BCST 312(CX), Z17, Z14
-	VPDPBUSD.BCST 440(CX), Z17, Z16
+	VMOVUPS       896(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 48(CX), Z13, Z9
+	VPDPBUSD.BCST 176(CX), Z13, Z10
+	VPDPBUSD.BCST 304(CX), Z13, Z11
+	VPDPBUSD.BCST 432(CX), Z13, Z12
+	VMOVUPS       960(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 52(CX), Z13, Z9
+	VPDPBUSD.BCST 180(CX), Z13, Z10
+	VPDPBUSD.BCST 308(CX), Z13, Z11
+	VPDPBUSD.BCST 436(CX), Z13, Z12
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
+	VMOVUPS       1024(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 56(CX), Z13, Z9
+	VPDPBUSD.BCST 184(CX), Z13, Z10
+	VPDPBUSD.BCST 312(CX), Z13, Z11
+	VPDPBUSD.BCST 440(CX), Z13, Z12
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
-	VMOVUPS       1088(BX), Z17
-	VPANDD        Z17, Z8, Z18
-	VPDPBUSD.BCST 60(CX), Z18, Z9
-	VPDPBUSD.BCST 188(CX), Z18, Z11
-	VPDPBUSD.BCST 316(CX), Z18, Z13
-	VPDPBUSD.BCST 444(CX), Z18, Z15
-	VPSRLW        $0x04, Z17, Z17
-	VPANDD        Z17, Z8, Z17
-	VPDPBUSD.BCST 60(CX), Z17, Z10
-	VPDPBUSD.BCST 188(CX), Z17, Z12
-	VPDPBUSD.BCST 316(CX), Z17, Z14
-	VPDPBUSD.BCST 444(CX), Z17, Z16
-	VCVTPH2PS     64(BX), Z17
-	VMULPS.BCST   68(CX), Z17, Z18
+	VMOVUPS       1088(BX), Z13
+	VPSRLW        $0x04, Z13, Z13
+	VPANDD        Z8, Z13, Z13
+	VPDPBUSD.BCST 60(CX), Z13, Z9
+	VPDPBUSD.BCST 188(CX), Z13, Z10
+	VPDPBUSD.BCST 316(CX), Z13, Z11
+	VPDPBUSD.BCST 444(CX), Z13, Z12
+	VCVTPH2PS     96(BX), Z13
+	VMULPS.BCST   68(CX), Z13, Z14
 	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z18, Z9, Z0
-	VMULPS.BCST   196(CX), Z17, Z9
-	VCVTDQ2PS     Z11, Z11
-	VFMADD231PS   Z9, Z11, Z2
-	VMULPS.BCST   324(CX), Z17, Z9
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z9, Z13, Z4
-	VMULPS.BCST   452(CX), Z17, Z9
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z9, Z15, Z6
-	VCVTPH2PS     96(BX), Z9
-	VMULPS.BCST   68(CX), Z9, Z11
+	VFMADD231PS   Z14, Z9, Z1
+	VMULPS.BCST   196(CX), Z13, Z9
 	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z11, Z10, Z1
-	VMULPS.BCST   196(CX), Z9, Z10
+	VFMADD231PS   Z9, Z10, Z3
+	VMULPS.BCST   324(CX), Z13, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z9, Z11, Z5
+	VMULPS.BCST   452(CX), Z13, Z9
 	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z10, Z12, Z3
-	VMULPS.BCST   324(CX), Z9, Z10
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z10, Z14, Z5
-	VMULPS.BCST   452(CX), Z9, Z9
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z9, Z16, Z7
+	VFMADD231PS   Z9, Z12, Z7
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
@@ -5816,168 +5896,176 @@ step2:
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
 	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
+	VMOVUPS           (DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     (CX), Z13, Z9
+	VPDPBUSD.BCST     128(CX), Z13, Z10
+	VPDPBUSD.BCST     256(CX), Z13, Z11
+	VPDPBUSD.BCST     384(CX), Z13, Z12
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     (CX), Z18, Z9
-	VPDPBUSD.BCST     128(CX), Z18, Z11
-	VPDPBUSD.BCST     256(CX), Z18, Z13
-	VPDPBUSD.BCST     384(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     (CX), Z17, Z10
-	VPDPBUSD.BCST     128(CX), Z17, Z12
-	VPDPBUSD.BCST     256(CX), Z17, Z14
-	VPDPBUSD.BCST     384(CX), Z17, Z16
+	VMOVUPS           64(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     4(CX), Z13, Z9
+	VPDPBUSD.BCST     132(CX), Z13, Z10
+	VPDPBUSD.BCST     260(CX), Z13, Z11
+	VPDPBUSD.BCST     388(CX), Z13, Z12
+	VMOVUPS           128(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     8(CX), Z13, Z9
+	VPDPBUSD.BCST     136(CX), Z13, Z10
+	VPDPBUSD.BCST     264(CX), Z13, Z11
+	VPDPBUSD.BCST     392(CX), Z13, Z12
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     4(CX), Z18, Z9
-	VPDPBUSD.BCST     132(CX), Z18, Z11
-	VPDPBUSD.BCST     260(CX), Z18, Z13
-	VPDPBUSD.BCST     388(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     4(CX), Z17, Z10
-	VPDPBUSD.BCST     132(CX), Z17, Z12
-	VPDPBUSD.BCST     260(CX), Z17, Z14
-	VPDPBUSD.BCST     388(CX), Z17, Z16
+	VMOVUPS           192(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     12(CX), Z13, Z9
+	VPDPBUSD.BCST     140(CX), Z13, Z10
+	VPDPBUSD.BCST     268(CX), Z13, Z11
+	VPDPBUSD.BCST     396(CX), Z13, Z12
+	VMOVUPS           256(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     16(CX), Z13, Z9
+	VPDPBUSD.BCST     144(CX), Z13, Z10
+	VPDPBUSD.BCST     272(CX), Z13, Z11
+	VPDPBUSD.BCST     400(CX), Z13, Z12
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
-	VMOVUPS           128(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     8(CX), Z18, Z9
-	VPDPBUSD.BCST     136(CX), Z18, Z11
-	VPDPBUSD.BCST     264(CX), Z18, Z13
-	VPDPBUSD.BCST     392(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     8(CX), Z17, Z10
-	VPDPBUSD.BCST     136(CX), Z17, Z12
-	VPDPBUSD.BCST     264(CX), Z17, Z14
-	VPDPBUSD.BCST     392(CX), Z17, Z16
+	VMOVUPS           320(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     20(CX), Z13, Z9
+	VPDPBUSD.BCST     148(CX), Z13, Z10
+	VPDPBUSD.BCST     276(CX), Z13, Z11
+	VPDPBUSD.BCST     404(CX), Z13, Z12
+	VMOVUPS           384(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     24(CX), Z13, Z9
+	VPDPBUSD.BCST     152(CX), Z13, Z10
+	VPDPBUSD.BCST     280(CX), Z13, Z11
+	VPDPBUSD.BCST     408(CX), Z13, Z12
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           192(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     12(CX), Z18, Z9
-	VPDPBUSD.BCST     140(CX), Z18, Z11
-	VPDPBUSD.BCST     268(CX), Z18, Z13
-	VPDPBUSD.BCST     396(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     12(CX), Z17, Z10
-	VPDPBUSD.BCST     140(CX), Z17, Z12
-	VPDPBUSD.BCST     268(CX), Z17, Z14
-	VPDPBUSD.BCST     396(CX), Z17, Z16
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        1280(R9)
-	VMOVUPS           256(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     16(CX), Z18, Z9
-	VPDPBUSD.BCST     144(CX), Z18, Z11
-	VPDPBUSD.BCST     272(CX), Z18, Z13
-	VPDPBUSD.BCST     400(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     16(CX), Z17, Z10
-	VPDPBUSD.BCST     144(CX), Z17, Z12
-	VPDPBUSD.BCST     272(CX), Z17, Z14
-	VPDPBUSD.BCST     400(CX), Z17, Z16
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           320(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     20(CX), Z18, Z9
-	VPDPBUSD.BCST     148(CX), Z18, Z11
-	VPDPBUSD.BCST     276(CX), Z18, Z13
-	VPDPBUSD.BCST     404(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     20(CX), Z17, Z10
-	VPDPBUSD.BCST     148(CX), Z17, Z12
-	VPDPBUSD.BCST     276(CX), Z17, Z14
-	VPDPBUSD.BCST     404(CX), Z17, Z16
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	VMOVUPS           384(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     24(CX), Z18, Z9
-	VPDPBUSD.BCST     152(CX), Z18, Z11
-	VPDPBUSD.BCST     280(CX), Z18, Z13
-	VPDPBUSD.BCST     408(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     24(CX), Z17, Z10
-	VPDPBUSD.BCST     152(CX), Z17, Z12
-	VPDPBUSD.BCST     280(CX), Z17, Z14
-	VPDPBUSD.BCST     408(CX), Z17, Z16
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           448(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     28(CX), Z18, Z9
-	VPDPBUSD.BCST     156(CX), Z18, Z11
-	VPDPBUSD.BCST     284(CX), Z18, Z13
-	VPDPBUSD.BCST     412(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     28(CX), Z17, Z10
-	VPDPBUSD.BCST     156(CX), Z17, Z12
-	VPDPBUSD.BCST     284(CX), Z17, Z14
-	VPDPBUSD.BCST     412(CX), Z17, Z16
-	VPMOVZXWD         128(BX)(R8*2), Z17
-	VPANDD            part_avx512<>+0(SB), Z17, Z17
-	VCVTDQ2PS         Z17, Z17
-	VCVTPH2PS         (BX), Z18
-	VMULPS            Z18, Z17, Z17
-	VMULPS.BCST       64(CX), Z17, Z18
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z18, Z9, Z0
-	VMULPS.BCST       192(CX), Z17, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VMULPS.BCST       320(CX), Z17, Z9
+	VMOVUPS           448(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     28(CX), Z13, Z9
+	VPDPBUSD.BCST     156(CX), Z13, Z10
+	VPDPBUSD.BCST     284(CX), Z13, Z11
+	VPDPBUSD.BCST     412(CX), Z13, Z12
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
 	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VMULPS.BCST       448(CX), Z17, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
+	VCVTPH2PS         (BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       64(CX), Z13, Z14
+	VCVTDQ2PS         Z9, Z9
+	VFMADD231PS       Z14, Z9, Z0
+	VMULPS.BCST       192(CX), Z13, Z9
+	VCVTDQ2PS         Z10, Z10
+	VFMADD231PS       Z9, Z10, Z2
+	VMULPS.BCST       320(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z4
+	VMULPS.BCST       448(CX), Z13, Z9
+	VCVTDQ2PS         Z12, Z12
+	VFMADD231PS       Z9, Z12, Z6
 	VPMOVZXWD         128(BX)(R8*2), Z9
 	VPMOVZXBD         384(BX)(R8*1), Z9
 	VPANDD            part_avx512<>+0(SB), Z9, Z9
 	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         64(BX), Z11
-	VMULPS            Z11, Z9, Z9
+	VCVTPH2PS         64(BX), Z10
+	VMULPS            Z10, Z9, Z9
 	VFNMADD231PS.BCST 88(CX), Z9, Z0
 	VFNMADD231PS.BCST 216(CX), Z9, Z2
 	VFNMADD231PS.BCST 344(CX), Z9, Z4
 	VFNMADD231PS.BCST 472(CX), Z9, Z6
-	VPMOVZXWD         160(BX)(R8*2), Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VPXORD            Z9, Z9, Z9
+	VPXORD            Z10, Z10, Z10
+	VPXORD            Z11, Z11, Z11
+	VPXORD            Z12, Z12, Z12
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           (DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     (CX), Z13, Z9
+	VPDPBUSD.BCST     128(CX), Z13, Z10
+	VPDPBUSD.BCST     256(CX), Z13, Z11
+	VPDPBUSD.BCST     384(CX), Z13, Z12
+	VMOVUPS           64(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     4(CX), Z13, Z9
+	VPDPBUSD.BCST     132(CX), Z13, Z10
+	VPDPBUSD.BCST     260(CX), Z13, Z11
+	VPDPBUSD.BCST     388(CX), Z13, Z12
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           128(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     8(CX), Z13, Z9
+	VPDPBUSD.BCST     136(CX), Z13, Z10
+	VPDPBUSD.BCST     264(CX), Z13, Z11
+	VPDPBUSD.BCST     392(CX), Z13, Z12
+	VMOVUPS           192(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     12(CX), Z13, Z9
+	VPDPBUSD.BCST     140(CX), Z13, Z10
+	VPDPBUSD.BCST     268(CX), Z13, Z11
+	VPDPBUSD.BCST     396(CX), Z13, Z12
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           256(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     16(CX), Z13, Z9
+	VPDPBUSD.BCST     144(CX), Z13, Z10
+	VPDPBUSD.BCST     272(CX), Z13, Z11
+	VPDPBUSD.BCST     400(CX), Z13, Z12
+	VMOVUPS           320(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     20(CX), Z13, Z9
+	VPDPBUSD.BCST     148(CX), Z13, Z10
+	VPDPBUSD.BCST     276(CX), Z13, Z11
+	VPDPBUSD.BCST     404(CX), Z13, Z12
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           384(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     24(CX), Z13, Z9
+	VPDPBUSD.BCST     152(CX), Z13, Z10
+	VPDPBUSD.BCST     280(CX), Z13, Z11
+	VPDPBUSD.BCST     408(CX), Z13, Z12
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     28(CX), Z13, Z9
+	VPDPBUSD.BCST     156(CX), Z13, Z10
+	VPDPBUSD.BCST     284(CX), Z13, Z11
+	VPDPBUSD.BCST     412(CX), Z13, Z12
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         32(BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       64(CX), Z13, Z14
 	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         32(BX), Z11
-	VMULPS            Z11, Z9, Z9
-	VMULPS.BCST       64(CX), Z9, Z11
+	VFMADD231PS       Z14, Z9, Z1
+	VMULPS.BCST       192(CX), Z13, Z9
 	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z11, Z10, Z1
-	VMULPS.BCST       192(CX), Z9, Z10
+	VFMADD231PS       Z9, Z10, Z3
+	VMULPS.BCST       320(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z5
+	VMULPS.BCST       448(CX), Z13, Z9
 	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z3
-	VMULPS.BCST       320(CX), Z9, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z5
-	VMULPS.BCST       448(CX), Z9, Z9
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
+	VFMADD231PS       Z9, Z12, Z7
 	VPMOVZXWD         160(BX)(R8*2), Z9
 	VPMOVZXBD         400(BX)(R8*1), Z9
 	VPANDD            part_avx512<>+0(SB), Z9, Z9
@@ -5992,173 +6080,181 @@ step2:
 	VPXORD            Z10, Z10, Z10
 	VPXORD            Z11, Z11, Z11
 	VPXORD            Z12, Z12, Z12
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
+	VMOVUPS           512(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     32(CX), Z13, Z9
+	VPDPBUSD.BCST     160(CX), Z13, Z10
+	VPDPBUSD.BCST     288(CX), Z13, Z11
+	VPDPBUSD.BCST     416(CX), Z13, Z12
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1600(R9)
-	VMOVUPS           512(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     32(CX), Z18, Z9
-	VPDPBUSD.BCST     160(CX), Z18, Z11
-	VPDPBUSD.BCST     288(CX), Z18, Z13
-	VPDPBUSD.BCST     416(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     32(CX), Z17, Z10
-	VPDPBUSD.BCST     160(CX), Z17, Z12
-	VPDPBUSD.BCST     288(CX), Z17, Z14
-	VPDPBUSD.BCST     416(CX), Z17, Z16
+	VMOVUPS           576(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     36(CX), Z13, Z9
+	VPDPBUSD.BCST     164(CX), Z13, Z10
+	VPDPBUSD.BCST     292(CX), Z13, Z11
+	VPDPBUSD.BCST     420(CX), Z13, Z12
+	VMOVUPS           640(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     40(CX), Z13, Z9
+	VPDPBUSD.BCST     168(CX), Z13, Z10
+	VPDPBUSD.BCST     296(CX), Z13, Z11
+	VPDPBUSD.BCST     424(CX), Z13, Z12
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1664(R9)
-	VMOVUPS           576(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     36(CX), Z18, Z9
-	VPDPBUSD.BCST     164(CX), Z18, Z11
-	VPDPBUSD.BCST     292(CX), Z18, Z13
-	VPDPBUSD.BCST     420(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     36(CX), Z17, Z10
-	VPDPBUSD.BCST     164(CX), Z17, Z12
-	VPDPBUSD.BCST     292(CX), Z17, Z14
-	VPDPBUSD.BCST     420(CX), Z17, Z16
+	VMOVUPS           704(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     44(CX), Z13, Z9
+	VPDPBUSD.BCST     172(CX), Z13, Z10
+	VPDPBUSD.BCST     300(CX), Z13, Z11
+	VPDPBUSD.BCST     428(CX), Z13, Z12
+	VMOVUPS           768(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     48(CX), Z13, Z9
+	VPDPBUSD.BCST     176(CX), Z13, Z10
+	VPDPBUSD.BCST     304(CX), Z13, Z11
+	VPDPBUSD.BCST     432(CX), Z13, Z12
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           640(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     40(CX), Z18, Z9
-	VPDPBUSD.BCST     168(CX), Z18, Z11
-	VPDPBUSD.BCST     296(CX), Z18, Z13
-	VPDPBUSD.BCST     424(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     40(CX), Z17, Z10
-	VPDPBUSD.BCST     168(CX), Z17, Z12
-	VPDPBUSD.BCST     296(CX), Z17, Z14
-	VPDPBUSD.BCST     424(CX), Z17, Z16
+	VMOVUPS           832(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     52(CX), Z13, Z9
+	VPDPBUSD.BCST     180(CX), Z13, Z10
+	VPDPBUSD.BCST     308(CX), Z13, Z11
+	VPDPBUSD.BCST     436(CX), Z13, Z12
+	VMOVUPS           896(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     56(CX), Z13, Z9
+	VPDPBUSD.BCST     184(CX), Z13, Z10
+	VPDPBUSD.BCST     312(CX), Z13, Z11
+	VPDPBUSD.BCST     440(CX), Z13, Z12
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           704(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     44(CX), Z18, Z9
-	VPDPBUSD.BCST     172(CX), Z18, Z11
-	VPDPBUSD.BCST     300(CX), Z18, Z13
-	VPDPBUSD.BCST     428(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     44(CX), Z17, Z10
-	VPDPBUSD.BCST     172(CX), Z17, Z12
-	VPDPBUSD.BCST     300(CX), Z17, Z14
-	VPDPBUSD.BCST     428(CX), Z17, Z16
+	VMOVUPS           960(DI), Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     60(CX), Z13, Z9
+	VPDPBUSD.BCST     188(CX), Z13, Z10
+	VPDPBUSD.BCST     316(CX), Z13, Z11
+	VPDPBUSD.BCST     444(CX), Z13, Z12
+	VPMOVZXWD         128(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
+	VCVTDQ2PS         Z13, Z13
+	VCVTPH2PS         (BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       68(CX), Z13, Z14
+	VCVTDQ2PS         Z9, Z9
+	VFMADD231PS       Z14, Z9, Z0
+	VMULPS.BCST       196(CX), Z13, Z9
+	VCVTDQ2PS         Z10, Z10
+	VFMADD231PS       Z9, Z10, Z2
+	VMULPS.BCST       324(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z4
+	VMULPS.BCST       452(CX), Z13, Z9
+	VCVTDQ2PS         Z12, Z12
+	VFMADD231PS       Z9, Z12, Z6
+	VPMOVZXWD         128(BX)(R8*2), Z9
+	VPMOVZXBD         384(BX)(R8*1), Z10
+	VPSRLD            $0x02, Z10, Z10
+	VPANDD            partHigh_avx512<>+0(SB), Z10, Z10
+	VPSRLD            $0x0c, Z9, Z9
+	VPORD             Z9, Z10, Z10
+	VCVTDQ2PS         Z10, Z10
+	VCVTPH2PS         64(BX), Z9
+	VMULPS            Z9, Z10, Z10
+	VFNMADD231PS.BCST 92(CX), Z10, Z0
+	VFNMADD231PS.BCST 220(CX), Z10, Z2
+	VFNMADD231PS.BCST 348(CX), Z10, Z4
+	VFNMADD231PS.BCST 476(CX), Z10, Z6
+	VPXORD            Z9, Z9, Z9
+	VPXORD            Z10, Z10, Z10
+	VPXORD            Z11, Z11, Z11
+	VPXORD            Z12, Z12, Z12
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
-	VMOVUPS           768(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     48(CX), Z18, Z9
-	VPDPBUSD.BCST     176(CX), Z18, Z11
-	VPDPBUSD.BCST     304(CX), Z18, Z13
-	VPDPBUSD.BCST     432(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     48(CX), Z17, Z10
-	VPDPBUSD.BCST     176(CX), Z17, Z12
-	VPDPBUSD.BCST     304(CX), Z17, Z14
-	VPDPBUSD.BCST     432(CX), Z17, Z16
+	VMOVUPS           512(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     32(CX), Z13, Z9
+	VPDPBUSD.BCST     160(CX), Z13, Z10
+	VPDPBUSD.BCST     288(CX), Z13, Z11
+	VPDPBUSD.BCST     416(CX), Z13, Z12
+	VMOVUPS           576(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     36(CX), Z13, Z9
+	VPDPBUSD.BCST     164(CX), Z13, Z10
+	VPDPBUSD.BCST     292(CX), Z13, Z11
+	VPDPBUSD.BCST     420(CX), Z13, Z12
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           832(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     52(CX), Z18, Z9
-	VPDPBUSD.BCST     180(CX), Z18, Z11
-	VPDPBUSD.BCST     308(CX), Z18, Z13
-	VPDPBUSD.BCST     436(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     52(CX), Z17, Z10
-	VPDPBUSD.BCST     180(CX), Z17, Z12
-	VPDPBUSD.BCST     308(CX), Z17, Z14
-	VPDPBUSD.BCST     436(CX), Z17, Z16
+	VMOVUPS           640(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     40(CX), Z13, Z9
+	VPDPBUSD.BCST     168(CX), Z13, Z10
+	VPDPBUSD.BCST     296(CX), Z13, Z11
+	VPDPBUSD.BCST     424(CX), Z13, Z12
+	VMOVUPS           704(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     44(CX), Z13, Z9
+	VPDPBUSD.BCST     172(CX), Z13, Z10
+	VPDPBUSD.BCST     300(CX), Z13, Z11
+	VPDPBUSD.BCST     428(CX), Z13, Z12
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           896(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     56(CX), Z18, Z9
-	VPDPBUSD.BCST     184(CX), Z18, Z11
-	VPDPBUSD.BCST     312(CX), Z18, Z13
-	VPDPBUSD.BCST     440(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     56(CX), Z17, Z10
-	VPDPBUSD.BCST     184(CX), Z17, Z12
-	VPDPBUSD.BCST     312(CX), Z17, Z14
-	VPDPBUSD.BCST     440(CX), Z17, Z16
+	VMOVUPS           768(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     48(CX), Z13, Z9
+	VPDPBUSD.BCST     176(CX), Z13, Z10
+	VPDPBUSD.BCST     304(CX), Z13, Z11
+	VPDPBUSD.BCST     432(CX), Z13, Z12
+	VMOVUPS           832(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     52(CX), Z13, Z9
+	VPDPBUSD.BCST     180(CX), Z13, Z10
+	VPDPBUSD.BCST     308(CX), Z13, Z11
+	VPDPBUSD.BCST     436(CX), Z13, Z12
 	PREFETCHT1        7168(R9)
 	PREFETCHT0        2048(R9)
+	VMOVUPS           896(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     56(CX), Z13, Z9
+	VPDPBUSD.BCST     184(CX), Z13, Z10
+	VPDPBUSD.BCST     312(CX), Z13, Z11
+	VPDPBUSD.BCST     440(CX), Z13, Z12
 	PREFETCHT1        7232(R9)
 	PREFETCHT0        2112(R9)
-	VMOVUPS           960(DI), Z17
-	VPANDD            Z17, Z8, Z18
-	VPDPBUSD.BCST     60(CX), Z18, Z9
-	VPDPBUSD.BCST     188(CX), Z18, Z11
-	VPDPBUSD.BCST     316(CX), Z18, Z13
-	VPDPBUSD.BCST     444(CX), Z18, Z15
-	VPSRLW            $0x04, Z17, Z17
-	VPANDD            Z17, Z8, Z17
-	VPDPBUSD.BCST     60(CX), Z17, Z10
-	VPDPBUSD.BCST     188(CX), Z17, Z12
-	VPDPBUSD.BCST     316(CX), Z17, Z14
-	VPDPBUSD.BCST     444(CX), Z17, Z16
-	VPMOVZXWD         128(BX)(R8*2), Z17
-	VPSRLD            $0x06, Z17, Z17
-	VPANDD            part_avx512<>+0(SB), Z17, Z17
-	VCVTDQ2PS         Z17, Z17
-	VCVTPH2PS         (BX), Z18
-	VMULPS            Z18, Z17, Z17
-	VMULPS.BCST       68(CX), Z17, Z18
-	VCVTDQ2PS         Z9, Z9
-	VFMADD231PS       Z18, Z9, Z0
-	VMULPS.BCST       196(CX), Z17, Z9
-	VCVTDQ2PS         Z11, Z11
-	VFMADD231PS       Z9, Z11, Z2
-	VMULPS.BCST       324(CX), Z17, Z9
+	VMOVUPS           960(DI), Z13
+	VPSRLW            $0x04, Z13, Z13
+	VPANDD            Z8, Z13, Z13
+	VPDPBUSD.BCST     60(CX), Z13, Z9
+	VPDPBUSD.BCST     188(CX), Z13, Z10
+	VPDPBUSD.BCST     316(CX), Z13, Z11
+	VPDPBUSD.BCST     444(CX), Z13, Z12
+	VPMOVZXWD         160(BX)(R8*2), Z13
+	VPSRLD            $0x06, Z13, Z13
+	VPANDD            part_avx512<>+0(SB), Z13, Z13
 	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z9, Z13, Z4
-	VMULPS.BCST       452(CX), Z17, Z9
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z9, Z15, Z6
-	VPMOVZXWD         128(BX)(R8*2), Z9
-	VPMOVZXBD         384(BX)(R8*1), Z11
-	VPSRLD            $0x02, Z11, Z11
-	VPANDD            partHigh_avx512<>+0(SB), Z11, Z11
-	VPSRLD            $0x0c, Z9, Z9
-	VPORD             Z9, Z11, Z11
-	VCVTDQ2PS         Z11, Z11
-	VCVTPH2PS         64(BX), Z9
-	VMULPS            Z9, Z11, Z11
-	VFNMADD231PS.BCST 92(CX), Z11, Z0
-	VFNMADD231PS.BCST 220(CX), Z11, Z2
-	VFNMADD231PS.BCST 348(CX), Z11, Z4
-	VFNMADD231PS.BCST 476(CX), Z11, Z6
-	VPMOVZXWD         160(BX)(R8*2), Z9
-	VPSRLD            $0x06, Z9, Z9
-	VPANDD            part_avx512<>+0(SB), Z9, Z9
+	VCVTPH2PS         32(BX), Z14
+	VMULPS            Z14, Z13, Z13
+	VMULPS.BCST       68(CX), Z13, Z14
 	VCVTDQ2PS         Z9, Z9
-	VCVTPH2PS         32(BX), Z11
-	VMULPS            Z11, Z9, Z9
-	VMULPS.BCST       68(CX), Z9, Z11
+	VFMADD231PS       Z14, Z9, Z1
+	VMULPS.BCST       196(CX), Z13, Z9
 	VCVTDQ2PS         Z10, Z10
-	VFMADD231PS       Z11, Z10, Z1
-	VMULPS.BCST       196(CX), Z9, Z10
+	VFMADD231PS       Z9, Z10, Z3
+	VMULPS.BCST       324(CX), Z13, Z9
+	VCVTDQ2PS         Z11, Z11
+	VFMADD231PS       Z9, Z11, Z5
+	VMULPS.BCST       452(CX), Z13, Z9
 	VCVTDQ2PS         Z12, Z12
-	VFMADD231PS       Z10, Z12, Z3
-	VMULPS.BCST       324(CX), Z9, Z10
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z10, Z14, Z5
-	VMULPS.BCST       452(CX), Z9, Z9
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z9, Z16, Z7
+	VFMADD231PS       Z9, Z12, Z7
 	VPMOVZXWD         160(BX)(R8*2), Z9
 	VPMOVZXBD         400(BX)(R8*1), Z10
 	VPSRLD            $0x02, Z10, Z10
@@ -6344,9 +6440,9 @@ end1:
 	VZEROUPPER
 	RET
 
-// func matMulCode8Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulCode8Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·matMulCode8Rows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulCode8Rows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   dst+0(FP), AX
 	MOVQ   act+8(FP), CX
 	MOVQ   actStride+16(FP), DX
@@ -6364,402 +6460,502 @@ TEXT ·matMulCode8Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 	TESTQ  SI, SI
 	JLE    end1
 
 loop1:
-	VPBROADCASTD  72(CX), Z12
-	VMOVDQA32     Z12, Z13
-	VPBROADCASTD  200(CX), Z14
-	VMOVDQA32     Z14, Z15
-	VPBROADCASTD  328(CX), Z16
-	VMOVDQA32     Z16, Z17
-	VPBROADCASTD  456(CX), Z18
-	VMOVDQA32     Z18, Z19
+	VPBROADCASTD  72(CX), Z16
+	VPBROADCASTD  200(CX), Z17
+	VPBROADCASTD  328(CX), Z18
+	VPBROADCASTD  456(CX), Z19
 	VPBROADCASTD  584(CX), Z20
-	VMOVDQA32     Z20, Z21
-	VPBROADCASTD  712(CX), Z22
-	VMOVDQA32     Z22, Z23
+	VPBROADCASTD  712(CX), Z21
+	VPBROADCASTD  840(CX), Z22
+	VPBROADCASTD  968(CX), Z23
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
+	VMOVUPS       128(BX), Z24
+	VPDPBUSD.BCST (CX), Z24, Z16
+	VPDPBUSD.BCST 128(CX), Z24, Z17
+	VPDPBUSD.BCST 256(CX), Z24, Z18
+	VPDPBUSD.BCST 384(CX), Z24, Z19
+	VPDPBUSD.BCST 512(CX), Z24, Z20
+	VPDPBUSD.BCST 640(CX), Z24, Z21
+	VPDPBUSD.BCST 768(CX), Z24, Z22
+	VPDPBUSD.BCST 896(CX), Z24, Z23
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVDQU32     128(BX), Z24
-	VMOVDQU32     192(BX), Z25
-	VPDPBUSD.BCST (CX), Z24, Z12
-	VPDPBUSD.BCST 128(CX), Z24, Z14
-	VPDPBUSD.BCST 256(CX), Z24, Z16
-	VPDPBUSD.BCST 384(CX), Z24, Z18
-	VPDPBUSD.BCST 512(CX), Z24, Z20
-	VPDPBUSD.BCST 640(CX), Z24, Z22
-	VPDPBUSD.BCST (CX), Z25, Z13
-	VPDPBUSD.BCST 128(CX), Z25, Z15
-	VPDPBUSD.BCST 256(CX), Z25, Z17
-	VPDPBUSD.BCST 384(CX), Z25, Z19
-	VPDPBUSD.BCST 512(CX), Z25, Z21
-	VPDPBUSD.BCST 640(CX), Z25, Z23
+	VMOVUPS       256(BX), Z24
+	VPDPBUSD.BCST 4(CX), Z24, Z16
+	VPDPBUSD.BCST 132(CX), Z24, Z17
+	VPDPBUSD.BCST 260(CX), Z24, Z18
+	VPDPBUSD.BCST 388(CX), Z24, Z19
+	VPDPBUSD.BCST 516(CX), Z24, Z20
+	VPDPBUSD.BCST 644(CX), Z24, Z21
+	VPDPBUSD.BCST 772(CX), Z24, Z22
+	VPDPBUSD.BCST 900(CX), Z24, Z23
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
+	VMOVUPS       384(BX), Z24
+	VPDPBUSD.BCST 8(CX), Z24, Z16
+	VPDPBUSD.BCST 136(CX), Z24, Z17
+	VPDPBUSD.BCST 264(CX), Z24, Z18
+	VPDPBUSD.BCST 392(CX), Z24, Z19
+	VPDPBUSD.BCST 520(CX), Z24, Z20
+	VPDPBUSD.BCST 648(CX), Z24, Z21
+	VPDPBUSD.BCST 776(CX), Z24, Z22
+	VPDPBUSD.BCST 904(CX), Z24, Z23
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVDQU32     256(BX), Z24
-	VMOVDQU32     320(BX), Z25
-	VPDPBUSD.BCST 4(CX), Z24, Z12
-	VPDPBUSD.BCST 132(CX), Z24, Z14
-	VPDPBUSD.BCST 260(CX), Z24, Z16
-	VPDPBUSD.BCST 388(CX), Z24, Z18
-	VPDPBUSD.BCST 516(CX), Z24, Z20
-	VPDPBUSD.BCST 644(CX), Z24, Z22
-	VPDPBUSD.BCST 4(CX), Z25, Z13
-	VPDPBUSD.BCST 132(CX), Z25, Z15
-	VPDPBUSD.BCST 260(CX), Z25, Z17
-	VPDPBUSD.BCST 388(CX), Z25, Z19
-	VPDPBUSD.BCST 516(CX), Z25, Z21
-	VPDPBUSD.BCST 644(CX), Z25, Z23
+	VMOVUPS       512(BX), Z24
+	VPDPBUSD.BCST 12(CX), Z24, Z16
+	VPDPBUSD.BCST 140(CX), Z24, Z17
+	VPDPBUSD.BCST 268(CX), Z24, Z18
+	VPDPBUSD.BCST 396(CX), Z24, Z19
+	VPDPBUSD.BCST 524(CX), Z24, Z20
+	VPDPBUSD.BCST 652(CX), Z24, Z21
+	VPDPBUSD.BCST 780(CX), Z24, Z22
+	VPDPBUSD.BCST 908(CX), Z24, Z23
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
+	VMOVUPS       640(BX), Z24
+	VPDPBUSD.BCST 16(CX), Z24, Z16
+	VPDPBUSD.BCST 144(CX), Z24, Z17
+	VPDPBUSD.BCST 272(CX), Z24, Z18
+	VPDPBUSD.BCST 400(CX), Z24, Z19
+	VPDPBUSD.BCST 528(CX), Z24, Z20
+	VPDPBUSD.BCST 656(CX), Z24, Z21
+	VPDPBUSD.BCST 784(CX), Z24, Z22
+	VPDPBUSD.BCST 912(CX), Z24, Z23
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVDQU32     384(BX), Z24
-	VMOVDQU32     448(BX), Z25
-	VPDPBUSD.BCST 8(CX), Z24, Z12
-	VPDPBUSD.BCST 136(CX), Z24, Z14
-	VPDPBUSD.BCST 264(CX), Z24, Z16
-	VPDPBUSD.BCST 392(CX), Z24, Z18
-	VPDPBUSD.BCST 520(CX), Z24, Z20
-	VPDPBUSD.BCST 648(CX), Z24, Z22
-	VPDPBUSD.BCST 8(CX), Z25, Z13
-	VPDPBUSD.BCST 136(CX), Z25, Z15
-	VPDPBUSD.BCST 264(CX), Z25, Z17
-	VPDPBUSD.BCST 392(CX), Z25, Z19
-	VPDPBUSD.BCST 520(CX), Z25, Z21
-	VPDPBUSD.BCST 648(CX), Z25, Z23
+	VMOVUPS       768(BX), Z24
+	VPDPBUSD.BCST 20(CX), Z24, Z16
+	VPDPBUSD.BCST 148(CX), Z24, Z17
+	VPDPBUSD.BCST 276(CX), Z24, Z18
+	VPDPBUSD.BCST 404(CX), Z24, Z19
+	VPDPBUSD.BCST 532(CX), Z24, Z20
+	VPDPBUSD.BCST 660(CX), Z24, Z21
+	VPDPBUSD.BCST 788(CX), Z24, Z22
+	VPDPBUSD.BCST 916(CX), Z24, Z23
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
+	VMOVUPS       896(BX), Z24
+	VPDPBUSD.BCST 24(CX), Z24, Z16
+	VPDPBUSD.BCST 152(CX), Z24, Z17
+	VPDPBUSD.BCST 280(CX), Z24, Z18
+	VPDPBUSD.BCST 408(CX), Z24, Z19
+	VPDPBUSD.BCST 536(CX), Z24, Z20
+	VPDPBUSD.BCST 664(CX), Z24, Z21
+	VPDPBUSD.BCST 792(CX), Z24, Z22
+	VPDPBUSD.BCST 920(CX), Z24, Z23
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
-	VMOVDQU32     512(BX), Z24
-	VMOVDQU32     576(BX), Z25
-	VPDPBUSD.BCST 12(CX), Z24, Z12
-	VPDPBUSD.BCST 140(CX), Z24, Z14
-	VPDPBUSD.BCST 268(CX), Z24, Z16
-	VPDPBUSD.BCST 396(CX), Z24, Z18
-	VPDPBUSD.BCST 524(CX), Z24, Z20
-	VPDPBUSD.BCST 652(CX), Z24, Z22
-	VPDPBUSD.BCST 12(CX), Z25, Z13
-	VPDPBUSD.BCST 140(CX), Z25, Z15
-	VPDPBUSD.BCST 268(CX), Z25, Z17
-	VPDPBUSD.BCST 396(CX), Z25, Z19
-	VPDPBUSD.BCST 524(CX), Z25, Z21
-	VPDPBUSD.BCST 652(CX), Z25, Z23
+	VMOVUPS       1024(BX), Z24
+	VPDPBUSD.BCST 28(CX), Z24, Z16
+	VPDPBUSD.BCST 156(CX), Z24, Z17
+	VPDPBUSD.BCST 284(CX), Z24, Z18
+	VPDPBUSD.BCST 412(CX), Z24, Z19
+	VPDPBUSD.BCST 540(CX), Z24, Z20
+	VPDPBUSD.BCST 668(CX), Z24, Z21
+	VPDPBUSD.BCST 796(CX), Z24, Z22
+	VPDPBUSD.BCST 924(CX), Z24, Z23
+	VCVTPH2PS     (BX), Z24
+	VMULPS.BCST   64(CX), Z24, Z25
+	VCVTDQ2PS     Z16, Z16
+	VFMADD231PS   Z25, Z16, Z0
+	VMULPS.BCST   192(CX), Z24, Z16
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z16, Z17, Z2
+	VMULPS.BCST   320(CX), Z24, Z16
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z16, Z18, Z4
+	VMULPS.BCST   448(CX), Z24, Z16
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z16, Z19, Z6
+	VMULPS.BCST   576(CX), Z24, Z16
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z16, Z20, Z8
+	VMULPS.BCST   704(CX), Z24, Z16
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z16, Z21, Z10
+	VMULPS.BCST   832(CX), Z24, Z16
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z16, Z22, Z12
+	VMULPS.BCST   960(CX), Z24, Z16
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z16, Z23, Z14
+	VPBROADCASTD  72(CX), Z16
+	VPBROADCASTD  200(CX), Z17
+	VPBROADCASTD  328(CX), Z18
+	VPBROADCASTD  456(CX), Z19
+	VPBROADCASTD  584(CX), Z20
+	VPBROADCASTD  712(CX), Z21
+	VPBROADCASTD  840(CX), Z22
+	VPBROADCASTD  968(CX), Z23
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
+	VMOVUPS       192(BX), Z24
+	VPDPBUSD.BCST (CX), Z24, Z16
+	VPDPBUSD.BCST 128(CX), Z24, Z17
+	VPDPBUSD.BCST 256(CX), Z24, Z18
+	VPDPBUSD.BCST 384(CX), Z24, Z19
+	VPDPBUSD.BCST 512(CX), Z24, Z20
+	VPDPBUSD.BCST 640(CX), Z24, Z21
+	VPDPBUSD.BCST 768(CX), Z24, Z22
+	VPDPBUSD.BCST 896(CX), Z24, Z23
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVDQU32     640(BX), Z24
-	VMOVDQU32     704(BX), Z25
-	VPDPBUSD.BCST 16(CX), Z24, Z12
-	VPDPBUSD.BCST 144(CX), Z24, Z14
-	VPDPBUSD.BCST 272(CX), Z24, Z16
-	VPDPBUSD.BCST 400(CX), Z24, Z18
-	VPDPBUSD.BCST 528(CX), Z24, Z20
-	VPDPBUSD.BCST 656(CX), Z24, Z22
-	VPDPBUSD.BCST 16(CX), Z25, Z13
-	VPDPBUSD.BCST 144(CX), Z25, Z15
-	VPDPBUSD.BCST 272(CX), Z25, Z17
-	VPDPBUSD.BCST 400(CX), Z25, Z19
-	VPDPBUSD.BCST 528(CX), Z25, Z21
-	VPDPBUSD.BCST 656(CX), Z25, Z23
+	VMOVUPS       320(BX), Z24
+	VPDPBUSD.BCST 4(CX), Z24, Z16
+	VPDPBUSD.BCST 132(CX), Z24, Z17
+	VPDPBUSD.BCST 260(CX), Z24, Z18
+	VPDPBUSD.BCST 388(CX), Z24, Z19
+	VPDPBUSD.BCST 516(CX), Z24, Z20
+	VPDPBUSD.BCST 644(CX), Z24, Z21
+	VPDPBUSD.BCST 772(CX), Z24, Z22
+	VPDPBUSD.BCST 900(CX), Z24, Z23
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
+	VMOVUPS       448(BX), Z24
+	VPDPBUSD.BCST 8(CX), Z24, Z16
+	VPDPBUSD.BCST 136(CX), Z24, Z17
+	VPDPBUSD.BCST 264(CX), Z24, Z18
+	VPDPBUSD.BCST 392(CX), Z24, Z19
+	VPDPBUSD.BCST 520(CX), Z24, Z20
+	VPDPBUSD.BCST 648(CX), Z24, Z21
+	VPDPBUSD.BCST 776(CX), Z24, Z22
+	VPDPBUSD.BCST 904(CX), Z24, Z23
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVDQU32     768(BX), Z24
-	VMOVDQU32     832(BX), Z25
-	VPDPBUSD.BCST 20(CX), Z24, Z12
-	VPDPBUSD.BCST 148(CX), Z24, Z14
-	VPDPBUSD.BCST 276(CX), Z24, Z16
-	VPDPBUSD.BCST 404(CX), Z24, Z18
-	VPDPBUSD.BCST 532(CX), Z24, Z20
-	VPDPBUSD.BCST 660(CX), Z24, Z22
-	VPDPBUSD.BCST 20(CX), Z25, Z13
-	VPDPBUSD.BCST 148(CX), Z25, Z15
-	VPDPBUSD.BCST 276(CX), Z25, Z17
-	VPDPBUSD.BCST 404(CX), Z25, Z19
-	VPDPBUSD.BCST 532(CX), Z25, Z21
-	VPDPBUSD.BCST 660(CX), Z25, Z23
+	VMOVUPS       576(BX), Z24
+	VPDPBUSD.BCST 12(CX), Z24, Z16
+	VPDPBUSD.BCST 140(CX), Z24, Z17
+	VPDPBUSD.BCST 268(CX), Z24, Z18
+	VPDPBUSD.BCST 396(CX), Z24, Z19
+	VPDPBUSD.BCST 524(CX), Z24, Z20
+	VPDPBUSD.BCST 652(CX), Z24, Z21
+	VPDPBUSD.BCST 780(CX), Z24, Z22
+	VPDPBUSD.BCST 908(CX), Z24, Z23
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
+	VMOVUPS       704(BX), Z24
+	VPDPBUSD.BCST 16(CX), Z24, Z16
+	VPDPBUSD.BCST 144(CX), Z24, Z17
+	VPDPBUSD.BCST 272(CX), Z24, Z18
+	VPDPBUSD.BCST 400(CX), Z24, Z19
+	VPDPBUSD.BCST 528(CX), Z24, Z20
+	VPDPBUSD.BCST 656(CX), Z24, Z21
+	VPDPBUSD.BCST 784(CX), Z24, Z22
+	VPDPBUSD.BCST 912(CX), Z24, Z23
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVDQU32     896(BX), Z24
-	VMOVDQU32     960(BX), Z25
-	VPDPBUSD.BCST 24(CX), Z24, Z12
-	VPDPBUSD.BCST 152(CX), Z24, Z14
-	VPDPBUSD.BCST 280(CX), Z24, Z16
-	VPDPBUSD.BCST 408(CX), Z24, Z18
-	VPDPBUSD.BCST 536(CX), Z24, Z20
-	VPDPBUSD.BCST 664(CX), Z24, Z22
-	VPDPBUSD.BCST 24(CX), Z25, Z13
-	VPDPBUSD.BCST 152(CX), Z25, Z15
-	VPDPBUSD.BCST 280(CX), Z25, Z17
-	VPDPBUSD.BCST 408(CX), Z25, Z19
-	VPDPBUSD.BCST 536(CX), Z25, Z21
-	VPDPBUSD.BCST 664(CX), Z25, Z23
+	VMOVUPS       832(BX), Z24
+	VPDPBUSD.BCST 20(CX), Z24, Z16
+	VPDPBUSD.BCST 148(CX), Z24, Z17
+	VPDPBUSD.BCST 276(CX), Z24, Z18
+	VPDPBUSD.BCST 404(CX), Z24, Z19
+	VPDPBUSD.BCST 532(CX), Z24, Z20
+	VPDPBUSD.BCST 660(CX), Z24, Z21
+	VPDPBUSD.BCST 788(CX), Z24, Z22
+	VPDPBUSD.BCST 916(CX), Z24, Z23
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
+	VMOVUPS       960(BX), Z24
+	VPDPBUSD.BCST 24(CX), Z24, Z16
+	VPDPBUSD.BCST 152(CX), Z24, Z17
+	VPDPBUSD.BCST 280(CX), Z24, Z18
+	VPDPBUSD.BCST 408(CX), Z24, Z19
+	VPDPBUSD.BCST 536(CX), Z24, Z20
+	VPDPBUSD.BCST 664(CX), Z24, Z21
+	VPDPBUSD.BCST 792(CX), Z24, Z22
+	VPDPBUSD.BCST 920(CX), Z24, Z23
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
-	VMOVDQU32     1024(BX), Z24
-	VMOVDQU32     1088(BX), Z25
-	VPDPBUSD.BCST 28(CX), Z24, Z12
-	VPDPBUSD.BCST 156(CX), Z24, Z14
-	VPDPBUSD.BCST 284(CX), Z24, Z16
-	VPDPBUSD.BCST 412(CX), Z24, Z18
+	VMOVUPS       1088(BX), Z24
+	VPDPBUSD.BCST 28(CX), Z24, Z16
+	VPDPBUSD.BCST 156(CX), Z24, Z17
+	VPDPBUSD.BCST 284(CX), Z24, Z18
+	VPDPBUSD.BCST 412(CX), Z24, Z19
 	VPDPBUSD.BCST 540(CX), Z24, Z20
-	VPDPBUSD.BCST 668(CX), Z24, Z22
-	VPDPBUSD.BCST 28(CX), Z25, Z13
-	VPDPBUSD.BCST 156(CX), Z25, Z15
-	VPDPBUSD.BCST 284(CX), Z25, Z17
-	VPDPBUSD.BCST 412(CX), Z25, Z19
-	VPDPBUSD.BCST 540(CX), Z25, Z21
-	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VCVTPH2PS     (BX), Z24
+	VPDPBUSD.BCST 668(CX), Z24, Z21
+	VPDPBUSD.BCST 796(CX), Z24, Z22
+	VPDPBUSD.BCST 924(CX), Z24, Z23
+	VCVTPH2PS     32(BX), Z24
 	VMULPS.BCST   64(CX), Z24, Z25
-	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z25, Z12, Z0
-	VMULPS.BCST   192(CX), Z24, Z12
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z12, Z14, Z2
-	VMULPS.BCST   320(CX), Z24, Z12
 	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z12, Z16, Z4
-	VMULPS.BCST   448(CX), Z24, Z12
-	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z12, Z18, Z6
-	VMULPS.BCST   576(CX), Z24, Z12
-	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z12, Z20, Z8
-	VMULPS.BCST   704(CX), Z24, Z12
-	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z12, Z22, Z10
-	VCVTPH2PS     32(BX), Z12
-	VMULPS.BCST   64(CX), Z12, Z14
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z14, Z13, Z1
-	VMULPS.BCST   192(CX), Z12, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z3
-	VMULPS.BCST   320(CX), Z12, Z13
+	VFMADD231PS   Z25, Z16, Z1
+	VMULPS.BCST   192(CX), Z24, Z16
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z5
-	VMULPS.BCST   448(CX), Z12, Z13
+	VFMADD231PS   Z16, Z17, Z3
+	VMULPS.BCST   320(CX), Z24, Z16
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z16, Z18, Z5
+	VMULPS.BCST   448(CX), Z24, Z16
 	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z7
-	VMULPS.BCST   576(CX), Z12, Z13
+	VFMADD231PS   Z16, Z19, Z7
+	VMULPS.BCST   576(CX), Z24, Z16
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z16, Z20, Z9
+	VMULPS.BCST   704(CX), Z24, Z16
 	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z9
-	VMULPS.BCST   704(CX), Z12, Z12
+	VFMADD231PS   Z16, Z21, Z11
+	VMULPS.BCST   832(CX), Z24, Z16
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z16, Z22, Z13
+	VMULPS.BCST   960(CX), Z24, Z16
 	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z12, Z23, Z11
-	VPBROADCASTD  76(CX), Z12
-	VMOVDQA32     Z12, Z13
-	VPBROADCASTD  204(CX), Z14
-	VMOVDQA32     Z14, Z15
-	VPBROADCASTD  332(CX), Z16
-	VMOVDQA32     Z16, Z17
-	VPBROADCASTD  460(CX), Z18
-	VMOVDQA32     Z18, Z19
+	VFMADD231PS   Z16, Z23, Z15
+	VPBROADCASTD  76(CX), Z16
+	VPBROADCASTD  204(CX), Z17
+	VPBROADCASTD  332(CX), Z18
+	VPBROADCASTD  460(CX), Z19
 	VPBROADCASTD  588(CX), Z20
-	VMOVDQA32     Z20, Z21
-	VPBROADCASTD  716(CX), Z22
-	VMOVDQA32     Z22, Z23
+	VPBROADCASTD  716(CX), Z21
+	VPBROADCASTD  844(CX), Z22
+	VPBROADCASTD  972(CX), Z23
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
+	VMOVUPS       1152(BX), Z24
+	VPDPBUSD.BCST 32(CX), Z24, Z16
+	VPDPBUSD.BCST 160(CX), Z24, Z17
+	VPDPBUSD.BCST 288(CX), Z24, Z18
+	VPDPBUSD.BCST 416(CX), Z24, Z19
+	VPDPBUSD.BCST 544(CX), Z24, Z20
+	VPDPBUSD.BCST 672(CX), Z24, Z21
+	VPDPBUSD.BCST 800(CX), Z24, Z22
+	VPDPBUSD.BCST 928(CX), Z24, Z23
 	PREFETCHT1    7296(BX)
 	PREFETCHT0    1664(BX)
-	VMOVDQU32     1152(BX), Z24
-	VMOVDQU32     1216(BX), Z25
-	VPDPBUSD.BCST 32(CX), Z24, Z12
-	VPDPBUSD.BCST 160(CX), Z24, Z14
-	VPDPBUSD.BCST 288(CX), Z24, Z16
-	VPDPBUSD.BCST 416(CX), Z24, Z18
-	VPDPBUSD.BCST 544(CX), Z24, Z20
-	VPDPBUSD.BCST 672(CX), Z24, Z22
-	VPDPBUSD.BCST 32(CX), Z25, Z13
-	VPDPBUSD.BCST 160(CX), Z25, Z15
-	VPDPBUSD.BCST 288(CX), Z25, Z17
-	VPDPBUSD.BCST 416(CX), Z25, Z19
-	VPDPBUSD.BCST 544(CX), Z25, Z21
-	VPDPBUSD.BCST 672(CX), Z25, Z23
+	VMOVUPS       1280(BX), Z24
+	VPDPBUSD.BCST 36(CX), Z24, Z16
+	VPDPBUSD.BCST 164(CX), Z24, Z17
+	VPDPBUSD.BCST 292(CX), Z24, Z18
+	VPDPBUSD.BCST 420(CX), Z24, Z19
+	VPDPBUSD.BCST 548(CX), Z24, Z20
+	VPDPBUSD.BCST 676(CX), Z24, Z21
+	VPDPBUSD.BCST 804(CX), Z24, Z22
+	VPDPBUSD.BCST 932(CX), Z24, Z23
 	PREFETCHT1    7360(BX)
 	PREFETCHT0    1728(BX)
+	VMOVUPS       1408(BX), Z24
+	VPDPBUSD.BCST 40(CX), Z24, Z16
+	VPDPBUSD.BCST 168(CX), Z24, Z17
+	VPDPBUSD.BCST 296(CX), Z24, Z18
+	VPDPBUSD.BCST 424(CX), Z24, Z19
+	VPDPBUSD.BCST 552(CX), Z24, Z20
+	VPDPBUSD.BCST 680(CX), Z24, Z21
+	VPDPBUSD.BCST 808(CX), Z24, Z22
+	VPDPBUSD.BCST 936(CX), Z24, Z23
 	PREFETCHT1    7424(BX)
 	PREFETCHT0    1792(BX)
-	VMOVDQU32     1280(BX), Z24
-	VMOVDQU32     1344(BX), Z25
-	VPDPBUSD.BCST 36(CX), Z24, Z12
-	VPDPBUSD.BCST 164(CX), Z24, Z14
-	VPDPBUSD.BCST 292(CX), Z24, Z16
-	VPDPBUSD.BCST 420(CX), Z24, Z18
-	VPDPBUSD.BCST 548(CX), Z24, Z20
-	VPDPBUSD.BCST 676(CX), Z24, Z22
-	VPDPBUSD.BCST 36(CX), Z25, Z13
-	VPDPBUSD.BCST 164(CX), Z25, Z15
-	VPDPBUSD.BCST 292(CX), Z25, Z17
-	VPDPBUSD.BCST 420(CX), Z25, Z19
-	VPDPBUSD.BCST 548(CX), Z25, Z21
-	VPDPBUSD.BCST 676(CX), Z25, Z23
+	VMOVUPS       1536(BX), Z24
+	VPDPBUSD.BCST 44(CX), Z24, Z16
+	VPDPBUSD.BCST 172(CX), Z24, Z17
+	VPDPBUSD.BCST 300(CX), Z24, Z18
+	VPDPBUSD.BCST 428(CX), Z24, Z19
+	VPDPBUSD.BCST 556(CX), Z24, Z20
+	VPDPBUSD.BCST 684(CX), Z24, Z21
+	VPDPBUSD.BCST 812(CX), Z24, Z22
+	VPDPBUSD.BCST 940(CX), Z24, Z23
 	PREFETCHT1    7488(BX)
 	PREFETCHT0    1856(BX)
+	VMOVUPS       1664(BX), Z24
+	VPDPBUSD.BCST 48(CX), Z24, Z16
+	VPDPBUSD.BCST 176(CX), Z24, Z17
+	VPDPBUSD.BCST 304(CX), Z24, Z18
+	VPDPBUSD.BCST 432(CX), Z24, Z19
+	VPDPBUSD.BCST 560(CX), Z24, Z20
+	VPDPBUSD.BCST 688(CX), Z24, Z21
+	VPDPBUSD.BCST 816(CX), Z24, Z22
+	VPDPBUSD.BCST 944(CX), Z24, Z23
 	PREFETCHT1    7552(BX)
 	PREFETCHT0    1920(BX)
-	VMOVDQU32     1408(BX), Z24
-	VMOVDQU32     1472(BX), Z25
-	VPDPBUSD.BCST 40(CX), Z24, Z12
-	VPDPBUSD.BCST 168(CX), Z24, Z14
-	VPDPBUSD.BCST 296(CX), Z24, Z16
-	VPDPBUSD.BCST 424(CX), Z24, Z18
-	VPDPBUSD.BCST 552(CX), Z24, Z20
-	VPDPBUSD.BCST 680(CX), Z24, Z22
-	VPDPBUSD.BCST 40(CX), Z25, Z13
-	VPDPBUSD.BCST 168(CX), Z25, Z15
-	VPDPBUSD.BCST 296(CX), Z25, Z17
-	VPDPBUSD.BCST 424(CX), Z25, Z19
-	VPDPBUSD.BCST 552(CX), Z25, Z21
-	VPDPBUSD.BCST 680(CX), Z25, Z23
+	VMOVUPS       1792(BX), Z24
+	VPDPBUSD.BCST 52(CX), Z24, Z16
+	VPDPBUSD.BCST 180(CX), Z24, Z17
+	VPDPBUSD.BCST 308(CX), Z24, Z18
+	VPDPBUSD.BCST 436(CX), Z24, Z19
+	VPDPBUSD.BCST 564(CX), Z24, Z20
+	VPDPBUSD.BCST 692(CX), Z24, Z21
+	VPDPBUSD.BCST 820(CX), Z24, Z22
+	VPDPBUSD.BCST 948(CX), Z24, Z23
 	PREFETCHT1    7616(BX)
 	PREFETCHT0    1984(BX)
+	VMOVUPS       1920(BX), Z24
+	VPDPBUSD.BCST 56(CX), Z24, Z16
+	VPDPBUSD.BCST 184(CX), Z24, Z17
+	VPDPBUSD.BCST 312(CX), Z24, Z18
+	VPDPBUSD.BCST 440(CX), Z24, Z19
+	VPDPBUSD.BCST 568(CX), Z24, Z20
+	VPDPBUSD.BCST 696(CX), Z24, Z21
+	VPDPBUSD.BCST 824(CX), Z24, Z22
+	VPDPBUSD.BCST 952(CX), Z24, Z23
 	PREFETCHT1    7680(BX)
 	PREFETCHT0    2048(BX)
-	VMOVDQU32     1536(BX), Z24
-	VMOVDQU32     1600(BX), Z25
-	VPDPBUSD.BCST 44(CX), Z24, Z12
-	VPDPBUSD.BCST 172(CX), Z24, Z14
-	VPDPBUSD.BCST 300(CX), Z24, Z16
-	VPDPBUSD.BCST 428(CX), Z24, Z18
-	VPDPBUSD.BCST 556(CX), Z24, Z20
-	VPDPBUSD.BCST 684(CX), Z24, Z22
-	VPDPBUSD.BCST 44(CX), Z25, Z13
-	VPDPBUSD.BCST 172(CX), Z25, Z15
-	VPDPBUSD.BCST 300(CX), Z25, Z17
-	VPDPBUSD.BCST 428(CX), Z25, Z19
-	VPDPBUSD.BCST 556(CX), Z25, Z21
-	VPDPBUSD.BCST 684(CX), Z25, Z23
+	VMOVUPS       2048(BX), Z24
+	VPDPBUSD.BCST 60(CX), Z24, Z16
+	VPDPBUSD.BCST 188(CX), Z24, Z17
+	VPDPBUSD.BCST 316(CX), Z24, Z18
+	VPDPBUSD.BCST 444(CX), Z24, Z19
+	VPDPBUSD.BCST 572(CX), Z24, Z20
+	VPDPBUSD.BCST 700(CX), Z24, Z21
+	VPDPBUSD.BCST 828(CX), Z24, Z22
+	VPDPBUSD.BCST 956(CX), Z24, Z23
+	VCVTPH2PS     64(BX), Z24
+	VMULPS.BCST   68(CX), Z24, Z25
+	VCVTDQ2PS     Z16, Z16
+	VFMADD231PS   Z25, Z16, Z0
+	VMULPS.BCST   196(CX), Z24, Z16
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z16, Z17, Z2
+	VMULPS.BCST   324(CX), Z24, Z16
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z16, Z18, Z4
+	VMULPS.BCST   452(CX), Z24, Z16
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z16, Z19, Z6
+	VMULPS.BCST   580(CX), Z24, Z16
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z16, Z20, Z8
+	VMULPS.BCST   708(CX), Z24, Z16
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z16, Z21, Z10
+	VMULPS.BCST   836(CX), Z24, Z16
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z16, Z22, Z12
+	VMULPS.BCST   964(CX), Z24, Z16
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z16, Z23, Z14
+	VPBROADCASTD  76(CX), Z16
+	VPBROADCASTD  204(CX), Z17
+	VPBROADCASTD  332(CX), Z18
+	VPBROADCASTD  460(CX), Z19
+	VPBROADCASTD  588(CX), Z20
+	VPBROADCASTD  716(CX), Z21
+	VPBROADCASTD  844(CX), Z22
+	VPBROADCASTD  972(CX), Z23
 	PREFETCHT1    7744(BX)
 	PREFETCHT0    2112(BX)
+	VMOVUPS       1216(BX), Z24
+	VPDPBUSD.BCST 32(CX), Z24, Z16
+	VPDPBUSD.BCST 160(CX), Z24, Z17
+	VPDPBUSD.BCST 288(CX), Z24, Z18
+	VPDPBUSD.BCST 416(CX), Z24, Z19
+	VPDPBUSD.BCST 544(CX), Z24, Z20
+	VPDPBUSD.BCST 672(CX), Z24, Z21
+	VPDPBUSD.BCST 800(CX), Z24, Z22
+	VPDPBUSD.BCST 928(CX), Z24, Z23
 	PREFETCHT1    7808(BX)
 	PREFETCHT0    2176(BX)
-	VMOVDQU32     1664(BX), Z24
-	VMOVDQU32     1728(BX), Z25
-	VPDPBUSD.BCST 48(CX), Z24, Z12
-	VPDPBUSD.BCST 176(CX), Z24, Z14
-	VPDPBUSD.BCST 304(CX), Z24, Z16
-	VPDPBUSD.BCST 432(CX), Z24, Z18
-	VPDPBUSD.BCST 560(CX), Z24, Z20
-	VPDPBUSD.BCST 688(CX), Z24, Z22
-	VPDPBUSD.BCST 48(CX), Z25, Z13
-	VPDPBUSD.BCST 176(CX), Z25, Z15
-	VPDPBUSD.BCST 304(CX), Z25, Z17
-	VPDPBUSD.BCST 432(CX), Z25, Z19
-	VPDPBUSD.BCST 560(CX), Z25, Z21
-	VPDPBUSD.BCST 688(CX), Z25, Z23
+	VMOVUPS       1344(BX), Z24
+	VPDPBUSD.BCST 36(CX), Z24, Z16
+	VPDPBUSD.BCST 164(CX), Z24, Z17
+	VPDPBUSD.BCST 292(CX), Z24, Z18
+	VPDPBUSD.BCST 420(CX), Z24, Z19
+	VPDPBUSD.BCST 548(CX), Z24, Z20
+	VPDPBUSD.BCST 676(CX), Z24, Z21
+	VPDPBUSD.BCST 804(CX), Z24, Z22
+	VPDPBUSD.BCST 932(CX), Z24, Z23
 	PREFETCHT1    7872(BX)
 	PREFETCHT0    2240(BX)
+	VMOVUPS       1472(BX), Z24
+	VPDPBUSD.BCST 40(CX), Z24, Z16
+	VPDPBUSD.BCST 168(CX), Z24, Z17
+	VPDPBUSD.BCST 296(CX), Z24, Z18
+	VPDPBUSD.BCST 424(CX), Z24, Z19
+	VPDPBUSD.BCST 552(CX), Z24, Z20
+	VPDPBUSD.BCST 680(CX), Z24, Z21
+	VPDPBUSD.BCST 808(CX), Z24, Z22
+	VPDPBUSD.BCST 936(CX), Z24, Z23
 	PREFETCHT1    7936(BX)
 	PREFETCHT0    2304(BX)
-	VMOVDQU32     1792(BX), Z24
-	VMOVDQU32     1856(BX), Z25
-	VPDPBUSD.BCST 52(CX), Z24, Z12
-	VPDPBUSD.BCST 180(CX), Z24, Z14
-	VPDPBUSD.BCST 308(CX), Z24, Z16
-	VPDPBUSD.BCST 436(CX), Z24, Z18
-	VPDPBUSD.BCST 564(CX), Z24, Z20
-	VPDPBUSD.BCST 692(CX), Z24, Z22
-	VPDPBUSD.BCST 52(CX), Z25, Z13
-	VPDPBUSD.BCST 180(CX), Z25, Z15
-	VPDPBUSD.BCST 308(CX), Z25, Z17
-	VPDPBUSD.BCST 436(CX), Z25, Z19
-	VPDPBUSD.BCST 564(CX), Z25, Z21
-	VPDPBUSD.BCST 692(CX), Z25, Z23
+	VMOVUPS       1600(BX), Z24
+	VPDPBUSD.BCST 44(CX), Z24, Z16
+	VPDPBUSD.BCST 172(CX), Z24, Z17
+	VPDPBUSD.BCST 300(CX), Z24, Z18
+	VPDPBUSD.BCST 428(CX), Z24, Z19
+	VPDPBUSD.BCST 556(CX), Z24, Z20
+	VPDPBUSD.BCST 684(CX), Z24, Z21
+	VPDPBUSD.BCST 812(CX), Z24, Z22
+	VPDPBUSD.BCST 940(CX), Z24, Z23
 	PREFETCHT1    8000(BX)
 	PREFETCHT0    2368(BX)
+	VMOVUPS       1728(BX), Z24
+	VPDPBUSD.BCST 48(CX), Z24, Z16
+	VPDPBUSD.BCST 176(CX), Z24, Z17
+	VPDPBUSD.BCST 304(CX), Z24, Z18
+	VPDPBUSD.BCST 432(CX), Z24, Z19
+	VPDPBUSD.BCST 560(CX), Z24, Z20
+	VPDPBUSD.BCST 688(CX), Z24, Z21
+	VPDPBUSD.BCST 816(CX), Z24, Z22
+	VPDPBUSD.BCST 944(CX), Z24, Z23
 	PREFETCHT1    8064(BX)
 	PREFETCHT0    2432(BX)
-	VMOVDQU32     1920(BX), Z24
-	VMOVDQU32     1984(BX), Z25
-	VPDPBUSD.BCST 56(CX), Z24, Z12
-	VPDPBUSD.BCST 184(CX), Z24, Z14
-	VPDPBUSD.BCST 312(CX), Z24, Z16
-	VPDPBUSD.BCST 440(CX), Z24, Z18
-	VPDPBUSD.BCST 568(CX), Z24, Z20
-	VPDPBUSD.BCST 696(CX), Z24, Z22
-	VPDPBUSD.BCST 56(CX), Z25, Z13
-	VPDPBUSD.BCST 184(CX), Z25, Z15
-	VPDPBUSD.BCST 312(CX), Z25, Z17
-	VPDPBUSD.BCST 440(CX), Z25, Z19
-	VPDPBUSD.BCST 568(CX), Z25, Z21
-	VPDPBUSD.BCST 696(CX), Z25, Z23
+	VMOVUPS       1856(BX), Z24
+	VPDPBUSD.BCST 52(CX), Z24, Z16
+	VPDPBUSD.BCST 180(CX), Z24, Z17
+	VPDPBUSD.BCST 308(CX), Z24, Z18
+	VPDPBUSD.BCST 436(CX), Z24, Z19
+	VPDPBUSD.BCST 564(CX), Z24, Z20
+	VPDPBUSD.BCST 692(CX), Z24, Z21
+	VPDPBUSD.BCST 820(CX), Z24, Z22
+	VPDPBUSD.BCST 948(CX), Z24, Z23
 	PREFETCHT1    8128(BX)
 	PREFETCHT0    2496(BX)
+	VMOVUPS       1984(BX), Z24
+	VPDPBUSD.BCST 56(CX), Z24, Z16
+	VPDPBUSD.BCST 184(CX), Z24, Z17
+	VPDPBUSD.BCST 312(CX), Z24, Z18
+	VPDPBUSD.BCST 440(CX), Z24, Z19
+	VPDPBUSD.BCST 568(CX), Z24, Z20
+	VPDPBUSD.BCST 696(CX), Z24, Z21
+	VPDPBUSD.BCST 824(CX), Z24, Z22
+	VPDPBUSD.BCST 952(CX), Z24, Z23
 	PREFETCHT1    8192(BX)
 	PREFETCHT0    2560(BX)
 	PREFETCHT1    8256(BX)
 	PREFETCHT0    2624(BX)
-	VMOVDQU32     2048(BX), Z24
-	VMOVDQU32     2112(BX), Z25
-	VPDPBUSD.BCST 60(CX), Z24, Z12
-	VPDPBUSD.BCST 188(CX), Z24, Z14
-	VPDPBUSD.BCST 316(CX), Z24, Z16
-	VPDPBUSD.BCST 444(CX), Z24, Z18
+	VMOVUPS       2112(BX), Z24
+	VPDPBUSD.BCST 60(CX), Z24, Z16
+	VPDPBUSD.BCST 188(CX), Z24, Z17
+	VPDPBUSD.BCST 316(CX), Z24, Z18
+	VPDPBUSD.BCST 444(CX), Z24, Z19
 	VPDPBUSD.BCST 572(CX), Z24, Z20
-	VPDPBUSD.BCST 700(CX), Z24, Z22
-	VPDPBUSD.BCST 60(CX), Z25, Z13
-	VPDPBUSD.BCST 188(CX), Z25, Z15
-	VPDPBUSD.BCST 316(CX), Z25, Z17
-	VPDPBUSD.BCST 444(CX), Z25, Z19
-	VPDPBUSD.BCST 572(CX), Z25, Z21
-	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VCVTPH2PS     64(BX), Z24
+	VPDPBUSD.BCST 700(CX), Z24, Z21
+	VPDPBUSD.BCST 828(CX), Z24, Z22
+	VPDPBUSD.BCST 956(CX), Z24, Z23
+	VCVTPH2PS     96(BX), Z24
 	VMULPS.BCST   68(CX), Z24, Z25
-	VCVTDQ2PS     Z12, Z12
-	VFMADD231PS   Z25, Z12, Z0
-	VMULPS.BCST   196(CX), Z24, Z12
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z12, Z14, Z2
-	VMULPS.BCST   324(CX), Z24, Z12
 	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z12, Z16, Z4
-	VMULPS.BCST   452(CX), Z24, Z12
-	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z12, Z18, Z6
-	VMULPS.BCST   580(CX), Z24, Z12
-	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z12, Z20, Z8
-	VMULPS.BCST   708(CX), Z24, Z12
-	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z12, Z22, Z10
-	VCVTPH2PS     96(BX), Z12
-	VMULPS.BCST   68(CX), Z12, Z14
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z14, Z13, Z1
-	VMULPS.BCST   196(CX), Z12, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z3
-	VMULPS.BCST   324(CX), Z12, Z13
+	VFMADD231PS   Z25, Z16, Z1
+	VMULPS.BCST   196(CX), Z24, Z16
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z5
-	VMULPS.BCST   452(CX), Z12, Z13
+	VFMADD231PS   Z16, Z17, Z3
+	VMULPS.BCST   324(CX), Z24, Z16
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z16, Z18, Z5
+	VMULPS.BCST   452(CX), Z24, Z16
 	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z7
-	VMULPS.BCST   580(CX), Z12, Z13
+	VFMADD231PS   Z16, Z19, Z7
+	VMULPS.BCST   580(CX), Z24, Z16
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z16, Z20, Z9
+	VMULPS.BCST   708(CX), Z24, Z16
 	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z9
-	VMULPS.BCST   708(CX), Z12, Z12
+	VFMADD231PS   Z16, Z21, Z11
+	VMULPS.BCST   836(CX), Z24, Z16
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z16, Z22, Z13
+	VMULPS.BCST   964(CX), Z24, Z16
 	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z12, Z23, Z11
+	VFMADD231PS   Z16, Z23, Z15
 	ADDQ          DX, CX
 	ADDQ          $+2176, BX
 	DECQ          SI
@@ -6778,12 +6974,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulCode6Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulCode6Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·matMulCode6Rows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulCode6Rows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ      dst+0(FP), AX
 	MOVQ      act+8(FP), CX
 	MOVQ      actStride+16(FP), DX
@@ -6801,7 +7001,11 @@ TEXT ·matMulCode6Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
-	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+	VMOVDQU32 nibbles_avx512<>+0(SB), Z16
 	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
@@ -6812,676 +7016,804 @@ loop1:
 	MOVQ $0x00000000, R8
 
 step2:
-	VPBROADCASTD  96(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  224(CX), Z15
-	VMOVDQA32     Z15, Z16
-	VPBROADCASTD  352(CX), Z17
-	VMOVDQA32     Z17, Z18
-	VPBROADCASTD  480(CX), Z19
-	VMOVDQA32     Z19, Z20
+	VPBROADCASTD  96(CX), Z17
+	VPBROADCASTD  224(CX), Z18
+	VPBROADCASTD  352(CX), Z19
+	VPBROADCASTD  480(CX), Z20
 	VPBROADCASTD  608(CX), Z21
-	VMOVDQA32     Z21, Z22
-	VPBROADCASTD  736(CX), Z23
-	VMOVDQA32     Z23, Z24
+	VPBROADCASTD  736(CX), Z22
+	VPBROADCASTD  864(CX), Z23
+	VPBROADCASTD  992(CX), Z24
+	VMOVUPS       (DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1024(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST (CX), Z25, Z17
+	VPDPBUSD.BCST 128(CX), Z25, Z18
+	VPDPBUSD.BCST 256(CX), Z25, Z19
+	VPDPBUSD.BCST 384(CX), Z25, Z20
+	VPDPBUSD.BCST 512(CX), Z25, Z21
+	VPDPBUSD.BCST 640(CX), Z25, Z22
+	VPDPBUSD.BCST 768(CX), Z25, Z23
+	VPDPBUSD.BCST 896(CX), Z25, Z24
 	PREFETCHT1    6144(R9)
 	PREFETCHT0    1088(R9)
-	VMOVUPS       (DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VMOVUPS       64(DI), Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1024(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
+	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST (CX), Z25, Z13
-	VPDPBUSD.BCST 128(CX), Z25, Z15
-	VPDPBUSD.BCST 256(CX), Z25, Z17
-	VPDPBUSD.BCST 384(CX), Z25, Z19
-	VPDPBUSD.BCST 512(CX), Z25, Z21
-	VPDPBUSD.BCST 640(CX), Z25, Z23
-	VMOVUPS       (DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1088(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST (CX), Z25, Z14
-	VPDPBUSD.BCST 128(CX), Z25, Z16
-	VPDPBUSD.BCST 256(CX), Z25, Z18
-	VPDPBUSD.BCST 384(CX), Z25, Z20
-	VPDPBUSD.BCST 512(CX), Z25, Z22
-	VPDPBUSD.BCST 640(CX), Z25, Z24
+	VPDPBUSD.BCST 4(CX), Z25, Z17
+	VPDPBUSD.BCST 132(CX), Z25, Z18
+	VPDPBUSD.BCST 260(CX), Z25, Z19
+	VPDPBUSD.BCST 388(CX), Z25, Z20
+	VPDPBUSD.BCST 516(CX), Z25, Z21
+	VPDPBUSD.BCST 644(CX), Z25, Z22
+	VPDPBUSD.BCST 772(CX), Z25, Z23
+	VPDPBUSD.BCST 900(CX), Z25, Z24
 	PREFETCHT1    6208(R9)
 	PREFETCHT0    1152(R9)
+	VMOVUPS       128(DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1024(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 8(CX), Z25, Z17
+	VPDPBUSD.BCST 136(CX), Z25, Z18
+	VPDPBUSD.BCST 264(CX), Z25, Z19
+	VPDPBUSD.BCST 392(CX), Z25, Z20
+	VPDPBUSD.BCST 520(CX), Z25, Z21
+	VPDPBUSD.BCST 648(CX), Z25, Z22
+	VPDPBUSD.BCST 776(CX), Z25, Z23
+	VPDPBUSD.BCST 904(CX), Z25, Z24
 	PREFETCHT1    6272(R9)
 	PREFETCHT0    1216(R9)
-	VMOVUPS       64(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1024(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 4(CX), Z25, Z13
-	VPDPBUSD.BCST 132(CX), Z25, Z15
-	VPDPBUSD.BCST 260(CX), Z25, Z17
-	VPDPBUSD.BCST 388(CX), Z25, Z19
-	VPDPBUSD.BCST 516(CX), Z25, Z21
-	VPDPBUSD.BCST 644(CX), Z25, Z23
-	VMOVUPS       64(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1088(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 4(CX), Z25, Z14
-	VPDPBUSD.BCST 132(CX), Z25, Z16
-	VPDPBUSD.BCST 260(CX), Z25, Z18
-	VPDPBUSD.BCST 388(CX), Z25, Z20
-	VPDPBUSD.BCST 516(CX), Z25, Z22
-	VPDPBUSD.BCST 644(CX), Z25, Z24
-	PREFETCHT1    6336(R9)
-	PREFETCHT0    1280(R9)
-	PREFETCHT1    6400(R9)
-	PREFETCHT0    1344(R9)
-	VMOVUPS       128(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1024(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 8(CX), Z25, Z13
-	VPDPBUSD.BCST 136(CX), Z25, Z15
-	VPDPBUSD.BCST 264(CX), Z25, Z17
-	VPDPBUSD.BCST 392(CX), Z25, Z19
-	VPDPBUSD.BCST 520(CX), Z25, Z21
-	VPDPBUSD.BCST 648(CX), Z25, Z23
-	VMOVUPS       128(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1088(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 8(CX), Z25, Z14
-	VPDPBUSD.BCST 136(CX), Z25, Z16
-	VPDPBUSD.BCST 264(CX), Z25, Z18
-	VPDPBUSD.BCST 392(CX), Z25, Z20
-	VPDPBUSD.BCST 520(CX), Z25, Z22
-	VPDPBUSD.BCST 648(CX), Z25, Z24
-	PREFETCHT1    6464(R9)
-	PREFETCHT0    1408(R9)
 	VMOVUPS       192(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1024(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 12(CX), Z25, Z13
-	VPDPBUSD.BCST 140(CX), Z25, Z15
-	VPDPBUSD.BCST 268(CX), Z25, Z17
-	VPDPBUSD.BCST 396(CX), Z25, Z19
-	VPDPBUSD.BCST 524(CX), Z25, Z21
-	VPDPBUSD.BCST 652(CX), Z25, Z23
-	VMOVUPS       192(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1088(DI), Z26
-	VPSRLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 12(CX), Z25, Z14
-	VPDPBUSD.BCST 140(CX), Z25, Z16
-	VPDPBUSD.BCST 268(CX), Z25, Z18
+	VPDPBUSD.BCST 12(CX), Z25, Z17
+	VPDPBUSD.BCST 140(CX), Z25, Z18
+	VPDPBUSD.BCST 268(CX), Z25, Z19
 	VPDPBUSD.BCST 396(CX), Z25, Z20
-	VPDPBUSD.BCST 524(CX), Z25, Z22
-	VPDPBUSD.BCST 652(CX), Z25, Z24
+	VPDPBUSD.BCST 524(CX), Z25, Z21
+	VPDPBUSD.BCST 652(CX), Z25, Z22
+	VPDPBUSD.BCST 780(CX), Z25, Z23
+	VPDPBUSD.BCST 908(CX), Z25, Z24
 	VPMOVSXBD     64(BX)(R8*4), Z25
 	VCVTDQ2PS     Z25, Z25
 	VCVTPH2PS     (BX), Z26
 	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   64(CX), Z25, Z26
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z26, Z13, Z0
-	VMULPS.BCST   192(CX), Z25, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z2
-	VMULPS.BCST   320(CX), Z25, Z13
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z4
-	VMULPS.BCST   448(CX), Z25, Z13
-	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z6
-	VMULPS.BCST   576(CX), Z25, Z13
-	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z8
-	VMULPS.BCST   704(CX), Z25, Z13
-	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z13, Z23, Z10
-	VPMOVSXBD     80(BX)(R8*4), Z13
-	VCVTDQ2PS     Z13, Z13
-	VCVTPH2PS     32(BX), Z15
-	VMULPS        Z15, Z13, Z13
-	VMULPS.BCST   64(CX), Z13, Z15
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z15, Z14, Z1
-	VMULPS.BCST   192(CX), Z13, Z14
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z14, Z16, Z3
-	VMULPS.BCST   320(CX), Z13, Z14
+	VFMADD231PS   Z26, Z17, Z0
+	VMULPS.BCST   192(CX), Z25, Z17
 	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z14, Z18, Z5
-	VMULPS.BCST   448(CX), Z13, Z14
+	VFMADD231PS   Z17, Z18, Z2
+	VMULPS.BCST   320(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z4
+	VMULPS.BCST   448(CX), Z25, Z17
 	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z14, Z20, Z7
-	VMULPS.BCST   576(CX), Z13, Z14
+	VFMADD231PS   Z17, Z20, Z6
+	VMULPS.BCST   576(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z8
+	VMULPS.BCST   704(CX), Z25, Z17
 	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z14, Z22, Z9
-	VMULPS.BCST   704(CX), Z13, Z13
+	VFMADD231PS   Z17, Z22, Z10
+	VMULPS.BCST   832(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z12
+	VMULPS.BCST   960(CX), Z25, Z17
 	VCVTDQ2PS     Z24, Z24
-	VFMADD231PS   Z13, Z24, Z11
-	VPBROADCASTD  100(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  228(CX), Z15
-	VMOVDQA32     Z15, Z16
-	VPBROADCASTD  356(CX), Z17
-	VMOVDQA32     Z17, Z18
-	VPBROADCASTD  484(CX), Z19
-	VMOVDQA32     Z19, Z20
+	VFMADD231PS   Z17, Z24, Z14
+	VPBROADCASTD  96(CX), Z17
+	VPBROADCASTD  224(CX), Z18
+	VPBROADCASTD  352(CX), Z19
+	VPBROADCASTD  480(CX), Z20
+	VPBROADCASTD  608(CX), Z21
+	VPBROADCASTD  736(CX), Z22
+	VPBROADCASTD  864(CX), Z23
+	VPBROADCASTD  992(CX), Z24
+	PREFETCHT1    6336(R9)
+	PREFETCHT0    1280(R9)
+	VMOVUPS       (DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1088(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST (CX), Z25, Z17
+	VPDPBUSD.BCST 128(CX), Z25, Z18
+	VPDPBUSD.BCST 256(CX), Z25, Z19
+	VPDPBUSD.BCST 384(CX), Z25, Z20
+	VPDPBUSD.BCST 512(CX), Z25, Z21
+	VPDPBUSD.BCST 640(CX), Z25, Z22
+	VPDPBUSD.BCST 768(CX), Z25, Z23
+	VPDPBUSD.BCST 896(CX), Z25, Z24
+	PREFETCHT1    6400(R9)
+	PREFETCHT0    1344(R9)
+	VMOVUPS       64(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1088(DI), Z26
+	VPSLLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 4(CX), Z25, Z17
+	VPDPBUSD.BCST 132(CX), Z25, Z18
+	VPDPBUSD.BCST 260(CX), Z25, Z19
+	VPDPBUSD.BCST 388(CX), Z25, Z20
+	VPDPBUSD.BCST 516(CX), Z25, Z21
+	VPDPBUSD.BCST 644(CX), Z25, Z22
+	VPDPBUSD.BCST 772(CX), Z25, Z23
+	VPDPBUSD.BCST 900(CX), Z25, Z24
+	VMOVUPS       128(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1088(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 8(CX), Z25, Z17
+	VPDPBUSD.BCST 136(CX), Z25, Z18
+	VPDPBUSD.BCST 264(CX), Z25, Z19
+	VPDPBUSD.BCST 392(CX), Z25, Z20
+	VPDPBUSD.BCST 520(CX), Z25, Z21
+	VPDPBUSD.BCST 648(CX), Z25, Z22
+	VPDPBUSD.BCST 776(CX), Z25, Z23
+	VPDPBUSD.BCST 904(CX), Z25, Z24
+	PREFETCHT1    6464(R9)
+	PREFETCHT0    1408(R9)
+	VMOVUPS       192(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1088(DI), Z26
+	VPSRLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 12(CX), Z25, Z17
+	VPDPBUSD.BCST 140(CX), Z25, Z18
+	VPDPBUSD.BCST 268(CX), Z25, Z19
+	VPDPBUSD.BCST 396(CX), Z25, Z20
+	VPDPBUSD.BCST 524(CX), Z25, Z21
+	VPDPBUSD.BCST 652(CX), Z25, Z22
+	VPDPBUSD.BCST 780(CX), Z25, Z23
+	VPDPBUSD.BCST 908(CX), Z25, Z24
+	VPMOVSXBD     80(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     32(BX), Z26
+	VMULPS        Z26, Z25, Z25
+	VMULPS.BCST   64(CX), Z25, Z26
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z26, Z17, Z1
+	VMULPS.BCST   192(CX), Z25, Z17
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z17, Z18, Z3
+	VMULPS.BCST   320(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z5
+	VMULPS.BCST   448(CX), Z25, Z17
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z17, Z20, Z7
+	VMULPS.BCST   576(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z9
+	VMULPS.BCST   704(CX), Z25, Z17
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z17, Z22, Z11
+	VMULPS.BCST   832(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z13
+	VMULPS.BCST   960(CX), Z25, Z17
+	VCVTDQ2PS     Z24, Z24
+	VFMADD231PS   Z17, Z24, Z15
+	VPBROADCASTD  100(CX), Z17
+	VPBROADCASTD  228(CX), Z18
+	VPBROADCASTD  356(CX), Z19
+	VPBROADCASTD  484(CX), Z20
 	VPBROADCASTD  612(CX), Z21
-	VMOVDQA32     Z21, Z22
-	VPBROADCASTD  740(CX), Z23
-	VMOVDQA32     Z23, Z24
+	VPBROADCASTD  740(CX), Z22
+	VPBROADCASTD  868(CX), Z23
+	VPBROADCASTD  996(CX), Z24
 	PREFETCHT1    6528(R9)
 	PREFETCHT0    1472(R9)
+	VMOVUPS       256(DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1152(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 16(CX), Z25, Z17
+	VPDPBUSD.BCST 144(CX), Z25, Z18
+	VPDPBUSD.BCST 272(CX), Z25, Z19
+	VPDPBUSD.BCST 400(CX), Z25, Z20
+	VPDPBUSD.BCST 528(CX), Z25, Z21
+	VPDPBUSD.BCST 656(CX), Z25, Z22
+	VPDPBUSD.BCST 784(CX), Z25, Z23
+	VPDPBUSD.BCST 912(CX), Z25, Z24
 	PREFETCHT1    6592(R9)
 	PREFETCHT0    1536(R9)
-	VMOVUPS       256(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VMOVUPS       320(DI), Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1152(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
+	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z13
-	VPDPBUSD.BCST 144(CX), Z25, Z15
-	VPDPBUSD.BCST 272(CX), Z25, Z17
-	VPDPBUSD.BCST 400(CX), Z25, Z19
-	VPDPBUSD.BCST 528(CX), Z25, Z21
-	VPDPBUSD.BCST 656(CX), Z25, Z23
-	VMOVUPS       256(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1216(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z14
-	VPDPBUSD.BCST 144(CX), Z25, Z16
-	VPDPBUSD.BCST 272(CX), Z25, Z18
-	VPDPBUSD.BCST 400(CX), Z25, Z20
-	VPDPBUSD.BCST 528(CX), Z25, Z22
-	VPDPBUSD.BCST 656(CX), Z25, Z24
+	VPDPBUSD.BCST 20(CX), Z25, Z17
+	VPDPBUSD.BCST 148(CX), Z25, Z18
+	VPDPBUSD.BCST 276(CX), Z25, Z19
+	VPDPBUSD.BCST 404(CX), Z25, Z20
+	VPDPBUSD.BCST 532(CX), Z25, Z21
+	VPDPBUSD.BCST 660(CX), Z25, Z22
+	VPDPBUSD.BCST 788(CX), Z25, Z23
+	VPDPBUSD.BCST 916(CX), Z25, Z24
 	PREFETCHT1    6656(R9)
 	PREFETCHT0    1600(R9)
+	VMOVUPS       384(DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1152(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 24(CX), Z25, Z17
+	VPDPBUSD.BCST 152(CX), Z25, Z18
+	VPDPBUSD.BCST 280(CX), Z25, Z19
+	VPDPBUSD.BCST 408(CX), Z25, Z20
+	VPDPBUSD.BCST 536(CX), Z25, Z21
+	VPDPBUSD.BCST 664(CX), Z25, Z22
+	VPDPBUSD.BCST 792(CX), Z25, Z23
+	VPDPBUSD.BCST 920(CX), Z25, Z24
 	PREFETCHT1    6720(R9)
 	PREFETCHT0    1664(R9)
-	VMOVUPS       320(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1152(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z13
-	VPDPBUSD.BCST 148(CX), Z25, Z15
-	VPDPBUSD.BCST 276(CX), Z25, Z17
-	VPDPBUSD.BCST 404(CX), Z25, Z19
-	VPDPBUSD.BCST 532(CX), Z25, Z21
-	VPDPBUSD.BCST 660(CX), Z25, Z23
-	VMOVUPS       320(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1216(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z14
-	VPDPBUSD.BCST 148(CX), Z25, Z16
-	VPDPBUSD.BCST 276(CX), Z25, Z18
-	VPDPBUSD.BCST 404(CX), Z25, Z20
-	VPDPBUSD.BCST 532(CX), Z25, Z22
-	VPDPBUSD.BCST 660(CX), Z25, Z24
-	PREFETCHT1    6784(R9)
-	PREFETCHT0    1728(R9)
-	VMOVUPS       384(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1152(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z13
-	VPDPBUSD.BCST 152(CX), Z25, Z15
-	VPDPBUSD.BCST 280(CX), Z25, Z17
-	VPDPBUSD.BCST 408(CX), Z25, Z19
-	VPDPBUSD.BCST 536(CX), Z25, Z21
-	VPDPBUSD.BCST 664(CX), Z25, Z23
-	VMOVUPS       384(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1216(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z14
-	VPDPBUSD.BCST 152(CX), Z25, Z16
-	VPDPBUSD.BCST 280(CX), Z25, Z18
-	VPDPBUSD.BCST 408(CX), Z25, Z20
-	VPDPBUSD.BCST 536(CX), Z25, Z22
-	VPDPBUSD.BCST 664(CX), Z25, Z24
-	PREFETCHT1    6848(R9)
-	PREFETCHT0    1792(R9)
-	PREFETCHT1    6912(R9)
-	PREFETCHT0    1856(R9)
 	VMOVUPS       448(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1152(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 28(CX), Z25, Z13
-	VPDPBUSD.BCST 156(CX), Z25, Z15
-	VPDPBUSD.BCST 284(CX), Z25, Z17
-	VPDPBUSD.BCST 412(CX), Z25, Z19
-	VPDPBUSD.BCST 540(CX), Z25, Z21
-	VPDPBUSD.BCST 668(CX), Z25, Z23
-	VMOVUPS       448(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1216(DI), Z26
-	VPSRLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 28(CX), Z25, Z14
-	VPDPBUSD.BCST 156(CX), Z25, Z16
-	VPDPBUSD.BCST 284(CX), Z25, Z18
+	VPDPBUSD.BCST 28(CX), Z25, Z17
+	VPDPBUSD.BCST 156(CX), Z25, Z18
+	VPDPBUSD.BCST 284(CX), Z25, Z19
 	VPDPBUSD.BCST 412(CX), Z25, Z20
-	VPDPBUSD.BCST 540(CX), Z25, Z22
-	VPDPBUSD.BCST 668(CX), Z25, Z24
+	VPDPBUSD.BCST 540(CX), Z25, Z21
+	VPDPBUSD.BCST 668(CX), Z25, Z22
+	VPDPBUSD.BCST 796(CX), Z25, Z23
+	VPDPBUSD.BCST 924(CX), Z25, Z24
 	VPMOVSXBD     96(BX)(R8*4), Z25
 	VCVTDQ2PS     Z25, Z25
 	VCVTPH2PS     (BX), Z26
 	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   64(CX), Z25, Z26
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z26, Z13, Z0
-	VMULPS.BCST   192(CX), Z25, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z2
-	VMULPS.BCST   320(CX), Z25, Z13
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z4
-	VMULPS.BCST   448(CX), Z25, Z13
-	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z6
-	VMULPS.BCST   576(CX), Z25, Z13
-	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z8
-	VMULPS.BCST   704(CX), Z25, Z13
-	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z13, Z23, Z10
-	VPMOVSXBD     112(BX)(R8*4), Z13
-	VCVTDQ2PS     Z13, Z13
-	VCVTPH2PS     32(BX), Z15
-	VMULPS        Z15, Z13, Z13
-	VMULPS.BCST   64(CX), Z13, Z15
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z15, Z14, Z1
-	VMULPS.BCST   192(CX), Z13, Z14
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z14, Z16, Z3
-	VMULPS.BCST   320(CX), Z13, Z14
+	VFMADD231PS   Z26, Z17, Z0
+	VMULPS.BCST   192(CX), Z25, Z17
 	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z14, Z18, Z5
-	VMULPS.BCST   448(CX), Z13, Z14
+	VFMADD231PS   Z17, Z18, Z2
+	VMULPS.BCST   320(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z4
+	VMULPS.BCST   448(CX), Z25, Z17
 	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z14, Z20, Z7
-	VMULPS.BCST   576(CX), Z13, Z14
+	VFMADD231PS   Z17, Z20, Z6
+	VMULPS.BCST   576(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z8
+	VMULPS.BCST   704(CX), Z25, Z17
 	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z14, Z22, Z9
-	VMULPS.BCST   704(CX), Z13, Z13
+	VFMADD231PS   Z17, Z22, Z10
+	VMULPS.BCST   832(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z12
+	VMULPS.BCST   960(CX), Z25, Z17
 	VCVTDQ2PS     Z24, Z24
-	VFMADD231PS   Z13, Z24, Z11
-	VPBROADCASTD  104(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  232(CX), Z15
-	VMOVDQA32     Z15, Z16
-	VPBROADCASTD  360(CX), Z17
-	VMOVDQA32     Z17, Z18
-	VPBROADCASTD  488(CX), Z19
-	VMOVDQA32     Z19, Z20
+	VFMADD231PS   Z17, Z24, Z14
+	VPBROADCASTD  100(CX), Z17
+	VPBROADCASTD  228(CX), Z18
+	VPBROADCASTD  356(CX), Z19
+	VPBROADCASTD  484(CX), Z20
+	VPBROADCASTD  612(CX), Z21
+	VPBROADCASTD  740(CX), Z22
+	VPBROADCASTD  868(CX), Z23
+	VPBROADCASTD  996(CX), Z24
+	VMOVUPS       256(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1216(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 16(CX), Z25, Z17
+	VPDPBUSD.BCST 144(CX), Z25, Z18
+	VPDPBUSD.BCST 272(CX), Z25, Z19
+	VPDPBUSD.BCST 400(CX), Z25, Z20
+	VPDPBUSD.BCST 528(CX), Z25, Z21
+	VPDPBUSD.BCST 656(CX), Z25, Z22
+	VPDPBUSD.BCST 784(CX), Z25, Z23
+	VPDPBUSD.BCST 912(CX), Z25, Z24
+	PREFETCHT1    6784(R9)
+	PREFETCHT0    1728(R9)
+	VMOVUPS       320(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1216(DI), Z26
+	VPSLLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 20(CX), Z25, Z17
+	VPDPBUSD.BCST 148(CX), Z25, Z18
+	VPDPBUSD.BCST 276(CX), Z25, Z19
+	VPDPBUSD.BCST 404(CX), Z25, Z20
+	VPDPBUSD.BCST 532(CX), Z25, Z21
+	VPDPBUSD.BCST 660(CX), Z25, Z22
+	VPDPBUSD.BCST 788(CX), Z25, Z23
+	VPDPBUSD.BCST 916(CX), Z25, Z24
+	PREFETCHT1    6848(R9)
+	PREFETCHT0    1792(R9)
+	VMOVUPS       384(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1216(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 24(CX), Z25, Z17
+	VPDPBUSD.BCST 152(CX), Z25, Z18
+	VPDPBUSD.BCST 280(CX), Z25, Z19
+	VPDPBUSD.BCST 408(CX), Z25, Z20
+	VPDPBUSD.BCST 536(CX), Z25, Z21
+	VPDPBUSD.BCST 664(CX), Z25, Z22
+	VPDPBUSD.BCST 792(CX), Z25, Z23
+	VPDPBUSD.BCST 920(CX), Z25, Z24
+	PREFETCHT1    6912(R9)
+	PREFETCHT0    1856(R9)
+	VMOVUPS       448(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1216(DI), Z26
+	VPSRLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 28(CX), Z25, Z17
+	VPDPBUSD.BCST 156(CX), Z25, Z18
+	VPDPBUSD.BCST 284(CX), Z25, Z19
+	VPDPBUSD.BCST 412(CX), Z25, Z20
+	VPDPBUSD.BCST 540(CX), Z25, Z21
+	VPDPBUSD.BCST 668(CX), Z25, Z22
+	VPDPBUSD.BCST 796(CX), Z25, Z23
+	VPDPBUSD.BCST 924(CX), Z25, Z24
+	VPMOVSXBD     112(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     32(BX), Z26
+	VMULPS        Z26, Z25, Z25
+	VMULPS.BCST   64(CX), Z25, Z26
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z26, Z17, Z1
+	VMULPS.BCST   192(CX), Z25, Z17
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z17, Z18, Z3
+	VMULPS.BCST   320(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z5
+	VMULPS.BCST   448(CX), Z25, Z17
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z17, Z20, Z7
+	VMULPS.BCST   576(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z9
+	VMULPS.BCST   704(CX), Z25, Z17
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z17, Z22, Z11
+	VMULPS.BCST   832(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z13
+	VMULPS.BCST   960(CX), Z25, Z17
+	VCVTDQ2PS     Z24, Z24
+	VFMADD231PS   Z17, Z24, Z15
+	VPBROADCASTD  104(CX), Z17
+	VPBROADCASTD  232(CX), Z18
+	VPBROADCASTD  360(CX), Z19
+	VPBROADCASTD  488(CX), Z20
 	VPBROADCASTD  616(CX), Z21
-	VMOVDQA32     Z21, Z22
-	VPBROADCASTD  744(CX), Z23
-	VMOVDQA32     Z23, Z24
+	VPBROADCASTD  744(CX), Z22
+	VPBROADCASTD  872(CX), Z23
+	VPBROADCASTD  1000(CX), Z24
 	PREFETCHT1    6976(R9)
 	PREFETCHT0    1920(R9)
+	VMOVUPS       512(DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1280(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 32(CX), Z25, Z17
+	VPDPBUSD.BCST 160(CX), Z25, Z18
+	VPDPBUSD.BCST 288(CX), Z25, Z19
+	VPDPBUSD.BCST 416(CX), Z25, Z20
+	VPDPBUSD.BCST 544(CX), Z25, Z21
+	VPDPBUSD.BCST 672(CX), Z25, Z22
+	VPDPBUSD.BCST 800(CX), Z25, Z23
+	VPDPBUSD.BCST 928(CX), Z25, Z24
 	PREFETCHT1    7040(R9)
 	PREFETCHT0    1984(R9)
-	VMOVUPS       512(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VMOVUPS       576(DI), Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1280(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
+	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 32(CX), Z25, Z13
-	VPDPBUSD.BCST 160(CX), Z25, Z15
-	VPDPBUSD.BCST 288(CX), Z25, Z17
-	VPDPBUSD.BCST 416(CX), Z25, Z19
-	VPDPBUSD.BCST 544(CX), Z25, Z21
-	VPDPBUSD.BCST 672(CX), Z25, Z23
-	VMOVUPS       512(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 32(CX), Z25, Z14
-	VPDPBUSD.BCST 160(CX), Z25, Z16
-	VPDPBUSD.BCST 288(CX), Z25, Z18
-	VPDPBUSD.BCST 416(CX), Z25, Z20
-	VPDPBUSD.BCST 544(CX), Z25, Z22
-	VPDPBUSD.BCST 672(CX), Z25, Z24
+	VPDPBUSD.BCST 36(CX), Z25, Z17
+	VPDPBUSD.BCST 164(CX), Z25, Z18
+	VPDPBUSD.BCST 292(CX), Z25, Z19
+	VPDPBUSD.BCST 420(CX), Z25, Z20
+	VPDPBUSD.BCST 548(CX), Z25, Z21
+	VPDPBUSD.BCST 676(CX), Z25, Z22
+	VPDPBUSD.BCST 804(CX), Z25, Z23
+	VPDPBUSD.BCST 932(CX), Z25, Z24
 	PREFETCHT1    7104(R9)
 	PREFETCHT0    2048(R9)
-	VMOVUPS       576(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1280(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 36(CX), Z25, Z13
-	VPDPBUSD.BCST 164(CX), Z25, Z15
-	VPDPBUSD.BCST 292(CX), Z25, Z17
-	VPDPBUSD.BCST 420(CX), Z25, Z19
-	VPDPBUSD.BCST 548(CX), Z25, Z21
-	VPDPBUSD.BCST 676(CX), Z25, Z23
-	VMOVUPS       576(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 36(CX), Z25, Z14
-	VPDPBUSD.BCST 164(CX), Z25, Z16
-	VPDPBUSD.BCST 292(CX), Z25, Z18
-	VPDPBUSD.BCST 420(CX), Z25, Z20
-	VPDPBUSD.BCST 548(CX), Z25, Z22
-	VPDPBUSD.BCST 676(CX), Z25, Z24
-	PREFETCHT1    7168(R9)
-	PREFETCHT0    2112(R9)
-	PREFETCHT1    7232(R9)
-	PREFETCHT0    2176(R9)
 	VMOVUPS       640(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1280(DI), Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 40(CX), Z25, Z13
-	VPDPBUSD.BCST 168(CX), Z25, Z15
-	VPDPBUSD.BCST 296(CX), Z25, Z17
-	VPDPBUSD.BCST 424(CX), Z25, Z19
-	VPDPBUSD.BCST 552(CX), Z25, Z21
-	VPDPBUSD.BCST 680(CX), Z25, Z23
-	VMOVUPS       640(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 40(CX), Z25, Z14
-	VPDPBUSD.BCST 168(CX), Z25, Z16
-	VPDPBUSD.BCST 296(CX), Z25, Z18
+	VPDPBUSD.BCST 40(CX), Z25, Z17
+	VPDPBUSD.BCST 168(CX), Z25, Z18
+	VPDPBUSD.BCST 296(CX), Z25, Z19
 	VPDPBUSD.BCST 424(CX), Z25, Z20
-	VPDPBUSD.BCST 552(CX), Z25, Z22
-	VPDPBUSD.BCST 680(CX), Z25, Z24
-	PREFETCHT1    7296(R9)
-	PREFETCHT0    2240(R9)
-	PREFETCHT1    7360(R9)
-	PREFETCHT0    2304(R9)
+	VPDPBUSD.BCST 552(CX), Z25, Z21
+	VPDPBUSD.BCST 680(CX), Z25, Z22
+	VPDPBUSD.BCST 808(CX), Z25, Z23
+	VPDPBUSD.BCST 936(CX), Z25, Z24
 	VMOVUPS       704(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1280(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 44(CX), Z25, Z13
-	VPDPBUSD.BCST 172(CX), Z25, Z15
-	VPDPBUSD.BCST 300(CX), Z25, Z17
-	VPDPBUSD.BCST 428(CX), Z25, Z19
-	VPDPBUSD.BCST 556(CX), Z25, Z21
-	VPDPBUSD.BCST 684(CX), Z25, Z23
-	VMOVUPS       704(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1344(DI), Z26
-	VPSRLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 44(CX), Z25, Z14
-	VPDPBUSD.BCST 172(CX), Z25, Z16
-	VPDPBUSD.BCST 300(CX), Z25, Z18
+	VPDPBUSD.BCST 44(CX), Z25, Z17
+	VPDPBUSD.BCST 172(CX), Z25, Z18
+	VPDPBUSD.BCST 300(CX), Z25, Z19
 	VPDPBUSD.BCST 428(CX), Z25, Z20
-	VPDPBUSD.BCST 556(CX), Z25, Z22
-	VPDPBUSD.BCST 684(CX), Z25, Z24
+	VPDPBUSD.BCST 556(CX), Z25, Z21
+	VPDPBUSD.BCST 684(CX), Z25, Z22
+	VPDPBUSD.BCST 812(CX), Z25, Z23
+	VPDPBUSD.BCST 940(CX), Z25, Z24
 	VPMOVSXBD     128(BX)(R8*4), Z25
 	VCVTDQ2PS     Z25, Z25
 	VCVTPH2PS     (BX), Z26
 	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   68(CX), Z25, Z26
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z26, Z13, Z0
-	VMULPS.BCST   196(CX), Z25, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z2
-	VMULPS.BCST   324(CX), Z25, Z13
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z4
-	VMULPS.BCST   452(CX), Z25, Z13
-	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z6
-	VMULPS.BCST   580(CX), Z25, Z13
-	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z8
-	VMULPS.BCST   708(CX), Z25, Z13
-	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z13, Z23, Z10
-	VPMOVSXBD     144(BX)(R8*4), Z13
-	VCVTDQ2PS     Z13, Z13
-	VCVTPH2PS     32(BX), Z15
-	VMULPS        Z15, Z13, Z13
-	VMULPS.BCST   68(CX), Z13, Z15
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z15, Z14, Z1
-	VMULPS.BCST   196(CX), Z13, Z14
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z14, Z16, Z3
-	VMULPS.BCST   324(CX), Z13, Z14
+	VFMADD231PS   Z26, Z17, Z0
+	VMULPS.BCST   196(CX), Z25, Z17
 	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z14, Z18, Z5
-	VMULPS.BCST   452(CX), Z13, Z14
+	VFMADD231PS   Z17, Z18, Z2
+	VMULPS.BCST   324(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z4
+	VMULPS.BCST   452(CX), Z25, Z17
 	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z14, Z20, Z7
-	VMULPS.BCST   580(CX), Z13, Z14
+	VFMADD231PS   Z17, Z20, Z6
+	VMULPS.BCST   580(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z8
+	VMULPS.BCST   708(CX), Z25, Z17
 	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z14, Z22, Z9
-	VMULPS.BCST   708(CX), Z13, Z13
+	VFMADD231PS   Z17, Z22, Z10
+	VMULPS.BCST   836(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z12
+	VMULPS.BCST   964(CX), Z25, Z17
 	VCVTDQ2PS     Z24, Z24
-	VFMADD231PS   Z13, Z24, Z11
-	VPBROADCASTD  108(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  236(CX), Z15
-	VMOVDQA32     Z15, Z16
-	VPBROADCASTD  364(CX), Z17
-	VMOVDQA32     Z17, Z18
-	VPBROADCASTD  492(CX), Z19
-	VMOVDQA32     Z19, Z20
+	VFMADD231PS   Z17, Z24, Z14
+	VPBROADCASTD  104(CX), Z17
+	VPBROADCASTD  232(CX), Z18
+	VPBROADCASTD  360(CX), Z19
+	VPBROADCASTD  488(CX), Z20
+	VPBROADCASTD  616(CX), Z21
+	VPBROADCASTD  744(CX), Z22
+	VPBROADCASTD  872(CX), Z23
+	VPBROADCASTD  1000(CX), Z24
+	PREFETCHT1    7168(R9)
+	PREFETCHT0    2112(R9)
+	VMOVUPS       512(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1344(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 32(CX), Z25, Z17
+	VPDPBUSD.BCST 160(CX), Z25, Z18
+	VPDPBUSD.BCST 288(CX), Z25, Z19
+	VPDPBUSD.BCST 416(CX), Z25, Z20
+	VPDPBUSD.BCST 544(CX), Z25, Z21
+	VPDPBUSD.BCST 672(CX), Z25, Z22
+	VPDPBUSD.BCST 800(CX), Z25, Z23
+	VPDPBUSD.BCST 928(CX), Z25, Z24
+	PREFETCHT1    7232(R9)
+	PREFETCHT0    2176(R9)
+	VMOVUPS       576(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1344(DI), Z26
+	VPSLLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 36(CX), Z25, Z17
+	VPDPBUSD.BCST 164(CX), Z25, Z18
+	VPDPBUSD.BCST 292(CX), Z25, Z19
+	VPDPBUSD.BCST 420(CX), Z25, Z20
+	VPDPBUSD.BCST 548(CX), Z25, Z21
+	VPDPBUSD.BCST 676(CX), Z25, Z22
+	VPDPBUSD.BCST 804(CX), Z25, Z23
+	VPDPBUSD.BCST 932(CX), Z25, Z24
+	PREFETCHT1    7296(R9)
+	PREFETCHT0    2240(R9)
+	VMOVUPS       640(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1344(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 40(CX), Z25, Z17
+	VPDPBUSD.BCST 168(CX), Z25, Z18
+	VPDPBUSD.BCST 296(CX), Z25, Z19
+	VPDPBUSD.BCST 424(CX), Z25, Z20
+	VPDPBUSD.BCST 552(CX), Z25, Z21
+	VPDPBUSD.BCST 680(CX), Z25, Z22
+	VPDPBUSD.BCST 808(CX), Z25, Z23
+	VPDPBUSD.BCST 936(CX), Z25, Z24
+	PREFETCHT1    7360(R9)
+	PREFETCHT0    2304(R9)
+	VMOVUPS       704(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1344(DI), Z26
+	VPSRLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 44(CX), Z25, Z17
+	VPDPBUSD.BCST 172(CX), Z25, Z18
+	VPDPBUSD.BCST 300(CX), Z25, Z19
+	VPDPBUSD.BCST 428(CX), Z25, Z20
+	VPDPBUSD.BCST 556(CX), Z25, Z21
+	VPDPBUSD.BCST 684(CX), Z25, Z22
+	VPDPBUSD.BCST 812(CX), Z25, Z23
+	VPDPBUSD.BCST 940(CX), Z25, Z24
+	VPMOVSXBD     144(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     32(BX), Z26
+	VMULPS        Z26, Z25, Z25
+	VMULPS.BCST   68(CX), Z25, Z26
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z26, Z17, Z1
+	VMULPS.BCST   196(CX), Z25, Z17
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z17, Z18, Z3
+	VMULPS.BCST   324(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z5
+	VMULPS.BCST   452(CX), Z25, Z17
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z17, Z20, Z7
+	VMULPS.BCST   580(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z9
+	VMULPS.BCST   708(CX), Z25, Z17
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z17, Z22, Z11
+	VMULPS.BCST   836(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z13
+	VMULPS.BCST   964(CX), Z25, Z17
+	VCVTDQ2PS     Z24, Z24
+	VFMADD231PS   Z17, Z24, Z15
+	VPBROADCASTD  108(CX), Z17
+	VPBROADCASTD  236(CX), Z18
+	VPBROADCASTD  364(CX), Z19
+	VPBROADCASTD  492(CX), Z20
 	VPBROADCASTD  620(CX), Z21
-	VMOVDQA32     Z21, Z22
-	VPBROADCASTD  748(CX), Z23
-	VMOVDQA32     Z23, Z24
+	VPBROADCASTD  748(CX), Z22
+	VPBROADCASTD  876(CX), Z23
+	VPBROADCASTD  1004(CX), Z24
 	PREFETCHT1    7424(R9)
 	PREFETCHT0    2368(R9)
 	VMOVUPS       768(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1408(DI), Z26
 	VPSLLW        $0x04, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z13
-	VPDPBUSD.BCST 176(CX), Z25, Z15
-	VPDPBUSD.BCST 304(CX), Z25, Z17
-	VPDPBUSD.BCST 432(CX), Z25, Z19
+	VPDPBUSD.BCST 48(CX), Z25, Z17
+	VPDPBUSD.BCST 176(CX), Z25, Z18
+	VPDPBUSD.BCST 304(CX), Z25, Z19
+	VPDPBUSD.BCST 432(CX), Z25, Z20
 	VPDPBUSD.BCST 560(CX), Z25, Z21
-	VPDPBUSD.BCST 688(CX), Z25, Z23
-	VMOVUPS       768(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(DI), Z26
-	VPSLLW        $0x04, Z26, Z26
+	VPDPBUSD.BCST 688(CX), Z25, Z22
+	VPDPBUSD.BCST 816(CX), Z25, Z23
+	VPDPBUSD.BCST 944(CX), Z25, Z24
+	VMOVUPS       832(DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1408(DI), Z26
+	VPSLLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z14
-	VPDPBUSD.BCST 176(CX), Z25, Z16
-	VPDPBUSD.BCST 304(CX), Z25, Z18
-	VPDPBUSD.BCST 432(CX), Z25, Z20
-	VPDPBUSD.BCST 560(CX), Z25, Z22
-	VPDPBUSD.BCST 688(CX), Z25, Z24
+	VPDPBUSD.BCST 52(CX), Z25, Z17
+	VPDPBUSD.BCST 180(CX), Z25, Z18
+	VPDPBUSD.BCST 308(CX), Z25, Z19
+	VPDPBUSD.BCST 436(CX), Z25, Z20
+	VPDPBUSD.BCST 564(CX), Z25, Z21
+	VPDPBUSD.BCST 692(CX), Z25, Z22
+	VPDPBUSD.BCST 820(CX), Z25, Z23
+	VPDPBUSD.BCST 948(CX), Z25, Z24
 	PREFETCHT1    7488(R9)
 	PREFETCHT0    2432(R9)
+	VMOVUPS       896(DI), Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1408(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 56(CX), Z25, Z17
+	VPDPBUSD.BCST 184(CX), Z25, Z18
+	VPDPBUSD.BCST 312(CX), Z25, Z19
+	VPDPBUSD.BCST 440(CX), Z25, Z20
+	VPDPBUSD.BCST 568(CX), Z25, Z21
+	VPDPBUSD.BCST 696(CX), Z25, Z22
+	VPDPBUSD.BCST 824(CX), Z25, Z23
+	VPDPBUSD.BCST 952(CX), Z25, Z24
 	PREFETCHT1    7552(R9)
 	PREFETCHT0    2496(R9)
-	VMOVUPS       832(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z13
-	VPDPBUSD.BCST 180(CX), Z25, Z15
-	VPDPBUSD.BCST 308(CX), Z25, Z17
-	VPDPBUSD.BCST 436(CX), Z25, Z19
-	VPDPBUSD.BCST 564(CX), Z25, Z21
-	VPDPBUSD.BCST 692(CX), Z25, Z23
-	VMOVUPS       832(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(DI), Z26
-	VPSLLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z14
-	VPDPBUSD.BCST 180(CX), Z25, Z16
-	VPDPBUSD.BCST 308(CX), Z25, Z18
-	VPDPBUSD.BCST 436(CX), Z25, Z20
-	VPDPBUSD.BCST 564(CX), Z25, Z22
-	VPDPBUSD.BCST 692(CX), Z25, Z24
-	PREFETCHT1    7616(R9)
-	PREFETCHT0    2560(R9)
-	PREFETCHT1    7680(R9)
-	PREFETCHT0    2624(R9)
-	VMOVUPS       896(DI), Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1408(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z13
-	VPDPBUSD.BCST 184(CX), Z25, Z15
-	VPDPBUSD.BCST 312(CX), Z25, Z17
-	VPDPBUSD.BCST 440(CX), Z25, Z19
-	VPDPBUSD.BCST 568(CX), Z25, Z21
-	VPDPBUSD.BCST 696(CX), Z25, Z23
-	VMOVUPS       896(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(DI), Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z14
-	VPDPBUSD.BCST 184(CX), Z25, Z16
-	VPDPBUSD.BCST 312(CX), Z25, Z18
-	VPDPBUSD.BCST 440(CX), Z25, Z20
-	VPDPBUSD.BCST 568(CX), Z25, Z22
-	VPDPBUSD.BCST 696(CX), Z25, Z24
-	PREFETCHT1    7744(R9)
-	PREFETCHT0    2688(R9)
-	PREFETCHT1    7808(R9)
-	PREFETCHT0    2752(R9)
 	VMOVUPS       960(DI), Z25
-	VPANDD        Z12, Z25, Z25
+	VPANDD        Z16, Z25, Z25
 	VMOVUPS       1408(DI), Z26
 	VPSRLW        $0x02, Z26, Z26
 	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
 	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 60(CX), Z25, Z13
-	VPDPBUSD.BCST 188(CX), Z25, Z15
-	VPDPBUSD.BCST 316(CX), Z25, Z17
-	VPDPBUSD.BCST 444(CX), Z25, Z19
-	VPDPBUSD.BCST 572(CX), Z25, Z21
-	VPDPBUSD.BCST 700(CX), Z25, Z23
-	VMOVUPS       960(DI), Z25
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z12, Z25, Z25
-	VMOVUPS       1472(DI), Z26
-	VPSRLW        $0x02, Z26, Z26
-	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
-	VPORD         Z26, Z25, Z25
-	VPDPBUSD.BCST 60(CX), Z25, Z14
-	VPDPBUSD.BCST 188(CX), Z25, Z16
-	VPDPBUSD.BCST 316(CX), Z25, Z18
+	VPDPBUSD.BCST 60(CX), Z25, Z17
+	VPDPBUSD.BCST 188(CX), Z25, Z18
+	VPDPBUSD.BCST 316(CX), Z25, Z19
 	VPDPBUSD.BCST 444(CX), Z25, Z20
-	VPDPBUSD.BCST 572(CX), Z25, Z22
-	VPDPBUSD.BCST 700(CX), Z25, Z24
+	VPDPBUSD.BCST 572(CX), Z25, Z21
+	VPDPBUSD.BCST 700(CX), Z25, Z22
+	VPDPBUSD.BCST 828(CX), Z25, Z23
+	VPDPBUSD.BCST 956(CX), Z25, Z24
 	VPMOVSXBD     160(BX)(R8*4), Z25
 	VCVTDQ2PS     Z25, Z25
 	VCVTPH2PS     (BX), Z26
 	VMULPS        Z26, Z25, Z25
 	VMULPS.BCST   68(CX), Z25, Z26
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z26, Z13, Z0
-	VMULPS.BCST   196(CX), Z25, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z2
-	VMULPS.BCST   324(CX), Z25, Z13
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z4
-	VMULPS.BCST   452(CX), Z25, Z13
-	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z6
-	VMULPS.BCST   580(CX), Z25, Z13
-	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z8
-	VMULPS.BCST   708(CX), Z25, Z13
-	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z13, Z23, Z10
-	VPMOVSXBD     176(BX)(R8*4), Z13
-	VCVTDQ2PS     Z13, Z13
-	VCVTPH2PS     32(BX), Z15
-	VMULPS        Z15, Z13, Z13
-	VMULPS.BCST   68(CX), Z13, Z15
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z15, Z14, Z1
-	VMULPS.BCST   196(CX), Z13, Z14
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z14, Z16, Z3
-	VMULPS.BCST   324(CX), Z13, Z14
+	VFMADD231PS   Z26, Z17, Z0
+	VMULPS.BCST   196(CX), Z25, Z17
 	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z14, Z18, Z5
-	VMULPS.BCST   452(CX), Z13, Z14
+	VFMADD231PS   Z17, Z18, Z2
+	VMULPS.BCST   324(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z4
+	VMULPS.BCST   452(CX), Z25, Z17
 	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z14, Z20, Z7
-	VMULPS.BCST   580(CX), Z13, Z14
+	VFMADD231PS   Z17, Z20, Z6
+	VMULPS.BCST   580(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z8
+	VMULPS.BCST   708(CX), Z25, Z17
 	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z14, Z22, Z9
-	VMULPS.BCST   708(CX), Z13, Z13
+	VFMADD231PS   Z17, Z22, Z10
+	VMULPS.BCST   836(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z12
+	VMULPS.BCST   964(CX), Z25, Z17
 	VCVTDQ2PS     Z24, Z24
-	VFMADD231PS   Z13, Z24, Z11
+	VFMADD231PS   Z17, Z24, Z14
+	VPBROADCASTD  108(CX), Z17
+	VPBROADCASTD  236(CX), Z18
+	VPBROADCASTD  364(CX), Z19
+	VPBROADCASTD  492(CX), Z20
+	VPBROADCASTD  620(CX), Z21
+	VPBROADCASTD  748(CX), Z22
+	VPBROADCASTD  876(CX), Z23
+	VPBROADCASTD  1004(CX), Z24
+	PREFETCHT1    7616(R9)
+	PREFETCHT0    2560(R9)
+	VMOVUPS       768(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1472(DI), Z26
+	VPSLLW        $0x04, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 48(CX), Z25, Z17
+	VPDPBUSD.BCST 176(CX), Z25, Z18
+	VPDPBUSD.BCST 304(CX), Z25, Z19
+	VPDPBUSD.BCST 432(CX), Z25, Z20
+	VPDPBUSD.BCST 560(CX), Z25, Z21
+	VPDPBUSD.BCST 688(CX), Z25, Z22
+	VPDPBUSD.BCST 816(CX), Z25, Z23
+	VPDPBUSD.BCST 944(CX), Z25, Z24
+	PREFETCHT1    7680(R9)
+	PREFETCHT0    2624(R9)
+	VMOVUPS       832(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1472(DI), Z26
+	VPSLLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 52(CX), Z25, Z17
+	VPDPBUSD.BCST 180(CX), Z25, Z18
+	VPDPBUSD.BCST 308(CX), Z25, Z19
+	VPDPBUSD.BCST 436(CX), Z25, Z20
+	VPDPBUSD.BCST 564(CX), Z25, Z21
+	VPDPBUSD.BCST 692(CX), Z25, Z22
+	VPDPBUSD.BCST 820(CX), Z25, Z23
+	VPDPBUSD.BCST 948(CX), Z25, Z24
+	PREFETCHT1    7744(R9)
+	PREFETCHT0    2688(R9)
+	VMOVUPS       896(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1472(DI), Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 56(CX), Z25, Z17
+	VPDPBUSD.BCST 184(CX), Z25, Z18
+	VPDPBUSD.BCST 312(CX), Z25, Z19
+	VPDPBUSD.BCST 440(CX), Z25, Z20
+	VPDPBUSD.BCST 568(CX), Z25, Z21
+	VPDPBUSD.BCST 696(CX), Z25, Z22
+	VPDPBUSD.BCST 824(CX), Z25, Z23
+	VPDPBUSD.BCST 952(CX), Z25, Z24
+	PREFETCHT1    7808(R9)
+	PREFETCHT0    2752(R9)
+	VMOVUPS       960(DI), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VMOVUPS       1472(DI), Z26
+	VPSRLW        $0x02, Z26, Z26
+	VPANDD        bits45_avx512<>+0(SB), Z26, Z26
+	VPORD         Z26, Z25, Z25
+	VPDPBUSD.BCST 60(CX), Z25, Z17
+	VPDPBUSD.BCST 188(CX), Z25, Z18
+	VPDPBUSD.BCST 316(CX), Z25, Z19
+	VPDPBUSD.BCST 444(CX), Z25, Z20
+	VPDPBUSD.BCST 572(CX), Z25, Z21
+	VPDPBUSD.BCST 700(CX), Z25, Z22
+	VPDPBUSD.BCST 828(CX), Z25, Z23
+	VPDPBUSD.BCST 956(CX), Z25, Z24
+	VPMOVSXBD     176(BX)(R8*4), Z25
+	VCVTDQ2PS     Z25, Z25
+	VCVTPH2PS     32(BX), Z26
+	VMULPS        Z26, Z25, Z25
+	VMULPS.BCST   68(CX), Z25, Z26
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z26, Z17, Z1
+	VMULPS.BCST   196(CX), Z25, Z17
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z17, Z18, Z3
+	VMULPS.BCST   324(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z5
+	VMULPS.BCST   452(CX), Z25, Z17
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z17, Z20, Z7
+	VMULPS.BCST   580(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z9
+	VMULPS.BCST   708(CX), Z25, Z17
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z17, Z22, Z11
+	VMULPS.BCST   836(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z13
+	VMULPS.BCST   964(CX), Z25, Z17
+	VCVTDQ2PS     Z24, Z24
+	VFMADD231PS   Z17, Z24, Z15
 	ADDQ          DX, CX
 	ADDQ          $+1536, DI
 	ADDQ          $+1680, R9
@@ -7505,12 +7837,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulCode5mRows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulCode5mRows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·matMulCode5mRows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulCode5mRows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ      dst+0(FP), AX
 	MOVQ      act+8(FP), CX
 	MOVQ      actStride+16(FP), DX
@@ -7528,7 +7864,11 @@ TEXT ·matMulCode5mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
-	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+	VMOVDQU32 nibbles_avx512<>+0(SB), Z16
 	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
@@ -7539,10 +7879,6 @@ loop1:
 	MOVQ $0x00000000, R8
 
 step2:
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
 	VPXORD            Z17, Z17, Z17
 	VPXORD            Z18, Z18, Z18
 	VPXORD            Z19, Z19, Z19
@@ -7551,300 +7887,170 @@ step2:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
+	VMOVUPS           (DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1024(DI), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     (CX), Z25, Z17
+	VPDPBUSD.BCST     128(CX), Z25, Z18
+	VPDPBUSD.BCST     256(CX), Z25, Z19
+	VPDPBUSD.BCST     384(CX), Z25, Z20
+	VPDPBUSD.BCST     512(CX), Z25, Z21
+	VPDPBUSD.BCST     640(CX), Z25, Z22
+	VPDPBUSD.BCST     768(CX), Z25, Z23
+	VPDPBUSD.BCST     896(CX), Z25, Z24
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VMOVUPS           64(DI), Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1024(DI), Z26
-	VPSLLW            $0x04, Z26, Z26
+	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     (CX), Z25, Z13
-	VPDPBUSD.BCST     128(CX), Z25, Z15
-	VPDPBUSD.BCST     256(CX), Z25, Z17
-	VPDPBUSD.BCST     384(CX), Z25, Z19
-	VPDPBUSD.BCST     512(CX), Z25, Z21
-	VPDPBUSD.BCST     640(CX), Z25, Z23
-	VMOVUPS           (DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSLLW            $0x04, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     (CX), Z25, Z14
-	VPDPBUSD.BCST     128(CX), Z25, Z16
-	VPDPBUSD.BCST     256(CX), Z25, Z18
-	VPDPBUSD.BCST     384(CX), Z25, Z20
-	VPDPBUSD.BCST     512(CX), Z25, Z22
-	VPDPBUSD.BCST     640(CX), Z25, Z24
+	VPDPBUSD.BCST     4(CX), Z25, Z17
+	VPDPBUSD.BCST     132(CX), Z25, Z18
+	VPDPBUSD.BCST     260(CX), Z25, Z19
+	VPDPBUSD.BCST     388(CX), Z25, Z20
+	VPDPBUSD.BCST     516(CX), Z25, Z21
+	VPDPBUSD.BCST     644(CX), Z25, Z22
+	VPDPBUSD.BCST     772(CX), Z25, Z23
+	VPDPBUSD.BCST     900(CX), Z25, Z24
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VMOVUPS           128(DI), Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1024(DI), Z26
-	VPSLLW            $0x03, Z26, Z26
+	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     4(CX), Z25, Z13
-	VPDPBUSD.BCST     132(CX), Z25, Z15
-	VPDPBUSD.BCST     260(CX), Z25, Z17
-	VPDPBUSD.BCST     388(CX), Z25, Z19
-	VPDPBUSD.BCST     516(CX), Z25, Z21
-	VPDPBUSD.BCST     644(CX), Z25, Z23
-	VMOVUPS           64(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSLLW            $0x03, Z26, Z26
+	VPDPBUSD.BCST     8(CX), Z25, Z17
+	VPDPBUSD.BCST     136(CX), Z25, Z18
+	VPDPBUSD.BCST     264(CX), Z25, Z19
+	VPDPBUSD.BCST     392(CX), Z25, Z20
+	VPDPBUSD.BCST     520(CX), Z25, Z21
+	VPDPBUSD.BCST     648(CX), Z25, Z22
+	VPDPBUSD.BCST     776(CX), Z25, Z23
+	VPDPBUSD.BCST     904(CX), Z25, Z24
+	VMOVUPS           192(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1024(DI), Z26
+	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     4(CX), Z25, Z14
-	VPDPBUSD.BCST     132(CX), Z25, Z16
-	VPDPBUSD.BCST     260(CX), Z25, Z18
-	VPDPBUSD.BCST     388(CX), Z25, Z20
-	VPDPBUSD.BCST     516(CX), Z25, Z22
-	VPDPBUSD.BCST     644(CX), Z25, Z24
+	VPDPBUSD.BCST     12(CX), Z25, Z17
+	VPDPBUSD.BCST     140(CX), Z25, Z18
+	VPDPBUSD.BCST     268(CX), Z25, Z19
+	VPDPBUSD.BCST     396(CX), Z25, Z20
+	VPDPBUSD.BCST     524(CX), Z25, Z21
+	VPDPBUSD.BCST     652(CX), Z25, Z22
+	VPDPBUSD.BCST     780(CX), Z25, Z23
+	VPDPBUSD.BCST     908(CX), Z25, Z24
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
+	VMOVUPS           256(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1024(DI), Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     16(CX), Z25, Z17
+	VPDPBUSD.BCST     144(CX), Z25, Z18
+	VPDPBUSD.BCST     272(CX), Z25, Z19
+	VPDPBUSD.BCST     400(CX), Z25, Z20
+	VPDPBUSD.BCST     528(CX), Z25, Z21
+	VPDPBUSD.BCST     656(CX), Z25, Z22
+	VPDPBUSD.BCST     784(CX), Z25, Z23
+	VPDPBUSD.BCST     912(CX), Z25, Z24
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           128(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VMOVUPS           320(DI), Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1024(DI), Z26
-	VPSLLW            $0x02, Z26, Z26
+	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     8(CX), Z25, Z13
-	VPDPBUSD.BCST     136(CX), Z25, Z15
-	VPDPBUSD.BCST     264(CX), Z25, Z17
-	VPDPBUSD.BCST     392(CX), Z25, Z19
-	VPDPBUSD.BCST     520(CX), Z25, Z21
-	VPDPBUSD.BCST     648(CX), Z25, Z23
-	VMOVUPS           128(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSLLW            $0x02, Z26, Z26
+	VPDPBUSD.BCST     20(CX), Z25, Z17
+	VPDPBUSD.BCST     148(CX), Z25, Z18
+	VPDPBUSD.BCST     276(CX), Z25, Z19
+	VPDPBUSD.BCST     404(CX), Z25, Z20
+	VPDPBUSD.BCST     532(CX), Z25, Z21
+	VPDPBUSD.BCST     660(CX), Z25, Z22
+	VPDPBUSD.BCST     788(CX), Z25, Z23
+	VPDPBUSD.BCST     916(CX), Z25, Z24
+	VMOVUPS           384(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1024(DI), Z26
+	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     8(CX), Z25, Z14
-	VPDPBUSD.BCST     136(CX), Z25, Z16
-	VPDPBUSD.BCST     264(CX), Z25, Z18
-	VPDPBUSD.BCST     392(CX), Z25, Z20
-	VPDPBUSD.BCST     520(CX), Z25, Z22
-	VPDPBUSD.BCST     648(CX), Z25, Z24
+	VPDPBUSD.BCST     24(CX), Z25, Z17
+	VPDPBUSD.BCST     152(CX), Z25, Z18
+	VPDPBUSD.BCST     280(CX), Z25, Z19
+	VPDPBUSD.BCST     408(CX), Z25, Z20
+	VPDPBUSD.BCST     536(CX), Z25, Z21
+	VPDPBUSD.BCST     664(CX), Z25, Z22
+	VPDPBUSD.BCST     792(CX), Z25, Z23
+	VPDPBUSD.BCST     920(CX), Z25, Z24
 	PREFETCHT1        6400(R9)
 	PREFETCHT0        1280(R9)
-	VMOVUPS           192(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1024(DI), Z26
-	VPSLLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     12(CX), Z25, Z13
-	VPDPBUSD.BCST     140(CX), Z25, Z15
-	VPDPBUSD.BCST     268(CX), Z25, Z17
-	VPDPBUSD.BCST     396(CX), Z25, Z19
-	VPDPBUSD.BCST     524(CX), Z25, Z21
-	VPDPBUSD.BCST     652(CX), Z25, Z23
-	VMOVUPS           192(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSLLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     12(CX), Z25, Z14
-	VPDPBUSD.BCST     140(CX), Z25, Z16
-	VPDPBUSD.BCST     268(CX), Z25, Z18
-	VPDPBUSD.BCST     396(CX), Z25, Z20
-	VPDPBUSD.BCST     524(CX), Z25, Z22
-	VPDPBUSD.BCST     652(CX), Z25, Z24
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           256(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1024(DI), Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z13
-	VPDPBUSD.BCST     144(CX), Z25, Z15
-	VPDPBUSD.BCST     272(CX), Z25, Z17
-	VPDPBUSD.BCST     400(CX), Z25, Z19
-	VPDPBUSD.BCST     528(CX), Z25, Z21
-	VPDPBUSD.BCST     656(CX), Z25, Z23
-	VMOVUPS           256(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z14
-	VPDPBUSD.BCST     144(CX), Z25, Z16
-	VPDPBUSD.BCST     272(CX), Z25, Z18
-	VPDPBUSD.BCST     400(CX), Z25, Z20
-	VPDPBUSD.BCST     528(CX), Z25, Z22
-	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	VMOVUPS           320(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1024(DI), Z26
-	VPSRLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z13
-	VPDPBUSD.BCST     148(CX), Z25, Z15
-	VPDPBUSD.BCST     276(CX), Z25, Z17
-	VPDPBUSD.BCST     404(CX), Z25, Z19
-	VPDPBUSD.BCST     532(CX), Z25, Z21
-	VPDPBUSD.BCST     660(CX), Z25, Z23
-	VMOVUPS           320(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSRLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z14
-	VPDPBUSD.BCST     148(CX), Z25, Z16
-	VPDPBUSD.BCST     276(CX), Z25, Z18
-	VPDPBUSD.BCST     404(CX), Z25, Z20
-	VPDPBUSD.BCST     532(CX), Z25, Z22
-	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
-	VMOVUPS           384(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1024(DI), Z26
-	VPSRLW            $0x02, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z13
-	VPDPBUSD.BCST     152(CX), Z25, Z15
-	VPDPBUSD.BCST     280(CX), Z25, Z17
-	VPDPBUSD.BCST     408(CX), Z25, Z19
-	VPDPBUSD.BCST     536(CX), Z25, Z21
-	VPDPBUSD.BCST     664(CX), Z25, Z23
-	VMOVUPS           384(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSRLW            $0x02, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z14
-	VPDPBUSD.BCST     152(CX), Z25, Z16
-	VPDPBUSD.BCST     280(CX), Z25, Z18
-	VPDPBUSD.BCST     408(CX), Z25, Z20
-	VPDPBUSD.BCST     536(CX), Z25, Z22
-	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6720(R9)
-	PREFETCHT0        1600(R9)
-	PREFETCHT1        6784(R9)
-	PREFETCHT0        1664(R9)
 	VMOVUPS           448(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1024(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     28(CX), Z25, Z13
-	VPDPBUSD.BCST     156(CX), Z25, Z15
-	VPDPBUSD.BCST     284(CX), Z25, Z17
-	VPDPBUSD.BCST     412(CX), Z25, Z19
-	VPDPBUSD.BCST     540(CX), Z25, Z21
-	VPDPBUSD.BCST     668(CX), Z25, Z23
-	VMOVUPS           448(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1088(DI), Z26
-	VPSRLW            $0x03, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     28(CX), Z25, Z14
-	VPDPBUSD.BCST     156(CX), Z25, Z16
-	VPDPBUSD.BCST     284(CX), Z25, Z18
+	VPDPBUSD.BCST     28(CX), Z25, Z17
+	VPDPBUSD.BCST     156(CX), Z25, Z18
+	VPDPBUSD.BCST     284(CX), Z25, Z19
 	VPDPBUSD.BCST     412(CX), Z25, Z20
-	VPDPBUSD.BCST     540(CX), Z25, Z22
-	VPDPBUSD.BCST     668(CX), Z25, Z24
+	VPDPBUSD.BCST     540(CX), Z25, Z21
+	VPDPBUSD.BCST     668(CX), Z25, Z22
+	VPDPBUSD.BCST     796(CX), Z25, Z23
+	VPDPBUSD.BCST     924(CX), Z25, Z24
 	VPMOVZXWD         128(BX)(R8*2), Z25
 	VPANDD            part_avx512<>+0(SB), Z25, Z25
 	VCVTDQ2PS         Z25, Z25
 	VCVTPH2PS         (BX), Z26
 	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       64(CX), Z25, Z26
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z26, Z13, Z0
-	VMULPS.BCST       192(CX), Z25, Z13
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z13, Z15, Z2
-	VMULPS.BCST       320(CX), Z25, Z13
 	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z13, Z17, Z4
-	VMULPS.BCST       448(CX), Z25, Z13
-	VCVTDQ2PS         Z19, Z19
-	VFMADD231PS       Z13, Z19, Z6
-	VMULPS.BCST       576(CX), Z25, Z13
-	VCVTDQ2PS         Z21, Z21
-	VFMADD231PS       Z13, Z21, Z8
-	VMULPS.BCST       704(CX), Z25, Z13
-	VCVTDQ2PS         Z23, Z23
-	VFMADD231PS       Z13, Z23, Z10
-	VPMOVZXWD         128(BX)(R8*2), Z13
-	VPMOVZXBD         384(BX)(R8*1), Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         64(BX), Z15
-	VMULPS            Z15, Z13, Z13
-	VFNMADD231PS.BCST 88(CX), Z13, Z0
-	VFNMADD231PS.BCST 216(CX), Z13, Z2
-	VFNMADD231PS.BCST 344(CX), Z13, Z4
-	VFNMADD231PS.BCST 472(CX), Z13, Z6
-	VFNMADD231PS.BCST 600(CX), Z13, Z8
-	VFNMADD231PS.BCST 728(CX), Z13, Z10
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         32(BX), Z15
-	VMULPS            Z15, Z13, Z13
-	VMULPS.BCST       64(CX), Z13, Z15
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z15, Z14, Z1
-	VMULPS.BCST       192(CX), Z13, Z14
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z3
-	VMULPS.BCST       320(CX), Z13, Z14
+	VFMADD231PS       Z26, Z17, Z0
+	VMULPS.BCST       192(CX), Z25, Z17
 	VCVTDQ2PS         Z18, Z18
-	VFMADD231PS       Z14, Z18, Z5
-	VMULPS.BCST       448(CX), Z13, Z14
+	VFMADD231PS       Z17, Z18, Z2
+	VMULPS.BCST       320(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z4
+	VMULPS.BCST       448(CX), Z25, Z17
 	VCVTDQ2PS         Z20, Z20
-	VFMADD231PS       Z14, Z20, Z7
-	VMULPS.BCST       576(CX), Z13, Z14
+	VFMADD231PS       Z17, Z20, Z6
+	VMULPS.BCST       576(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z8
+	VMULPS.BCST       704(CX), Z25, Z17
 	VCVTDQ2PS         Z22, Z22
-	VFMADD231PS       Z14, Z22, Z9
-	VMULPS.BCST       704(CX), Z13, Z13
+	VFMADD231PS       Z17, Z22, Z10
+	VMULPS.BCST       832(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z12
+	VMULPS.BCST       960(CX), Z25, Z17
 	VCVTDQ2PS         Z24, Z24
-	VFMADD231PS       Z13, Z24, Z11
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPMOVZXBD         400(BX)(R8*1), Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         96(BX), Z14
-	VMULPS            Z14, Z13, Z13
-	VFNMADD231PS.BCST 88(CX), Z13, Z1
-	VFNMADD231PS.BCST 216(CX), Z13, Z3
-	VFNMADD231PS.BCST 344(CX), Z13, Z5
-	VFNMADD231PS.BCST 472(CX), Z13, Z7
-	VFNMADD231PS.BCST 600(CX), Z13, Z9
-	VFNMADD231PS.BCST 728(CX), Z13, Z11
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
+	VFMADD231PS       Z17, Z24, Z14
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPMOVZXBD         384(BX)(R8*1), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         64(BX), Z18
+	VMULPS            Z18, Z17, Z17
+	VFNMADD231PS.BCST 88(CX), Z17, Z0
+	VFNMADD231PS.BCST 216(CX), Z17, Z2
+	VFNMADD231PS.BCST 344(CX), Z17, Z4
+	VFNMADD231PS.BCST 472(CX), Z17, Z6
+	VFNMADD231PS.BCST 600(CX), Z17, Z8
+	VFNMADD231PS.BCST 728(CX), Z17, Z10
+	VFNMADD231PS.BCST 856(CX), Z17, Z12
+	VFNMADD231PS.BCST 984(CX), Z17, Z14
 	VPXORD            Z17, Z17, Z17
 	VPXORD            Z18, Z18, Z18
 	VPXORD            Z19, Z19, Z19
@@ -7853,226 +8059,309 @@ step2:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           (DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     (CX), Z25, Z17
+	VPDPBUSD.BCST     128(CX), Z25, Z18
+	VPDPBUSD.BCST     256(CX), Z25, Z19
+	VPDPBUSD.BCST     384(CX), Z25, Z20
+	VPDPBUSD.BCST     512(CX), Z25, Z21
+	VPDPBUSD.BCST     640(CX), Z25, Z22
+	VPDPBUSD.BCST     768(CX), Z25, Z23
+	VPDPBUSD.BCST     896(CX), Z25, Z24
+	VMOVUPS           64(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     4(CX), Z25, Z17
+	VPDPBUSD.BCST     132(CX), Z25, Z18
+	VPDPBUSD.BCST     260(CX), Z25, Z19
+	VPDPBUSD.BCST     388(CX), Z25, Z20
+	VPDPBUSD.BCST     516(CX), Z25, Z21
+	VPDPBUSD.BCST     644(CX), Z25, Z22
+	VPDPBUSD.BCST     772(CX), Z25, Z23
+	VPDPBUSD.BCST     900(CX), Z25, Z24
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           128(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     8(CX), Z25, Z17
+	VPDPBUSD.BCST     136(CX), Z25, Z18
+	VPDPBUSD.BCST     264(CX), Z25, Z19
+	VPDPBUSD.BCST     392(CX), Z25, Z20
+	VPDPBUSD.BCST     520(CX), Z25, Z21
+	VPDPBUSD.BCST     648(CX), Z25, Z22
+	VPDPBUSD.BCST     776(CX), Z25, Z23
+	VPDPBUSD.BCST     904(CX), Z25, Z24
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           192(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     12(CX), Z25, Z17
+	VPDPBUSD.BCST     140(CX), Z25, Z18
+	VPDPBUSD.BCST     268(CX), Z25, Z19
+	VPDPBUSD.BCST     396(CX), Z25, Z20
+	VPDPBUSD.BCST     524(CX), Z25, Z21
+	VPDPBUSD.BCST     652(CX), Z25, Z22
+	VPDPBUSD.BCST     780(CX), Z25, Z23
+	VPDPBUSD.BCST     908(CX), Z25, Z24
+	VMOVUPS           256(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     16(CX), Z25, Z17
+	VPDPBUSD.BCST     144(CX), Z25, Z18
+	VPDPBUSD.BCST     272(CX), Z25, Z19
+	VPDPBUSD.BCST     400(CX), Z25, Z20
+	VPDPBUSD.BCST     528(CX), Z25, Z21
+	VPDPBUSD.BCST     656(CX), Z25, Z22
+	VPDPBUSD.BCST     784(CX), Z25, Z23
+	VPDPBUSD.BCST     912(CX), Z25, Z24
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           320(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     20(CX), Z25, Z17
+	VPDPBUSD.BCST     148(CX), Z25, Z18
+	VPDPBUSD.BCST     276(CX), Z25, Z19
+	VPDPBUSD.BCST     404(CX), Z25, Z20
+	VPDPBUSD.BCST     532(CX), Z25, Z21
+	VPDPBUSD.BCST     660(CX), Z25, Z22
+	VPDPBUSD.BCST     788(CX), Z25, Z23
+	VPDPBUSD.BCST     916(CX), Z25, Z24
+	PREFETCHT1        6720(R9)
+	PREFETCHT0        1600(R9)
+	VMOVUPS           384(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     24(CX), Z25, Z17
+	VPDPBUSD.BCST     152(CX), Z25, Z18
+	VPDPBUSD.BCST     280(CX), Z25, Z19
+	VPDPBUSD.BCST     408(CX), Z25, Z20
+	VPDPBUSD.BCST     536(CX), Z25, Z21
+	VPDPBUSD.BCST     664(CX), Z25, Z22
+	VPDPBUSD.BCST     792(CX), Z25, Z23
+	VPDPBUSD.BCST     920(CX), Z25, Z24
+	PREFETCHT1        6784(R9)
+	PREFETCHT0        1664(R9)
+	VMOVUPS           448(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1088(DI), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     28(CX), Z25, Z17
+	VPDPBUSD.BCST     156(CX), Z25, Z18
+	VPDPBUSD.BCST     284(CX), Z25, Z19
+	VPDPBUSD.BCST     412(CX), Z25, Z20
+	VPDPBUSD.BCST     540(CX), Z25, Z21
+	VPDPBUSD.BCST     668(CX), Z25, Z22
+	VPDPBUSD.BCST     796(CX), Z25, Z23
+	VPDPBUSD.BCST     924(CX), Z25, Z24
+	VPMOVZXWD         160(BX)(R8*2), Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         32(BX), Z26
+	VMULPS            Z26, Z25, Z25
+	VMULPS.BCST       64(CX), Z25, Z26
+	VCVTDQ2PS         Z17, Z17
+	VFMADD231PS       Z26, Z17, Z1
+	VMULPS.BCST       192(CX), Z25, Z17
+	VCVTDQ2PS         Z18, Z18
+	VFMADD231PS       Z17, Z18, Z3
+	VMULPS.BCST       320(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z5
+	VMULPS.BCST       448(CX), Z25, Z17
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z17, Z20, Z7
+	VMULPS.BCST       576(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z9
+	VMULPS.BCST       704(CX), Z25, Z17
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z17, Z22, Z11
+	VMULPS.BCST       832(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z13
+	VMULPS.BCST       960(CX), Z25, Z17
+	VCVTDQ2PS         Z24, Z24
+	VFMADD231PS       Z17, Z24, Z15
+	VPMOVZXWD         160(BX)(R8*2), Z17
+	VPMOVZXBD         400(BX)(R8*1), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         96(BX), Z18
+	VMULPS            Z18, Z17, Z17
+	VFNMADD231PS.BCST 88(CX), Z17, Z1
+	VFNMADD231PS.BCST 216(CX), Z17, Z3
+	VFNMADD231PS.BCST 344(CX), Z17, Z5
+	VFNMADD231PS.BCST 472(CX), Z17, Z7
+	VFNMADD231PS.BCST 600(CX), Z17, Z9
+	VFNMADD231PS.BCST 728(CX), Z17, Z11
+	VFNMADD231PS.BCST 856(CX), Z17, Z13
+	VFNMADD231PS.BCST 984(CX), Z17, Z15
+	VPXORD            Z17, Z17, Z17
+	VPXORD            Z18, Z18, Z18
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPXORD            Z24, Z24, Z24
+	VMOVUPS           512(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1152(DI), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     32(CX), Z25, Z17
+	VPDPBUSD.BCST     160(CX), Z25, Z18
+	VPDPBUSD.BCST     288(CX), Z25, Z19
+	VPDPBUSD.BCST     416(CX), Z25, Z20
+	VPDPBUSD.BCST     544(CX), Z25, Z21
+	VPDPBUSD.BCST     672(CX), Z25, Z22
+	VPDPBUSD.BCST     800(CX), Z25, Z23
+	VPDPBUSD.BCST     928(CX), Z25, Z24
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           512(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VMOVUPS           576(DI), Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1152(DI), Z26
-	VPSLLW            $0x04, Z26, Z26
+	VPSLLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     32(CX), Z25, Z13
-	VPDPBUSD.BCST     160(CX), Z25, Z15
-	VPDPBUSD.BCST     288(CX), Z25, Z17
-	VPDPBUSD.BCST     416(CX), Z25, Z19
-	VPDPBUSD.BCST     544(CX), Z25, Z21
-	VPDPBUSD.BCST     672(CX), Z25, Z23
-	VMOVUPS           512(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSLLW            $0x04, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     32(CX), Z25, Z14
-	VPDPBUSD.BCST     160(CX), Z25, Z16
-	VPDPBUSD.BCST     288(CX), Z25, Z18
-	VPDPBUSD.BCST     416(CX), Z25, Z20
-	VPDPBUSD.BCST     544(CX), Z25, Z22
-	VPDPBUSD.BCST     672(CX), Z25, Z24
+	VPDPBUSD.BCST     36(CX), Z25, Z17
+	VPDPBUSD.BCST     164(CX), Z25, Z18
+	VPDPBUSD.BCST     292(CX), Z25, Z19
+	VPDPBUSD.BCST     420(CX), Z25, Z20
+	VPDPBUSD.BCST     548(CX), Z25, Z21
+	VPDPBUSD.BCST     676(CX), Z25, Z22
+	VPDPBUSD.BCST     804(CX), Z25, Z23
+	VPDPBUSD.BCST     932(CX), Z25, Z24
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           576(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VMOVUPS           640(DI), Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1152(DI), Z26
-	VPSLLW            $0x03, Z26, Z26
+	VPSLLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     36(CX), Z25, Z13
-	VPDPBUSD.BCST     164(CX), Z25, Z15
-	VPDPBUSD.BCST     292(CX), Z25, Z17
-	VPDPBUSD.BCST     420(CX), Z25, Z19
-	VPDPBUSD.BCST     548(CX), Z25, Z21
-	VPDPBUSD.BCST     676(CX), Z25, Z23
-	VMOVUPS           576(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSLLW            $0x03, Z26, Z26
+	VPDPBUSD.BCST     40(CX), Z25, Z17
+	VPDPBUSD.BCST     168(CX), Z25, Z18
+	VPDPBUSD.BCST     296(CX), Z25, Z19
+	VPDPBUSD.BCST     424(CX), Z25, Z20
+	VPDPBUSD.BCST     552(CX), Z25, Z21
+	VPDPBUSD.BCST     680(CX), Z25, Z22
+	VPDPBUSD.BCST     808(CX), Z25, Z23
+	VPDPBUSD.BCST     936(CX), Z25, Z24
+	VMOVUPS           704(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1152(DI), Z26
+	VPSLLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     36(CX), Z25, Z14
-	VPDPBUSD.BCST     164(CX), Z25, Z16
-	VPDPBUSD.BCST     292(CX), Z25, Z18
-	VPDPBUSD.BCST     420(CX), Z25, Z20
-	VPDPBUSD.BCST     548(CX), Z25, Z22
-	VPDPBUSD.BCST     676(CX), Z25, Z24
+	VPDPBUSD.BCST     44(CX), Z25, Z17
+	VPDPBUSD.BCST     172(CX), Z25, Z18
+	VPDPBUSD.BCST     300(CX), Z25, Z19
+	VPDPBUSD.BCST     428(CX), Z25, Z20
+	VPDPBUSD.BCST     556(CX), Z25, Z21
+	VPDPBUSD.BCST     684(CX), Z25, Z22
+	VPDPBUSD.BCST     812(CX), Z25, Z23
+	VPDPBUSD.BCST     940(CX), Z25, Z24
 	PREFETCHT1        6976(R9)
 	PREFETCHT0        1856(R9)
+	VMOVUPS           768(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1152(DI), Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     48(CX), Z25, Z17
+	VPDPBUSD.BCST     176(CX), Z25, Z18
+	VPDPBUSD.BCST     304(CX), Z25, Z19
+	VPDPBUSD.BCST     432(CX), Z25, Z20
+	VPDPBUSD.BCST     560(CX), Z25, Z21
+	VPDPBUSD.BCST     688(CX), Z25, Z22
+	VPDPBUSD.BCST     816(CX), Z25, Z23
+	VPDPBUSD.BCST     944(CX), Z25, Z24
 	PREFETCHT1        7040(R9)
 	PREFETCHT0        1920(R9)
-	VMOVUPS           640(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VMOVUPS           832(DI), Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1152(DI), Z26
-	VPSLLW            $0x02, Z26, Z26
+	VPSRLW            $0x01, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     40(CX), Z25, Z13
-	VPDPBUSD.BCST     168(CX), Z25, Z15
-	VPDPBUSD.BCST     296(CX), Z25, Z17
-	VPDPBUSD.BCST     424(CX), Z25, Z19
-	VPDPBUSD.BCST     552(CX), Z25, Z21
-	VPDPBUSD.BCST     680(CX), Z25, Z23
-	VMOVUPS           640(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSLLW            $0x02, Z26, Z26
+	VPDPBUSD.BCST     52(CX), Z25, Z17
+	VPDPBUSD.BCST     180(CX), Z25, Z18
+	VPDPBUSD.BCST     308(CX), Z25, Z19
+	VPDPBUSD.BCST     436(CX), Z25, Z20
+	VPDPBUSD.BCST     564(CX), Z25, Z21
+	VPDPBUSD.BCST     692(CX), Z25, Z22
+	VPDPBUSD.BCST     820(CX), Z25, Z23
+	VPDPBUSD.BCST     948(CX), Z25, Z24
+	VMOVUPS           896(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1152(DI), Z26
+	VPSRLW            $0x02, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     40(CX), Z25, Z14
-	VPDPBUSD.BCST     168(CX), Z25, Z16
-	VPDPBUSD.BCST     296(CX), Z25, Z18
-	VPDPBUSD.BCST     424(CX), Z25, Z20
-	VPDPBUSD.BCST     552(CX), Z25, Z22
-	VPDPBUSD.BCST     680(CX), Z25, Z24
+	VPDPBUSD.BCST     56(CX), Z25, Z17
+	VPDPBUSD.BCST     184(CX), Z25, Z18
+	VPDPBUSD.BCST     312(CX), Z25, Z19
+	VPDPBUSD.BCST     440(CX), Z25, Z20
+	VPDPBUSD.BCST     568(CX), Z25, Z21
+	VPDPBUSD.BCST     696(CX), Z25, Z22
+	VPDPBUSD.BCST     824(CX), Z25, Z23
+	VPDPBUSD.BCST     952(CX), Z25, Z24
 	PREFETCHT1        7104(R9)
 	PREFETCHT0        1984(R9)
-	VMOVUPS           704(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1152(DI), Z26
-	VPSLLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     44(CX), Z25, Z13
-	VPDPBUSD.BCST     172(CX), Z25, Z15
-	VPDPBUSD.BCST     300(CX), Z25, Z17
-	VPDPBUSD.BCST     428(CX), Z25, Z19
-	VPDPBUSD.BCST     556(CX), Z25, Z21
-	VPDPBUSD.BCST     684(CX), Z25, Z23
-	VMOVUPS           704(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSLLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     44(CX), Z25, Z14
-	VPDPBUSD.BCST     172(CX), Z25, Z16
-	VPDPBUSD.BCST     300(CX), Z25, Z18
-	VPDPBUSD.BCST     428(CX), Z25, Z20
-	VPDPBUSD.BCST     556(CX), Z25, Z22
-	VPDPBUSD.BCST     684(CX), Z25, Z24
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        2048(R9)
-	VMOVUPS           768(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1152(DI), Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z13
-	VPDPBUSD.BCST     176(CX), Z25, Z15
-	VPDPBUSD.BCST     304(CX), Z25, Z17
-	VPDPBUSD.BCST     432(CX), Z25, Z19
-	VPDPBUSD.BCST     560(CX), Z25, Z21
-	VPDPBUSD.BCST     688(CX), Z25, Z23
-	VMOVUPS           768(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z14
-	VPDPBUSD.BCST     176(CX), Z25, Z16
-	VPDPBUSD.BCST     304(CX), Z25, Z18
-	VPDPBUSD.BCST     432(CX), Z25, Z20
-	VPDPBUSD.BCST     560(CX), Z25, Z22
-	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        2112(R9)
-	PREFETCHT1        7296(R9)
-	PREFETCHT0        2176(R9)
-	VMOVUPS           832(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1152(DI), Z26
-	VPSRLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z13
-	VPDPBUSD.BCST     180(CX), Z25, Z15
-	VPDPBUSD.BCST     308(CX), Z25, Z17
-	VPDPBUSD.BCST     436(CX), Z25, Z19
-	VPDPBUSD.BCST     564(CX), Z25, Z21
-	VPDPBUSD.BCST     692(CX), Z25, Z23
-	VMOVUPS           832(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSRLW            $0x01, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z14
-	VPDPBUSD.BCST     180(CX), Z25, Z16
-	VPDPBUSD.BCST     308(CX), Z25, Z18
-	VPDPBUSD.BCST     436(CX), Z25, Z20
-	VPDPBUSD.BCST     564(CX), Z25, Z22
-	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        7360(R9)
-	PREFETCHT0        2240(R9)
-	VMOVUPS           896(DI), Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1152(DI), Z26
-	VPSRLW            $0x02, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z13
-	VPDPBUSD.BCST     184(CX), Z25, Z15
-	VPDPBUSD.BCST     312(CX), Z25, Z17
-	VPDPBUSD.BCST     440(CX), Z25, Z19
-	VPDPBUSD.BCST     568(CX), Z25, Z21
-	VPDPBUSD.BCST     696(CX), Z25, Z23
-	VMOVUPS           896(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSRLW            $0x02, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z14
-	VPDPBUSD.BCST     184(CX), Z25, Z16
-	VPDPBUSD.BCST     312(CX), Z25, Z18
-	VPDPBUSD.BCST     440(CX), Z25, Z20
-	VPDPBUSD.BCST     568(CX), Z25, Z22
-	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7424(R9)
-	PREFETCHT0        2304(R9)
-	PREFETCHT1        7488(R9)
-	PREFETCHT0        2368(R9)
 	VMOVUPS           960(DI), Z25
-	VPANDD            Z12, Z25, Z25
+	VPANDD            Z16, Z25, Z25
 	VMOVUPS           1152(DI), Z26
 	VPSRLW            $0x03, Z26, Z26
 	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
 	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     60(CX), Z25, Z13
-	VPDPBUSD.BCST     188(CX), Z25, Z15
-	VPDPBUSD.BCST     316(CX), Z25, Z17
-	VPDPBUSD.BCST     444(CX), Z25, Z19
-	VPDPBUSD.BCST     572(CX), Z25, Z21
-	VPDPBUSD.BCST     700(CX), Z25, Z23
-	VMOVUPS           960(DI), Z25
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z12, Z25, Z25
-	VMOVUPS           1216(DI), Z26
-	VPSRLW            $0x03, Z26, Z26
-	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
-	VPORD             Z26, Z25, Z25
-	VPDPBUSD.BCST     60(CX), Z25, Z14
-	VPDPBUSD.BCST     188(CX), Z25, Z16
-	VPDPBUSD.BCST     316(CX), Z25, Z18
+	VPDPBUSD.BCST     60(CX), Z25, Z17
+	VPDPBUSD.BCST     188(CX), Z25, Z18
+	VPDPBUSD.BCST     316(CX), Z25, Z19
 	VPDPBUSD.BCST     444(CX), Z25, Z20
-	VPDPBUSD.BCST     572(CX), Z25, Z22
-	VPDPBUSD.BCST     700(CX), Z25, Z24
+	VPDPBUSD.BCST     572(CX), Z25, Z21
+	VPDPBUSD.BCST     700(CX), Z25, Z22
+	VPDPBUSD.BCST     828(CX), Z25, Z23
+	VPDPBUSD.BCST     956(CX), Z25, Z24
 	VPMOVZXWD         128(BX)(R8*2), Z25
 	VPSRLD            $0x06, Z25, Z25
 	VPANDD            part_avx512<>+0(SB), Z25, Z25
@@ -8080,77 +8369,232 @@ step2:
 	VCVTPH2PS         (BX), Z26
 	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       68(CX), Z25, Z26
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z26, Z13, Z0
-	VMULPS.BCST       196(CX), Z25, Z13
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z13, Z15, Z2
-	VMULPS.BCST       324(CX), Z25, Z13
 	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z13, Z17, Z4
-	VMULPS.BCST       452(CX), Z25, Z13
-	VCVTDQ2PS         Z19, Z19
-	VFMADD231PS       Z13, Z19, Z6
-	VMULPS.BCST       580(CX), Z25, Z13
-	VCVTDQ2PS         Z21, Z21
-	VFMADD231PS       Z13, Z21, Z8
-	VMULPS.BCST       708(CX), Z25, Z13
-	VCVTDQ2PS         Z23, Z23
-	VFMADD231PS       Z13, Z23, Z10
-	VPMOVZXWD         128(BX)(R8*2), Z13
-	VPMOVZXBD         384(BX)(R8*1), Z15
-	VPSRLD            $0x02, Z15, Z15
-	VPANDD            partHigh_avx512<>+0(SB), Z15, Z15
-	VPSRLD            $0x0c, Z13, Z13
-	VPORD             Z13, Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VCVTPH2PS         64(BX), Z13
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 92(CX), Z15, Z0
-	VFNMADD231PS.BCST 220(CX), Z15, Z2
-	VFNMADD231PS.BCST 348(CX), Z15, Z4
-	VFNMADD231PS.BCST 476(CX), Z15, Z6
-	VFNMADD231PS.BCST 604(CX), Z15, Z8
-	VFNMADD231PS.BCST 732(CX), Z15, Z10
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPSRLD            $0x06, Z13, Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         32(BX), Z15
-	VMULPS            Z15, Z13, Z13
-	VMULPS.BCST       68(CX), Z13, Z15
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z15, Z14, Z1
-	VMULPS.BCST       196(CX), Z13, Z14
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z3
-	VMULPS.BCST       324(CX), Z13, Z14
+	VFMADD231PS       Z26, Z17, Z0
+	VMULPS.BCST       196(CX), Z25, Z17
 	VCVTDQ2PS         Z18, Z18
-	VFMADD231PS       Z14, Z18, Z5
-	VMULPS.BCST       452(CX), Z13, Z14
+	VFMADD231PS       Z17, Z18, Z2
+	VMULPS.BCST       324(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z4
+	VMULPS.BCST       452(CX), Z25, Z17
 	VCVTDQ2PS         Z20, Z20
-	VFMADD231PS       Z14, Z20, Z7
-	VMULPS.BCST       580(CX), Z13, Z14
+	VFMADD231PS       Z17, Z20, Z6
+	VMULPS.BCST       580(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z8
+	VMULPS.BCST       708(CX), Z25, Z17
 	VCVTDQ2PS         Z22, Z22
-	VFMADD231PS       Z14, Z22, Z9
-	VMULPS.BCST       708(CX), Z13, Z13
+	VFMADD231PS       Z17, Z22, Z10
+	VMULPS.BCST       836(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z12
+	VMULPS.BCST       964(CX), Z25, Z17
 	VCVTDQ2PS         Z24, Z24
-	VFMADD231PS       Z13, Z24, Z11
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPMOVZXBD         400(BX)(R8*1), Z14
-	VPSRLD            $0x02, Z14, Z14
-	VPANDD            partHigh_avx512<>+0(SB), Z14, Z14
-	VPSRLD            $0x0c, Z13, Z13
-	VPORD             Z13, Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VCVTPH2PS         96(BX), Z13
-	VMULPS            Z13, Z14, Z14
-	VFNMADD231PS.BCST 92(CX), Z14, Z1
-	VFNMADD231PS.BCST 220(CX), Z14, Z3
-	VFNMADD231PS.BCST 348(CX), Z14, Z5
-	VFNMADD231PS.BCST 476(CX), Z14, Z7
-	VFNMADD231PS.BCST 604(CX), Z14, Z9
-	VFNMADD231PS.BCST 732(CX), Z14, Z11
+	VFMADD231PS       Z17, Z24, Z14
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPMOVZXBD         384(BX)(R8*1), Z18
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z17, Z17
+	VPORD             Z17, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VCVTPH2PS         64(BX), Z17
+	VMULPS            Z17, Z18, Z18
+	VFNMADD231PS.BCST 92(CX), Z18, Z0
+	VFNMADD231PS.BCST 220(CX), Z18, Z2
+	VFNMADD231PS.BCST 348(CX), Z18, Z4
+	VFNMADD231PS.BCST 476(CX), Z18, Z6
+	VFNMADD231PS.BCST 604(CX), Z18, Z8
+	VFNMADD231PS.BCST 732(CX), Z18, Z10
+	VFNMADD231PS.BCST 860(CX), Z18, Z12
+	VFNMADD231PS.BCST 988(CX), Z18, Z14
+	VPXORD            Z17, Z17, Z17
+	VPXORD            Z18, Z18, Z18
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPXORD            Z24, Z24, Z24
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	VMOVUPS           512(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSLLW            $0x04, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     32(CX), Z25, Z17
+	VPDPBUSD.BCST     160(CX), Z25, Z18
+	VPDPBUSD.BCST     288(CX), Z25, Z19
+	VPDPBUSD.BCST     416(CX), Z25, Z20
+	VPDPBUSD.BCST     544(CX), Z25, Z21
+	VPDPBUSD.BCST     672(CX), Z25, Z22
+	VPDPBUSD.BCST     800(CX), Z25, Z23
+	VPDPBUSD.BCST     928(CX), Z25, Z24
+	VMOVUPS           576(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSLLW            $0x03, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     36(CX), Z25, Z17
+	VPDPBUSD.BCST     164(CX), Z25, Z18
+	VPDPBUSD.BCST     292(CX), Z25, Z19
+	VPDPBUSD.BCST     420(CX), Z25, Z20
+	VPDPBUSD.BCST     548(CX), Z25, Z21
+	VPDPBUSD.BCST     676(CX), Z25, Z22
+	VPDPBUSD.BCST     804(CX), Z25, Z23
+	VPDPBUSD.BCST     932(CX), Z25, Z24
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	VMOVUPS           640(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSLLW            $0x02, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     40(CX), Z25, Z17
+	VPDPBUSD.BCST     168(CX), Z25, Z18
+	VPDPBUSD.BCST     296(CX), Z25, Z19
+	VPDPBUSD.BCST     424(CX), Z25, Z20
+	VPDPBUSD.BCST     552(CX), Z25, Z21
+	VPDPBUSD.BCST     680(CX), Z25, Z22
+	VPDPBUSD.BCST     808(CX), Z25, Z23
+	VPDPBUSD.BCST     936(CX), Z25, Z24
+	PREFETCHT1        7296(R9)
+	PREFETCHT0        2176(R9)
+	VMOVUPS           704(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSLLW            $0x01, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     44(CX), Z25, Z17
+	VPDPBUSD.BCST     172(CX), Z25, Z18
+	VPDPBUSD.BCST     300(CX), Z25, Z19
+	VPDPBUSD.BCST     428(CX), Z25, Z20
+	VPDPBUSD.BCST     556(CX), Z25, Z21
+	VPDPBUSD.BCST     684(CX), Z25, Z22
+	VPDPBUSD.BCST     812(CX), Z25, Z23
+	VPDPBUSD.BCST     940(CX), Z25, Z24
+	VMOVUPS           768(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     48(CX), Z25, Z17
+	VPDPBUSD.BCST     176(CX), Z25, Z18
+	VPDPBUSD.BCST     304(CX), Z25, Z19
+	VPDPBUSD.BCST     432(CX), Z25, Z20
+	VPDPBUSD.BCST     560(CX), Z25, Z21
+	VPDPBUSD.BCST     688(CX), Z25, Z22
+	VPDPBUSD.BCST     816(CX), Z25, Z23
+	VPDPBUSD.BCST     944(CX), Z25, Z24
+	PREFETCHT1        7360(R9)
+	PREFETCHT0        2240(R9)
+	VMOVUPS           832(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSRLW            $0x01, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     52(CX), Z25, Z17
+	VPDPBUSD.BCST     180(CX), Z25, Z18
+	VPDPBUSD.BCST     308(CX), Z25, Z19
+	VPDPBUSD.BCST     436(CX), Z25, Z20
+	VPDPBUSD.BCST     564(CX), Z25, Z21
+	VPDPBUSD.BCST     692(CX), Z25, Z22
+	VPDPBUSD.BCST     820(CX), Z25, Z23
+	VPDPBUSD.BCST     948(CX), Z25, Z24
+	PREFETCHT1        7424(R9)
+	PREFETCHT0        2304(R9)
+	VMOVUPS           896(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSRLW            $0x02, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     56(CX), Z25, Z17
+	VPDPBUSD.BCST     184(CX), Z25, Z18
+	VPDPBUSD.BCST     312(CX), Z25, Z19
+	VPDPBUSD.BCST     440(CX), Z25, Z20
+	VPDPBUSD.BCST     568(CX), Z25, Z21
+	VPDPBUSD.BCST     696(CX), Z25, Z22
+	VPDPBUSD.BCST     824(CX), Z25, Z23
+	VPDPBUSD.BCST     952(CX), Z25, Z24
+	PREFETCHT1        7488(R9)
+	PREFETCHT0        2368(R9)
+	VMOVUPS           960(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VMOVUPS           1216(DI), Z26
+	VPSRLW            $0x03, Z26, Z26
+	VPANDD            bit4_avx512<>+0(SB), Z26, Z26
+	VPORD             Z26, Z25, Z25
+	VPDPBUSD.BCST     60(CX), Z25, Z17
+	VPDPBUSD.BCST     188(CX), Z25, Z18
+	VPDPBUSD.BCST     316(CX), Z25, Z19
+	VPDPBUSD.BCST     444(CX), Z25, Z20
+	VPDPBUSD.BCST     572(CX), Z25, Z21
+	VPDPBUSD.BCST     700(CX), Z25, Z22
+	VPDPBUSD.BCST     828(CX), Z25, Z23
+	VPDPBUSD.BCST     956(CX), Z25, Z24
+	VPMOVZXWD         160(BX)(R8*2), Z25
+	VPSRLD            $0x06, Z25, Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         32(BX), Z26
+	VMULPS            Z26, Z25, Z25
+	VMULPS.BCST       68(CX), Z25, Z26
+	VCVTDQ2PS         Z17, Z17
+	VFMADD231PS       Z26, Z17, Z1
+	VMULPS.BCST       196(CX), Z25, Z17
+	VCVTDQ2PS         Z18, Z18
+	VFMADD231PS       Z17, Z18, Z3
+	VMULPS.BCST       324(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z5
+	VMULPS.BCST       452(CX), Z25, Z17
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z17, Z20, Z7
+	VMULPS.BCST       580(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z9
+	VMULPS.BCST       708(CX), Z25, Z17
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z17, Z22, Z11
+	VMULPS.BCST       836(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z13
+	VMULPS.BCST       964(CX), Z25, Z17
+	VCVTDQ2PS         Z24, Z24
+	VFMADD231PS       Z17, Z24, Z15
+	VPMOVZXWD         160(BX)(R8*2), Z17
+	VPMOVZXBD         400(BX)(R8*1), Z18
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z17, Z17
+	VPORD             Z17, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VCVTPH2PS         96(BX), Z17
+	VMULPS            Z17, Z18, Z18
+	VFNMADD231PS.BCST 92(CX), Z18, Z1
+	VFNMADD231PS.BCST 220(CX), Z18, Z3
+	VFNMADD231PS.BCST 348(CX), Z18, Z5
+	VFNMADD231PS.BCST 476(CX), Z18, Z7
+	VFNMADD231PS.BCST 604(CX), Z18, Z9
+	VFNMADD231PS.BCST 732(CX), Z18, Z11
+	VFNMADD231PS.BCST 860(CX), Z18, Z13
+	VFNMADD231PS.BCST 988(CX), Z18, Z15
 	ADDQ              DX, CX
 	ADDQ              $+1280, DI
 	ADDQ              $+1408, R9
@@ -8174,12 +8618,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulCode4Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulCode4Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·matMulCode4Rows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulCode4Rows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ      dst+0(FP), AX
 	MOVQ      act+8(FP), CX
 	MOVQ      actStride+16(FP), DX
@@ -8197,403 +8645,519 @@ TEXT ·matMulCode4Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
-	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+	VMOVDQU32 nibbles_avx512<>+0(SB), Z16
 	TESTQ     SI, SI
 	JLE       end1
 
 loop1:
-	VPBROADCASTD  80(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  208(CX), Z15
-	VMOVDQA32     Z15, Z16
-	VPBROADCASTD  336(CX), Z17
-	VMOVDQA32     Z17, Z18
-	VPBROADCASTD  464(CX), Z19
-	VMOVDQA32     Z19, Z20
+	VPBROADCASTD  80(CX), Z17
+	VPBROADCASTD  208(CX), Z18
+	VPBROADCASTD  336(CX), Z19
+	VPBROADCASTD  464(CX), Z20
 	VPBROADCASTD  592(CX), Z21
-	VMOVDQA32     Z21, Z22
-	VPBROADCASTD  720(CX), Z23
-	VMOVDQA32     Z23, Z24
+	VPBROADCASTD  720(CX), Z22
+	VPBROADCASTD  848(CX), Z23
+	VPBROADCASTD  976(CX), Z24
+	VMOVUPS       128(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST (CX), Z25, Z17
+	VPDPBUSD.BCST 128(CX), Z25, Z18
+	VPDPBUSD.BCST 256(CX), Z25, Z19
+	VPDPBUSD.BCST 384(CX), Z25, Z20
+	VPDPBUSD.BCST 512(CX), Z25, Z21
+	VPDPBUSD.BCST 640(CX), Z25, Z22
+	VPDPBUSD.BCST 768(CX), Z25, Z23
+	VPDPBUSD.BCST 896(CX), Z25, Z24
 	PREFETCHT1    6144(BX)
 	PREFETCHT0    512(BX)
-	VMOVUPS       128(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST (CX), Z26, Z13
-	VPDPBUSD.BCST 128(CX), Z26, Z15
-	VPDPBUSD.BCST 256(CX), Z26, Z17
-	VPDPBUSD.BCST 384(CX), Z26, Z19
-	VPDPBUSD.BCST 512(CX), Z26, Z21
-	VPDPBUSD.BCST 640(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST (CX), Z25, Z14
-	VPDPBUSD.BCST 128(CX), Z25, Z16
-	VPDPBUSD.BCST 256(CX), Z25, Z18
-	VPDPBUSD.BCST 384(CX), Z25, Z20
-	VPDPBUSD.BCST 512(CX), Z25, Z22
-	VPDPBUSD.BCST 640(CX), Z25, Z24
+	VMOVUPS       192(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 4(CX), Z25, Z17
+	VPDPBUSD.BCST 132(CX), Z25, Z18
+	VPDPBUSD.BCST 260(CX), Z25, Z19
+	VPDPBUSD.BCST 388(CX), Z25, Z20
+	VPDPBUSD.BCST 516(CX), Z25, Z21
+	VPDPBUSD.BCST 644(CX), Z25, Z22
+	VPDPBUSD.BCST 772(CX), Z25, Z23
+	VPDPBUSD.BCST 900(CX), Z25, Z24
+	VMOVUPS       256(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 8(CX), Z25, Z17
+	VPDPBUSD.BCST 136(CX), Z25, Z18
+	VPDPBUSD.BCST 264(CX), Z25, Z19
+	VPDPBUSD.BCST 392(CX), Z25, Z20
+	VPDPBUSD.BCST 520(CX), Z25, Z21
+	VPDPBUSD.BCST 648(CX), Z25, Z22
+	VPDPBUSD.BCST 776(CX), Z25, Z23
+	VPDPBUSD.BCST 904(CX), Z25, Z24
 	PREFETCHT1    6208(BX)
 	PREFETCHT0    576(BX)
-	VMOVUPS       192(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 4(CX), Z26, Z13
-	VPDPBUSD.BCST 132(CX), Z26, Z15
-	VPDPBUSD.BCST 260(CX), Z26, Z17
-	VPDPBUSD.BCST 388(CX), Z26, Z19
-	VPDPBUSD.BCST 516(CX), Z26, Z21
-	VPDPBUSD.BCST 644(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 4(CX), Z25, Z14
-	VPDPBUSD.BCST 132(CX), Z25, Z16
-	VPDPBUSD.BCST 260(CX), Z25, Z18
-	VPDPBUSD.BCST 388(CX), Z25, Z20
-	VPDPBUSD.BCST 516(CX), Z25, Z22
-	VPDPBUSD.BCST 644(CX), Z25, Z24
+	VMOVUPS       320(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 12(CX), Z25, Z17
+	VPDPBUSD.BCST 140(CX), Z25, Z18
+	VPDPBUSD.BCST 268(CX), Z25, Z19
+	VPDPBUSD.BCST 396(CX), Z25, Z20
+	VPDPBUSD.BCST 524(CX), Z25, Z21
+	VPDPBUSD.BCST 652(CX), Z25, Z22
+	VPDPBUSD.BCST 780(CX), Z25, Z23
+	VPDPBUSD.BCST 908(CX), Z25, Z24
+	VMOVUPS       384(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 16(CX), Z25, Z17
+	VPDPBUSD.BCST 144(CX), Z25, Z18
+	VPDPBUSD.BCST 272(CX), Z25, Z19
+	VPDPBUSD.BCST 400(CX), Z25, Z20
+	VPDPBUSD.BCST 528(CX), Z25, Z21
+	VPDPBUSD.BCST 656(CX), Z25, Z22
+	VPDPBUSD.BCST 784(CX), Z25, Z23
+	VPDPBUSD.BCST 912(CX), Z25, Z24
 	PREFETCHT1    6272(BX)
 	PREFETCHT0    640(BX)
-	VMOVUPS       256(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 8(CX), Z26, Z13
-	VPDPBUSD.BCST 136(CX), Z26, Z15
-	VPDPBUSD.BCST 264(CX), Z26, Z17
-	VPDPBUSD.BCST 392(CX), Z26, Z19
-	VPDPBUSD.BCST 520(CX), Z26, Z21
-	VPDPBUSD.BCST 648(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 8(CX), Z25, Z14
-	VPDPBUSD.BCST 136(CX), Z25, Z16
-	VPDPBUSD.BCST 264(CX), Z25, Z18
-	VPDPBUSD.BCST 392(CX), Z25, Z20
-	VPDPBUSD.BCST 520(CX), Z25, Z22
-	VPDPBUSD.BCST 648(CX), Z25, Z24
+	VMOVUPS       448(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 20(CX), Z25, Z17
+	VPDPBUSD.BCST 148(CX), Z25, Z18
+	VPDPBUSD.BCST 276(CX), Z25, Z19
+	VPDPBUSD.BCST 404(CX), Z25, Z20
+	VPDPBUSD.BCST 532(CX), Z25, Z21
+	VPDPBUSD.BCST 660(CX), Z25, Z22
+	VPDPBUSD.BCST 788(CX), Z25, Z23
+	VPDPBUSD.BCST 916(CX), Z25, Z24
+	VMOVUPS       512(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 24(CX), Z25, Z17
+	VPDPBUSD.BCST 152(CX), Z25, Z18
+	VPDPBUSD.BCST 280(CX), Z25, Z19
+	VPDPBUSD.BCST 408(CX), Z25, Z20
+	VPDPBUSD.BCST 536(CX), Z25, Z21
+	VPDPBUSD.BCST 664(CX), Z25, Z22
+	VPDPBUSD.BCST 792(CX), Z25, Z23
+	VPDPBUSD.BCST 920(CX), Z25, Z24
 	PREFETCHT1    6336(BX)
 	PREFETCHT0    704(BX)
-	VMOVUPS       320(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 12(CX), Z26, Z13
-	VPDPBUSD.BCST 140(CX), Z26, Z15
-	VPDPBUSD.BCST 268(CX), Z26, Z17
-	VPDPBUSD.BCST 396(CX), Z26, Z19
-	VPDPBUSD.BCST 524(CX), Z26, Z21
-	VPDPBUSD.BCST 652(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 12(CX), Z25, Z14
-	VPDPBUSD.BCST 140(CX), Z25, Z16
-	VPDPBUSD.BCST 268(CX), Z25, Z18
-	VPDPBUSD.BCST 396(CX), Z25, Z20
-	VPDPBUSD.BCST 524(CX), Z25, Z22
-	VPDPBUSD.BCST 652(CX), Z25, Z24
+	VMOVUPS       576(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 28(CX), Z25, Z17
+	VPDPBUSD.BCST 156(CX), Z25, Z18
+	VPDPBUSD.BCST 284(CX), Z25, Z19
+	VPDPBUSD.BCST 412(CX), Z25, Z20
+	VPDPBUSD.BCST 540(CX), Z25, Z21
+	VPDPBUSD.BCST 668(CX), Z25, Z22
+	VPDPBUSD.BCST 796(CX), Z25, Z23
+	VPDPBUSD.BCST 924(CX), Z25, Z24
+	VCVTPH2PS     (BX), Z25
+	VMULPS.BCST   64(CX), Z25, Z26
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z26, Z17, Z0
+	VMULPS.BCST   192(CX), Z25, Z17
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z17, Z18, Z2
+	VMULPS.BCST   320(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z4
+	VMULPS.BCST   448(CX), Z25, Z17
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z17, Z20, Z6
+	VMULPS.BCST   576(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z8
+	VMULPS.BCST   704(CX), Z25, Z17
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z17, Z22, Z10
+	VMULPS.BCST   832(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z12
+	VMULPS.BCST   960(CX), Z25, Z17
+	VCVTDQ2PS     Z24, Z24
+	VFMADD231PS   Z17, Z24, Z14
+	VPBROADCASTD  80(CX), Z17
+	VPBROADCASTD  208(CX), Z18
+	VPBROADCASTD  336(CX), Z19
+	VPBROADCASTD  464(CX), Z20
+	VPBROADCASTD  592(CX), Z21
+	VPBROADCASTD  720(CX), Z22
+	VPBROADCASTD  848(CX), Z23
+	VPBROADCASTD  976(CX), Z24
 	PREFETCHT1    6400(BX)
 	PREFETCHT0    768(BX)
-	VMOVUPS       384(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 16(CX), Z26, Z13
-	VPDPBUSD.BCST 144(CX), Z26, Z15
-	VPDPBUSD.BCST 272(CX), Z26, Z17
-	VPDPBUSD.BCST 400(CX), Z26, Z19
-	VPDPBUSD.BCST 528(CX), Z26, Z21
-	VPDPBUSD.BCST 656(CX), Z26, Z23
+	VMOVUPS       128(BX), Z25
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 16(CX), Z25, Z14
-	VPDPBUSD.BCST 144(CX), Z25, Z16
-	VPDPBUSD.BCST 272(CX), Z25, Z18
-	VPDPBUSD.BCST 400(CX), Z25, Z20
-	VPDPBUSD.BCST 528(CX), Z25, Z22
-	VPDPBUSD.BCST 656(CX), Z25, Z24
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST (CX), Z25, Z17
+	VPDPBUSD.BCST 128(CX), Z25, Z18
+	VPDPBUSD.BCST 256(CX), Z25, Z19
+	VPDPBUSD.BCST 384(CX), Z25, Z20
+	VPDPBUSD.BCST 512(CX), Z25, Z21
+	VPDPBUSD.BCST 640(CX), Z25, Z22
+	VPDPBUSD.BCST 768(CX), Z25, Z23
+	VPDPBUSD.BCST 896(CX), Z25, Z24
+	VMOVUPS       192(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 4(CX), Z25, Z17
+	VPDPBUSD.BCST 132(CX), Z25, Z18
+	VPDPBUSD.BCST 260(CX), Z25, Z19
+	VPDPBUSD.BCST 388(CX), Z25, Z20
+	VPDPBUSD.BCST 516(CX), Z25, Z21
+	VPDPBUSD.BCST 644(CX), Z25, Z22
+	VPDPBUSD.BCST 772(CX), Z25, Z23
+	VPDPBUSD.BCST 900(CX), Z25, Z24
 	PREFETCHT1    6464(BX)
 	PREFETCHT0    832(BX)
-	VMOVUPS       448(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 20(CX), Z26, Z13
-	VPDPBUSD.BCST 148(CX), Z26, Z15
-	VPDPBUSD.BCST 276(CX), Z26, Z17
-	VPDPBUSD.BCST 404(CX), Z26, Z19
-	VPDPBUSD.BCST 532(CX), Z26, Z21
-	VPDPBUSD.BCST 660(CX), Z26, Z23
+	VMOVUPS       256(BX), Z25
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 20(CX), Z25, Z14
-	VPDPBUSD.BCST 148(CX), Z25, Z16
-	VPDPBUSD.BCST 276(CX), Z25, Z18
-	VPDPBUSD.BCST 404(CX), Z25, Z20
-	VPDPBUSD.BCST 532(CX), Z25, Z22
-	VPDPBUSD.BCST 660(CX), Z25, Z24
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 8(CX), Z25, Z17
+	VPDPBUSD.BCST 136(CX), Z25, Z18
+	VPDPBUSD.BCST 264(CX), Z25, Z19
+	VPDPBUSD.BCST 392(CX), Z25, Z20
+	VPDPBUSD.BCST 520(CX), Z25, Z21
+	VPDPBUSD.BCST 648(CX), Z25, Z22
+	VPDPBUSD.BCST 776(CX), Z25, Z23
+	VPDPBUSD.BCST 904(CX), Z25, Z24
+	VMOVUPS       320(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 12(CX), Z25, Z17
+	VPDPBUSD.BCST 140(CX), Z25, Z18
+	VPDPBUSD.BCST 268(CX), Z25, Z19
+	VPDPBUSD.BCST 396(CX), Z25, Z20
+	VPDPBUSD.BCST 524(CX), Z25, Z21
+	VPDPBUSD.BCST 652(CX), Z25, Z22
+	VPDPBUSD.BCST 780(CX), Z25, Z23
+	VPDPBUSD.BCST 908(CX), Z25, Z24
 	PREFETCHT1    6528(BX)
 	PREFETCHT0    896(BX)
-	VMOVUPS       512(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 24(CX), Z26, Z13
-	VPDPBUSD.BCST 152(CX), Z26, Z15
-	VPDPBUSD.BCST 280(CX), Z26, Z17
-	VPDPBUSD.BCST 408(CX), Z26, Z19
-	VPDPBUSD.BCST 536(CX), Z26, Z21
-	VPDPBUSD.BCST 664(CX), Z26, Z23
+	VMOVUPS       384(BX), Z25
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 24(CX), Z25, Z14
-	VPDPBUSD.BCST 152(CX), Z25, Z16
-	VPDPBUSD.BCST 280(CX), Z25, Z18
-	VPDPBUSD.BCST 408(CX), Z25, Z20
-	VPDPBUSD.BCST 536(CX), Z25, Z22
-	VPDPBUSD.BCST 664(CX), Z25, Z24
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 16(CX), Z25, Z17
+	VPDPBUSD.BCST 144(CX), Z25, Z18
+	VPDPBUSD.BCST 272(CX), Z25, Z19
+	VPDPBUSD.BCST 400(CX), Z25, Z20
+	VPDPBUSD.BCST 528(CX), Z25, Z21
+	VPDPBUSD.BCST 656(CX), Z25, Z22
+	VPDPBUSD.BCST 784(CX), Z25, Z23
+	VPDPBUSD.BCST 912(CX), Z25, Z24
+	VMOVUPS       448(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 20(CX), Z25, Z17
+	VPDPBUSD.BCST 148(CX), Z25, Z18
+	VPDPBUSD.BCST 276(CX), Z25, Z19
+	VPDPBUSD.BCST 404(CX), Z25, Z20
+	VPDPBUSD.BCST 532(CX), Z25, Z21
+	VPDPBUSD.BCST 660(CX), Z25, Z22
+	VPDPBUSD.BCST 788(CX), Z25, Z23
+	VPDPBUSD.BCST 916(CX), Z25, Z24
 	PREFETCHT1    6592(BX)
 	PREFETCHT0    960(BX)
+	VMOVUPS       512(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 24(CX), Z25, Z17
+	VPDPBUSD.BCST 152(CX), Z25, Z18
+	VPDPBUSD.BCST 280(CX), Z25, Z19
+	VPDPBUSD.BCST 408(CX), Z25, Z20
+	VPDPBUSD.BCST 536(CX), Z25, Z21
+	VPDPBUSD.BCST 664(CX), Z25, Z22
+	VPDPBUSD.BCST 792(CX), Z25, Z23
+	VPDPBUSD.BCST 920(CX), Z25, Z24
 	PREFETCHT1    6656(BX)
 	PREFETCHT0    1024(BX)
 	VMOVUPS       576(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 28(CX), Z26, Z13
-	VPDPBUSD.BCST 156(CX), Z26, Z15
-	VPDPBUSD.BCST 284(CX), Z26, Z17
-	VPDPBUSD.BCST 412(CX), Z26, Z19
-	VPDPBUSD.BCST 540(CX), Z26, Z21
-	VPDPBUSD.BCST 668(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 28(CX), Z25, Z14
-	VPDPBUSD.BCST 156(CX), Z25, Z16
-	VPDPBUSD.BCST 284(CX), Z25, Z18
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 28(CX), Z25, Z17
+	VPDPBUSD.BCST 156(CX), Z25, Z18
+	VPDPBUSD.BCST 284(CX), Z25, Z19
 	VPDPBUSD.BCST 412(CX), Z25, Z20
-	VPDPBUSD.BCST 540(CX), Z25, Z22
-	VPDPBUSD.BCST 668(CX), Z25, Z24
-	VCVTPH2PS     (BX), Z25
+	VPDPBUSD.BCST 540(CX), Z25, Z21
+	VPDPBUSD.BCST 668(CX), Z25, Z22
+	VPDPBUSD.BCST 796(CX), Z25, Z23
+	VPDPBUSD.BCST 924(CX), Z25, Z24
+	VCVTPH2PS     32(BX), Z25
 	VMULPS.BCST   64(CX), Z25, Z26
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z26, Z13, Z0
-	VMULPS.BCST   192(CX), Z25, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z2
-	VMULPS.BCST   320(CX), Z25, Z13
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z4
-	VMULPS.BCST   448(CX), Z25, Z13
-	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z6
-	VMULPS.BCST   576(CX), Z25, Z13
-	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z8
-	VMULPS.BCST   704(CX), Z25, Z13
-	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     32(BX), Z13
-	VMULPS.BCST   64(CX), Z13, Z15
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z15, Z14, Z1
-	VMULPS.BCST   192(CX), Z13, Z14
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z14, Z16, Z3
-	VMULPS.BCST   320(CX), Z13, Z14
+	VFMADD231PS   Z26, Z17, Z1
+	VMULPS.BCST   192(CX), Z25, Z17
 	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z14, Z18, Z5
-	VMULPS.BCST   448(CX), Z13, Z14
+	VFMADD231PS   Z17, Z18, Z3
+	VMULPS.BCST   320(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z5
+	VMULPS.BCST   448(CX), Z25, Z17
 	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z14, Z20, Z7
-	VMULPS.BCST   576(CX), Z13, Z14
+	VFMADD231PS   Z17, Z20, Z7
+	VMULPS.BCST   576(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z9
+	VMULPS.BCST   704(CX), Z25, Z17
 	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z14, Z22, Z9
-	VMULPS.BCST   704(CX), Z13, Z13
+	VFMADD231PS   Z17, Z22, Z11
+	VMULPS.BCST   832(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z13
+	VMULPS.BCST   960(CX), Z25, Z17
 	VCVTDQ2PS     Z24, Z24
-	VFMADD231PS   Z13, Z24, Z11
-	VPBROADCASTD  84(CX), Z13
-	VMOVDQA32     Z13, Z14
-	VPBROADCASTD  212(CX), Z15
-	VMOVDQA32     Z15, Z16
-	VPBROADCASTD  340(CX), Z17
-	VMOVDQA32     Z17, Z18
-	VPBROADCASTD  468(CX), Z19
-	VMOVDQA32     Z19, Z20
+	VFMADD231PS   Z17, Z24, Z15
+	VPBROADCASTD  84(CX), Z17
+	VPBROADCASTD  212(CX), Z18
+	VPBROADCASTD  340(CX), Z19
+	VPBROADCASTD  468(CX), Z20
 	VPBROADCASTD  596(CX), Z21
-	VMOVDQA32     Z21, Z22
-	VPBROADCASTD  724(CX), Z23
-	VMOVDQA32     Z23, Z24
+	VPBROADCASTD  724(CX), Z22
+	VPBROADCASTD  852(CX), Z23
+	VPBROADCASTD  980(CX), Z24
+	VMOVUPS       640(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 32(CX), Z25, Z17
+	VPDPBUSD.BCST 160(CX), Z25, Z18
+	VPDPBUSD.BCST 288(CX), Z25, Z19
+	VPDPBUSD.BCST 416(CX), Z25, Z20
+	VPDPBUSD.BCST 544(CX), Z25, Z21
+	VPDPBUSD.BCST 672(CX), Z25, Z22
+	VPDPBUSD.BCST 800(CX), Z25, Z23
+	VPDPBUSD.BCST 928(CX), Z25, Z24
 	PREFETCHT1    6720(BX)
 	PREFETCHT0    1088(BX)
-	VMOVUPS       640(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 32(CX), Z26, Z13
-	VPDPBUSD.BCST 160(CX), Z26, Z15
-	VPDPBUSD.BCST 288(CX), Z26, Z17
-	VPDPBUSD.BCST 416(CX), Z26, Z19
-	VPDPBUSD.BCST 544(CX), Z26, Z21
-	VPDPBUSD.BCST 672(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 32(CX), Z25, Z14
-	VPDPBUSD.BCST 160(CX), Z25, Z16
-	VPDPBUSD.BCST 288(CX), Z25, Z18
-	VPDPBUSD.BCST 416(CX), Z25, Z20
-	VPDPBUSD.BCST 544(CX), Z25, Z22
-	VPDPBUSD.BCST 672(CX), Z25, Z24
+	VMOVUPS       704(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 36(CX), Z25, Z17
+	VPDPBUSD.BCST 164(CX), Z25, Z18
+	VPDPBUSD.BCST 292(CX), Z25, Z19
+	VPDPBUSD.BCST 420(CX), Z25, Z20
+	VPDPBUSD.BCST 548(CX), Z25, Z21
+	VPDPBUSD.BCST 676(CX), Z25, Z22
+	VPDPBUSD.BCST 804(CX), Z25, Z23
+	VPDPBUSD.BCST 932(CX), Z25, Z24
+	VMOVUPS       768(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 40(CX), Z25, Z17
+	VPDPBUSD.BCST 168(CX), Z25, Z18
+	VPDPBUSD.BCST 296(CX), Z25, Z19
+	VPDPBUSD.BCST 424(CX), Z25, Z20
+	VPDPBUSD.BCST 552(CX), Z25, Z21
+	VPDPBUSD.BCST 680(CX), Z25, Z22
+	VPDPBUSD.BCST 808(CX), Z25, Z23
+	VPDPBUSD.BCST 936(CX), Z25, Z24
 	PREFETCHT1    6784(BX)
 	PREFETCHT0    1152(BX)
-	VMOVUPS       704(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 36(CX), Z26, Z13
-	VPDPBUSD.BCST 164(CX), Z26, Z15
-	VPDPBUSD.BCST 292(CX), Z26, Z17
-	VPDPBUSD.BCST 420(CX), Z26, Z19
-	VPDPBUSD.BCST 548(CX), Z26, Z21
-	VPDPBUSD.BCST 676(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 36(CX), Z25, Z14
-	VPDPBUSD.BCST 164(CX), Z25, Z16
-	VPDPBUSD.BCST 292(CX), Z25, Z18
-	VPDPBUSD.BCST 420(CX), Z25, Z20
-	VPDPBUSD.BCST 548(CX), Z25, Z22
-	VPDPBUSD.BCST 676(CX), Z25, Z24
+	VMOVUPS       832(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 44(CX), Z25, Z17
+	VPDPBUSD.BCST 172(CX), Z25, Z18
+	VPDPBUSD.BCST 300(CX), Z25, Z19
+	VPDPBUSD.BCST 428(CX), Z25, Z20
+	VPDPBUSD.BCST 556(CX), Z25, Z21
+	VPDPBUSD.BCST 684(CX), Z25, Z22
+	VPDPBUSD.BCST 812(CX), Z25, Z23
+	VPDPBUSD.BCST 940(CX), Z25, Z24
+	VMOVUPS       896(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 48(CX), Z25, Z17
+	VPDPBUSD.BCST 176(CX), Z25, Z18
+	VPDPBUSD.BCST 304(CX), Z25, Z19
+	VPDPBUSD.BCST 432(CX), Z25, Z20
+	VPDPBUSD.BCST 560(CX), Z25, Z21
+	VPDPBUSD.BCST 688(CX), Z25, Z22
+	VPDPBUSD.BCST 816(CX), Z25, Z23
+	VPDPBUSD.BCST 944(CX), Z25, Z24
 	PREFETCHT1    6848(BX)
 	PREFETCHT0    1216(BX)
-	VMOVUPS       768(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 40(CX), Z26, Z13
-	VPDPBUSD.BCST 168(CX), Z26, Z15
-	VPDPBUSD.BCST 296(CX), Z26, Z17
-	VPDPBUSD.BCST 424(CX), Z26, Z19
-	VPDPBUSD.BCST 552(CX), Z26, Z21
-	VPDPBUSD.BCST 680(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 40(CX), Z25, Z14
-	VPDPBUSD.BCST 168(CX), Z25, Z16
-	VPDPBUSD.BCST 296(CX), Z25, Z18
-	VPDPBUSD.BCST 424(CX), Z25, Z20
-	VPDPBUSD.BCST 552(CX), Z25, Z22
-	VPDPBUSD.BCST 680(CX), Z25, Z24
+	VMOVUPS       960(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 52(CX), Z25, Z17
+	VPDPBUSD.BCST 180(CX), Z25, Z18
+	VPDPBUSD.BCST 308(CX), Z25, Z19
+	VPDPBUSD.BCST 436(CX), Z25, Z20
+	VPDPBUSD.BCST 564(CX), Z25, Z21
+	VPDPBUSD.BCST 692(CX), Z25, Z22
+	VPDPBUSD.BCST 820(CX), Z25, Z23
+	VPDPBUSD.BCST 948(CX), Z25, Z24
+	VMOVUPS       1024(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 56(CX), Z25, Z17
+	VPDPBUSD.BCST 184(CX), Z25, Z18
+	VPDPBUSD.BCST 312(CX), Z25, Z19
+	VPDPBUSD.BCST 440(CX), Z25, Z20
+	VPDPBUSD.BCST 568(CX), Z25, Z21
+	VPDPBUSD.BCST 696(CX), Z25, Z22
+	VPDPBUSD.BCST 824(CX), Z25, Z23
+	VPDPBUSD.BCST 952(CX), Z25, Z24
 	PREFETCHT1    6912(BX)
 	PREFETCHT0    1280(BX)
-	VMOVUPS       832(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 44(CX), Z26, Z13
-	VPDPBUSD.BCST 172(CX), Z26, Z15
-	VPDPBUSD.BCST 300(CX), Z26, Z17
-	VPDPBUSD.BCST 428(CX), Z26, Z19
-	VPDPBUSD.BCST 556(CX), Z26, Z21
-	VPDPBUSD.BCST 684(CX), Z26, Z23
-	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 44(CX), Z25, Z14
-	VPDPBUSD.BCST 172(CX), Z25, Z16
-	VPDPBUSD.BCST 300(CX), Z25, Z18
-	VPDPBUSD.BCST 428(CX), Z25, Z20
-	VPDPBUSD.BCST 556(CX), Z25, Z22
-	VPDPBUSD.BCST 684(CX), Z25, Z24
+	VMOVUPS       1088(BX), Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 60(CX), Z25, Z17
+	VPDPBUSD.BCST 188(CX), Z25, Z18
+	VPDPBUSD.BCST 316(CX), Z25, Z19
+	VPDPBUSD.BCST 444(CX), Z25, Z20
+	VPDPBUSD.BCST 572(CX), Z25, Z21
+	VPDPBUSD.BCST 700(CX), Z25, Z22
+	VPDPBUSD.BCST 828(CX), Z25, Z23
+	VPDPBUSD.BCST 956(CX), Z25, Z24
+	VCVTPH2PS     64(BX), Z25
+	VMULPS.BCST   68(CX), Z25, Z26
+	VCVTDQ2PS     Z17, Z17
+	VFMADD231PS   Z26, Z17, Z0
+	VMULPS.BCST   196(CX), Z25, Z17
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z17, Z18, Z2
+	VMULPS.BCST   324(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z4
+	VMULPS.BCST   452(CX), Z25, Z17
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z17, Z20, Z6
+	VMULPS.BCST   580(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z8
+	VMULPS.BCST   708(CX), Z25, Z17
+	VCVTDQ2PS     Z22, Z22
+	VFMADD231PS   Z17, Z22, Z10
+	VMULPS.BCST   836(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z12
+	VMULPS.BCST   964(CX), Z25, Z17
+	VCVTDQ2PS     Z24, Z24
+	VFMADD231PS   Z17, Z24, Z14
+	VPBROADCASTD  84(CX), Z17
+	VPBROADCASTD  212(CX), Z18
+	VPBROADCASTD  340(CX), Z19
+	VPBROADCASTD  468(CX), Z20
+	VPBROADCASTD  596(CX), Z21
+	VPBROADCASTD  724(CX), Z22
+	VPBROADCASTD  852(CX), Z23
+	VPBROADCASTD  980(CX), Z24
 	PREFETCHT1    6976(BX)
 	PREFETCHT0    1344(BX)
-	VMOVUPS       896(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 48(CX), Z26, Z13
-	VPDPBUSD.BCST 176(CX), Z26, Z15
-	VPDPBUSD.BCST 304(CX), Z26, Z17
-	VPDPBUSD.BCST 432(CX), Z26, Z19
-	VPDPBUSD.BCST 560(CX), Z26, Z21
-	VPDPBUSD.BCST 688(CX), Z26, Z23
+	VMOVUPS       640(BX), Z25
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 48(CX), Z25, Z14
-	VPDPBUSD.BCST 176(CX), Z25, Z16
-	VPDPBUSD.BCST 304(CX), Z25, Z18
-	VPDPBUSD.BCST 432(CX), Z25, Z20
-	VPDPBUSD.BCST 560(CX), Z25, Z22
-	VPDPBUSD.BCST 688(CX), Z25, Z24
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 32(CX), Z25, Z17
+	VPDPBUSD.BCST 160(CX), Z25, Z18
+	VPDPBUSD.BCST 288(CX), Z25, Z19
+	VPDPBUSD.BCST 416(CX), Z25, Z20
+	VPDPBUSD.BCST 544(CX), Z25, Z21
+	VPDPBUSD.BCST 672(CX), Z25, Z22
+	VPDPBUSD.BCST 800(CX), Z25, Z23
+	VPDPBUSD.BCST 928(CX), Z25, Z24
+	VMOVUPS       704(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 36(CX), Z25, Z17
+	VPDPBUSD.BCST 164(CX), Z25, Z18
+	VPDPBUSD.BCST 292(CX), Z25, Z19
+	VPDPBUSD.BCST 420(CX), Z25, Z20
+	VPDPBUSD.BCST 548(CX), Z25, Z21
+	VPDPBUSD.BCST 676(CX), Z25, Z22
+	VPDPBUSD.BCST 804(CX), Z25, Z23
+	VPDPBUSD.BCST 932(CX), Z25, Z24
 	PREFETCHT1    7040(BX)
 	PREFETCHT0    1408(BX)
-	VMOVUPS       960(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 52(CX), Z26, Z13
-	VPDPBUSD.BCST 180(CX), Z26, Z15
-	VPDPBUSD.BCST 308(CX), Z26, Z17
-	VPDPBUSD.BCST 436(CX), Z26, Z19
-	VPDPBUSD.BCST 564(CX), Z26, Z21
-	VPDPBUSD.BCST 692(CX), Z26, Z23
+	VMOVUPS       768(BX), Z25
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 52(CX), Z25, Z14
-	VPDPBUSD.BCST 180(CX), Z25, Z16
-	VPDPBUSD.BCST 308(CX), Z25, Z18
-	VPDPBUSD.BCST 436(CX), Z25, Z20
-	VPDPBUSD.BCST 564(CX), Z25, Z22
-	VPDPBUSD.BCST 692(CX), Z25, Z24
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 40(CX), Z25, Z17
+	VPDPBUSD.BCST 168(CX), Z25, Z18
+	VPDPBUSD.BCST 296(CX), Z25, Z19
+	VPDPBUSD.BCST 424(CX), Z25, Z20
+	VPDPBUSD.BCST 552(CX), Z25, Z21
+	VPDPBUSD.BCST 680(CX), Z25, Z22
+	VPDPBUSD.BCST 808(CX), Z25, Z23
+	VPDPBUSD.BCST 936(CX), Z25, Z24
+	VMOVUPS       832(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 44(CX), Z25, Z17
+	VPDPBUSD.BCST 172(CX), Z25, Z18
+	VPDPBUSD.BCST 300(CX), Z25, Z19
+	VPDPBUSD.BCST 428(CX), Z25, Z20
+	VPDPBUSD.BCST 556(CX), Z25, Z21
+	VPDPBUSD.BCST 684(CX), Z25, Z22
+	VPDPBUSD.BCST 812(CX), Z25, Z23
+	VPDPBUSD.BCST 940(CX), Z25, Z24
 	PREFETCHT1    7104(BX)
 	PREFETCHT0    1472(BX)
-	VMOVUPS       1024(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 56(CX), Z26, Z13
-	VPDPBUSD.BCST 184(CX), Z26, Z15
-	VPDPBUSD.BCST 312(CX), Z26, Z17
-	VPDPBUSD.BCST 440(CX), Z26, Z19
-	VPDPBUSD.BCST 568(CX), Z26, Z21
-	VPDPBUSD.BCST 696(CX), Z26, Z23
+	VMOVUPS       896(BX), Z25
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 56(CX), Z25, Z14
-	VPDPBUSD.BCST 184(CX), Z25, Z16
-	VPDPBUSD.BCST 312(CX), Z25, Z18
-	VPDPBUSD.BCST 440(CX), Z25, Z20
-	VPDPBUSD.BCST 568(CX), Z25, Z22
-	VPDPBUSD.BCST 696(CX), Z25, Z24
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 48(CX), Z25, Z17
+	VPDPBUSD.BCST 176(CX), Z25, Z18
+	VPDPBUSD.BCST 304(CX), Z25, Z19
+	VPDPBUSD.BCST 432(CX), Z25, Z20
+	VPDPBUSD.BCST 560(CX), Z25, Z21
+	VPDPBUSD.BCST 688(CX), Z25, Z22
+	VPDPBUSD.BCST 816(CX), Z25, Z23
+	VPDPBUSD.BCST 944(CX), Z25, Z24
+	VMOVUPS       960(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 52(CX), Z25, Z17
+	VPDPBUSD.BCST 180(CX), Z25, Z18
+	VPDPBUSD.BCST 308(CX), Z25, Z19
+	VPDPBUSD.BCST 436(CX), Z25, Z20
+	VPDPBUSD.BCST 564(CX), Z25, Z21
+	VPDPBUSD.BCST 692(CX), Z25, Z22
+	VPDPBUSD.BCST 820(CX), Z25, Z23
+	VPDPBUSD.BCST 948(CX), Z25, Z24
 	PREFETCHT1    7168(BX)
 	PREFETCHT0    1536(BX)
+	VMOVUPS       1024(BX), Z25
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 56(CX), Z25, Z17
+	VPDPBUSD.BCST 184(CX), Z25, Z18
+	VPDPBUSD.BCST 312(CX), Z25, Z19
+	VPDPBUSD.BCST 440(CX), Z25, Z20
+	VPDPBUSD.BCST 568(CX), Z25, Z21
+	VPDPBUSD.BCST 696(CX), Z25, Z22
+	VPDPBUSD.BCST 824(CX), Z25, Z23
+	VPDPBUSD.BCST 952(CX), Z25, Z24
 	PREFETCHT1    7232(BX)
 	PREFETCHT0    1600(BX)
 	VMOVUPS       1088(BX), Z25
-	VPANDD        Z25, Z12, Z26
-	VPDPBUSD.BCST 60(CX), Z26, Z13
-	VPDPBUSD.BCST 188(CX), Z26, Z15
-	VPDPBUSD.BCST 316(CX), Z26, Z17
-	VPDPBUSD.BCST 444(CX), Z26, Z19
-	VPDPBUSD.BCST 572(CX), Z26, Z21
-	VPDPBUSD.BCST 700(CX), Z26, Z23
 	VPSRLW        $0x04, Z25, Z25
-	VPANDD        Z25, Z12, Z25
-	VPDPBUSD.BCST 60(CX), Z25, Z14
-	VPDPBUSD.BCST 188(CX), Z25, Z16
-	VPDPBUSD.BCST 316(CX), Z25, Z18
+	VPANDD        Z16, Z25, Z25
+	VPDPBUSD.BCST 60(CX), Z25, Z17
+	VPDPBUSD.BCST 188(CX), Z25, Z18
+	VPDPBUSD.BCST 316(CX), Z25, Z19
 	VPDPBUSD.BCST 444(CX), Z25, Z20
-	VPDPBUSD.BCST 572(CX), Z25, Z22
-	VPDPBUSD.BCST 700(CX), Z25, Z24
-	VCVTPH2PS     64(BX), Z25
+	VPDPBUSD.BCST 572(CX), Z25, Z21
+	VPDPBUSD.BCST 700(CX), Z25, Z22
+	VPDPBUSD.BCST 828(CX), Z25, Z23
+	VPDPBUSD.BCST 956(CX), Z25, Z24
+	VCVTPH2PS     96(BX), Z25
 	VMULPS.BCST   68(CX), Z25, Z26
-	VCVTDQ2PS     Z13, Z13
-	VFMADD231PS   Z26, Z13, Z0
-	VMULPS.BCST   196(CX), Z25, Z13
-	VCVTDQ2PS     Z15, Z15
-	VFMADD231PS   Z13, Z15, Z2
-	VMULPS.BCST   324(CX), Z25, Z13
 	VCVTDQ2PS     Z17, Z17
-	VFMADD231PS   Z13, Z17, Z4
-	VMULPS.BCST   452(CX), Z25, Z13
-	VCVTDQ2PS     Z19, Z19
-	VFMADD231PS   Z13, Z19, Z6
-	VMULPS.BCST   580(CX), Z25, Z13
-	VCVTDQ2PS     Z21, Z21
-	VFMADD231PS   Z13, Z21, Z8
-	VMULPS.BCST   708(CX), Z25, Z13
-	VCVTDQ2PS     Z23, Z23
-	VFMADD231PS   Z13, Z23, Z10
-	VCVTPH2PS     96(BX), Z13
-	VMULPS.BCST   68(CX), Z13, Z15
-	VCVTDQ2PS     Z14, Z14
-	VFMADD231PS   Z15, Z14, Z1
-	VMULPS.BCST   196(CX), Z13, Z14
-	VCVTDQ2PS     Z16, Z16
-	VFMADD231PS   Z14, Z16, Z3
-	VMULPS.BCST   324(CX), Z13, Z14
+	VFMADD231PS   Z26, Z17, Z1
+	VMULPS.BCST   196(CX), Z25, Z17
 	VCVTDQ2PS     Z18, Z18
-	VFMADD231PS   Z14, Z18, Z5
-	VMULPS.BCST   452(CX), Z13, Z14
+	VFMADD231PS   Z17, Z18, Z3
+	VMULPS.BCST   324(CX), Z25, Z17
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z17, Z19, Z5
+	VMULPS.BCST   452(CX), Z25, Z17
 	VCVTDQ2PS     Z20, Z20
-	VFMADD231PS   Z14, Z20, Z7
-	VMULPS.BCST   580(CX), Z13, Z14
+	VFMADD231PS   Z17, Z20, Z7
+	VMULPS.BCST   580(CX), Z25, Z17
+	VCVTDQ2PS     Z21, Z21
+	VFMADD231PS   Z17, Z21, Z9
+	VMULPS.BCST   708(CX), Z25, Z17
 	VCVTDQ2PS     Z22, Z22
-	VFMADD231PS   Z14, Z22, Z9
-	VMULPS.BCST   708(CX), Z13, Z13
+	VFMADD231PS   Z17, Z22, Z11
+	VMULPS.BCST   836(CX), Z25, Z17
+	VCVTDQ2PS     Z23, Z23
+	VFMADD231PS   Z17, Z23, Z13
+	VMULPS.BCST   964(CX), Z25, Z17
 	VCVTDQ2PS     Z24, Z24
-	VFMADD231PS   Z13, Z24, Z11
+	VFMADD231PS   Z17, Z24, Z15
 	ADDQ          DX, CX
 	ADDQ          $+1152, BX
 	DECQ          SI
@@ -8612,12 +9176,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulCode4mRows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulCode4mRows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·matMulCode4mRows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulCode4mRows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ      dst+0(FP), AX
 	MOVQ      act+8(FP), CX
 	MOVQ      actStride+16(FP), DX
@@ -8635,7 +9203,11 @@ TEXT ·matMulCode4mRows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
-	VMOVDQU32 nibbles_avx512<>+0(SB), Z12
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+	VMOVDQU32 nibbles_avx512<>+0(SB), Z16
 	SHRQ      $0x02, SI
 	TESTQ     SI, SI
 	JLE       end1
@@ -8646,10 +9218,6 @@ loop1:
 	MOVQ $0x00000000, R8
 
 step2:
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
 	VPXORD            Z17, Z17, Z17
 	VPXORD            Z18, Z18, Z18
 	VPXORD            Z19, Z19, Z19
@@ -8658,226 +9226,137 @@ step2:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
+	VMOVUPS           (DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     (CX), Z25, Z17
+	VPDPBUSD.BCST     128(CX), Z25, Z18
+	VPDPBUSD.BCST     256(CX), Z25, Z19
+	VPDPBUSD.BCST     384(CX), Z25, Z20
+	VPDPBUSD.BCST     512(CX), Z25, Z21
+	VPDPBUSD.BCST     640(CX), Z25, Z22
+	VPDPBUSD.BCST     768(CX), Z25, Z23
+	VPDPBUSD.BCST     896(CX), Z25, Z24
 	PREFETCHT1        6144(R9)
 	PREFETCHT0        1024(R9)
-	VMOVUPS           (DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     (CX), Z26, Z13
-	VPDPBUSD.BCST     128(CX), Z26, Z15
-	VPDPBUSD.BCST     256(CX), Z26, Z17
-	VPDPBUSD.BCST     384(CX), Z26, Z19
-	VPDPBUSD.BCST     512(CX), Z26, Z21
-	VPDPBUSD.BCST     640(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     (CX), Z25, Z14
-	VPDPBUSD.BCST     128(CX), Z25, Z16
-	VPDPBUSD.BCST     256(CX), Z25, Z18
-	VPDPBUSD.BCST     384(CX), Z25, Z20
-	VPDPBUSD.BCST     512(CX), Z25, Z22
-	VPDPBUSD.BCST     640(CX), Z25, Z24
+	VMOVUPS           64(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     4(CX), Z25, Z17
+	VPDPBUSD.BCST     132(CX), Z25, Z18
+	VPDPBUSD.BCST     260(CX), Z25, Z19
+	VPDPBUSD.BCST     388(CX), Z25, Z20
+	VPDPBUSD.BCST     516(CX), Z25, Z21
+	VPDPBUSD.BCST     644(CX), Z25, Z22
+	VPDPBUSD.BCST     772(CX), Z25, Z23
+	VPDPBUSD.BCST     900(CX), Z25, Z24
+	VMOVUPS           128(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     8(CX), Z25, Z17
+	VPDPBUSD.BCST     136(CX), Z25, Z18
+	VPDPBUSD.BCST     264(CX), Z25, Z19
+	VPDPBUSD.BCST     392(CX), Z25, Z20
+	VPDPBUSD.BCST     520(CX), Z25, Z21
+	VPDPBUSD.BCST     648(CX), Z25, Z22
+	VPDPBUSD.BCST     776(CX), Z25, Z23
+	VPDPBUSD.BCST     904(CX), Z25, Z24
 	PREFETCHT1        6208(R9)
 	PREFETCHT0        1088(R9)
-	VMOVUPS           64(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     4(CX), Z26, Z13
-	VPDPBUSD.BCST     132(CX), Z26, Z15
-	VPDPBUSD.BCST     260(CX), Z26, Z17
-	VPDPBUSD.BCST     388(CX), Z26, Z19
-	VPDPBUSD.BCST     516(CX), Z26, Z21
-	VPDPBUSD.BCST     644(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     4(CX), Z25, Z14
-	VPDPBUSD.BCST     132(CX), Z25, Z16
-	VPDPBUSD.BCST     260(CX), Z25, Z18
-	VPDPBUSD.BCST     388(CX), Z25, Z20
-	VPDPBUSD.BCST     516(CX), Z25, Z22
-	VPDPBUSD.BCST     644(CX), Z25, Z24
+	VMOVUPS           192(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     12(CX), Z25, Z17
+	VPDPBUSD.BCST     140(CX), Z25, Z18
+	VPDPBUSD.BCST     268(CX), Z25, Z19
+	VPDPBUSD.BCST     396(CX), Z25, Z20
+	VPDPBUSD.BCST     524(CX), Z25, Z21
+	VPDPBUSD.BCST     652(CX), Z25, Z22
+	VPDPBUSD.BCST     780(CX), Z25, Z23
+	VPDPBUSD.BCST     908(CX), Z25, Z24
+	VMOVUPS           256(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     16(CX), Z25, Z17
+	VPDPBUSD.BCST     144(CX), Z25, Z18
+	VPDPBUSD.BCST     272(CX), Z25, Z19
+	VPDPBUSD.BCST     400(CX), Z25, Z20
+	VPDPBUSD.BCST     528(CX), Z25, Z21
+	VPDPBUSD.BCST     656(CX), Z25, Z22
+	VPDPBUSD.BCST     784(CX), Z25, Z23
+	VPDPBUSD.BCST     912(CX), Z25, Z24
 	PREFETCHT1        6272(R9)
 	PREFETCHT0        1152(R9)
-	VMOVUPS           128(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     8(CX), Z26, Z13
-	VPDPBUSD.BCST     136(CX), Z26, Z15
-	VPDPBUSD.BCST     264(CX), Z26, Z17
-	VPDPBUSD.BCST     392(CX), Z26, Z19
-	VPDPBUSD.BCST     520(CX), Z26, Z21
-	VPDPBUSD.BCST     648(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     8(CX), Z25, Z14
-	VPDPBUSD.BCST     136(CX), Z25, Z16
-	VPDPBUSD.BCST     264(CX), Z25, Z18
-	VPDPBUSD.BCST     392(CX), Z25, Z20
-	VPDPBUSD.BCST     520(CX), Z25, Z22
-	VPDPBUSD.BCST     648(CX), Z25, Z24
+	VMOVUPS           320(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     20(CX), Z25, Z17
+	VPDPBUSD.BCST     148(CX), Z25, Z18
+	VPDPBUSD.BCST     276(CX), Z25, Z19
+	VPDPBUSD.BCST     404(CX), Z25, Z20
+	VPDPBUSD.BCST     532(CX), Z25, Z21
+	VPDPBUSD.BCST     660(CX), Z25, Z22
+	VPDPBUSD.BCST     788(CX), Z25, Z23
+	VPDPBUSD.BCST     916(CX), Z25, Z24
+	VMOVUPS           384(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     24(CX), Z25, Z17
+	VPDPBUSD.BCST     152(CX), Z25, Z18
+	VPDPBUSD.BCST     280(CX), Z25, Z19
+	VPDPBUSD.BCST     408(CX), Z25, Z20
+	VPDPBUSD.BCST     536(CX), Z25, Z21
+	VPDPBUSD.BCST     664(CX), Z25, Z22
+	VPDPBUSD.BCST     792(CX), Z25, Z23
+	VPDPBUSD.BCST     920(CX), Z25, Z24
 	PREFETCHT1        6336(R9)
 	PREFETCHT0        1216(R9)
-	VMOVUPS           192(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     12(CX), Z26, Z13
-	VPDPBUSD.BCST     140(CX), Z26, Z15
-	VPDPBUSD.BCST     268(CX), Z26, Z17
-	VPDPBUSD.BCST     396(CX), Z26, Z19
-	VPDPBUSD.BCST     524(CX), Z26, Z21
-	VPDPBUSD.BCST     652(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     12(CX), Z25, Z14
-	VPDPBUSD.BCST     140(CX), Z25, Z16
-	VPDPBUSD.BCST     268(CX), Z25, Z18
-	VPDPBUSD.BCST     396(CX), Z25, Z20
-	VPDPBUSD.BCST     524(CX), Z25, Z22
-	VPDPBUSD.BCST     652(CX), Z25, Z24
-	PREFETCHT1        6400(R9)
-	PREFETCHT0        1280(R9)
-	VMOVUPS           256(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     16(CX), Z26, Z13
-	VPDPBUSD.BCST     144(CX), Z26, Z15
-	VPDPBUSD.BCST     272(CX), Z26, Z17
-	VPDPBUSD.BCST     400(CX), Z26, Z19
-	VPDPBUSD.BCST     528(CX), Z26, Z21
-	VPDPBUSD.BCST     656(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     16(CX), Z25, Z14
-	VPDPBUSD.BCST     144(CX), Z25, Z16
-	VPDPBUSD.BCST     272(CX), Z25, Z18
-	VPDPBUSD.BCST     400(CX), Z25, Z20
-	VPDPBUSD.BCST     528(CX), Z25, Z22
-	VPDPBUSD.BCST     656(CX), Z25, Z24
-	PREFETCHT1        6464(R9)
-	PREFETCHT0        1344(R9)
-	VMOVUPS           320(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     20(CX), Z26, Z13
-	VPDPBUSD.BCST     148(CX), Z26, Z15
-	VPDPBUSD.BCST     276(CX), Z26, Z17
-	VPDPBUSD.BCST     404(CX), Z26, Z19
-	VPDPBUSD.BCST     532(CX), Z26, Z21
-	VPDPBUSD.BCST     660(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     20(CX), Z25, Z14
-	VPDPBUSD.BCST     148(CX), Z25, Z16
-	VPDPBUSD.BCST     276(CX), Z25, Z18
-	VPDPBUSD.BCST     404(CX), Z25, Z20
-	VPDPBUSD.BCST     532(CX), Z25, Z22
-	VPDPBUSD.BCST     660(CX), Z25, Z24
-	PREFETCHT1        6528(R9)
-	PREFETCHT0        1408(R9)
-	VMOVUPS           384(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     24(CX), Z26, Z13
-	VPDPBUSD.BCST     152(CX), Z26, Z15
-	VPDPBUSD.BCST     280(CX), Z26, Z17
-	VPDPBUSD.BCST     408(CX), Z26, Z19
-	VPDPBUSD.BCST     536(CX), Z26, Z21
-	VPDPBUSD.BCST     664(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     24(CX), Z25, Z14
-	VPDPBUSD.BCST     152(CX), Z25, Z16
-	VPDPBUSD.BCST     280(CX), Z25, Z18
-	VPDPBUSD.BCST     408(CX), Z25, Z20
-	VPDPBUSD.BCST     536(CX), Z25, Z22
-	VPDPBUSD.BCST     664(CX), Z25, Z24
-	PREFETCHT1        6592(R9)
-	PREFETCHT0        1472(R9)
-	PREFETCHT1        6656(R9)
-	PREFETCHT0        1536(R9)
 	VMOVUPS           448(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     28(CX), Z26, Z13
-	VPDPBUSD.BCST     156(CX), Z26, Z15
-	VPDPBUSD.BCST     284(CX), Z26, Z17
-	VPDPBUSD.BCST     412(CX), Z26, Z19
-	VPDPBUSD.BCST     540(CX), Z26, Z21
-	VPDPBUSD.BCST     668(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     28(CX), Z25, Z14
-	VPDPBUSD.BCST     156(CX), Z25, Z16
-	VPDPBUSD.BCST     284(CX), Z25, Z18
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     28(CX), Z25, Z17
+	VPDPBUSD.BCST     156(CX), Z25, Z18
+	VPDPBUSD.BCST     284(CX), Z25, Z19
 	VPDPBUSD.BCST     412(CX), Z25, Z20
-	VPDPBUSD.BCST     540(CX), Z25, Z22
-	VPDPBUSD.BCST     668(CX), Z25, Z24
+	VPDPBUSD.BCST     540(CX), Z25, Z21
+	VPDPBUSD.BCST     668(CX), Z25, Z22
+	VPDPBUSD.BCST     796(CX), Z25, Z23
+	VPDPBUSD.BCST     924(CX), Z25, Z24
 	VPMOVZXWD         128(BX)(R8*2), Z25
 	VPANDD            part_avx512<>+0(SB), Z25, Z25
 	VCVTDQ2PS         Z25, Z25
 	VCVTPH2PS         (BX), Z26
 	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       64(CX), Z25, Z26
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z26, Z13, Z0
-	VMULPS.BCST       192(CX), Z25, Z13
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z13, Z15, Z2
-	VMULPS.BCST       320(CX), Z25, Z13
 	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z13, Z17, Z4
-	VMULPS.BCST       448(CX), Z25, Z13
-	VCVTDQ2PS         Z19, Z19
-	VFMADD231PS       Z13, Z19, Z6
-	VMULPS.BCST       576(CX), Z25, Z13
-	VCVTDQ2PS         Z21, Z21
-	VFMADD231PS       Z13, Z21, Z8
-	VMULPS.BCST       704(CX), Z25, Z13
-	VCVTDQ2PS         Z23, Z23
-	VFMADD231PS       Z13, Z23, Z10
-	VPMOVZXWD         128(BX)(R8*2), Z13
-	VPMOVZXBD         384(BX)(R8*1), Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         64(BX), Z15
-	VMULPS            Z15, Z13, Z13
-	VFNMADD231PS.BCST 88(CX), Z13, Z0
-	VFNMADD231PS.BCST 216(CX), Z13, Z2
-	VFNMADD231PS.BCST 344(CX), Z13, Z4
-	VFNMADD231PS.BCST 472(CX), Z13, Z6
-	VFNMADD231PS.BCST 600(CX), Z13, Z8
-	VFNMADD231PS.BCST 728(CX), Z13, Z10
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         32(BX), Z15
-	VMULPS            Z15, Z13, Z13
-	VMULPS.BCST       64(CX), Z13, Z15
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z15, Z14, Z1
-	VMULPS.BCST       192(CX), Z13, Z14
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z3
-	VMULPS.BCST       320(CX), Z13, Z14
+	VFMADD231PS       Z26, Z17, Z0
+	VMULPS.BCST       192(CX), Z25, Z17
 	VCVTDQ2PS         Z18, Z18
-	VFMADD231PS       Z14, Z18, Z5
-	VMULPS.BCST       448(CX), Z13, Z14
+	VFMADD231PS       Z17, Z18, Z2
+	VMULPS.BCST       320(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z4
+	VMULPS.BCST       448(CX), Z25, Z17
 	VCVTDQ2PS         Z20, Z20
-	VFMADD231PS       Z14, Z20, Z7
-	VMULPS.BCST       576(CX), Z13, Z14
+	VFMADD231PS       Z17, Z20, Z6
+	VMULPS.BCST       576(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z8
+	VMULPS.BCST       704(CX), Z25, Z17
 	VCVTDQ2PS         Z22, Z22
-	VFMADD231PS       Z14, Z22, Z9
-	VMULPS.BCST       704(CX), Z13, Z13
+	VFMADD231PS       Z17, Z22, Z10
+	VMULPS.BCST       832(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z12
+	VMULPS.BCST       960(CX), Z25, Z17
 	VCVTDQ2PS         Z24, Z24
-	VFMADD231PS       Z13, Z24, Z11
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPMOVZXBD         400(BX)(R8*1), Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         96(BX), Z14
-	VMULPS            Z14, Z13, Z13
-	VFNMADD231PS.BCST 88(CX), Z13, Z1
-	VFNMADD231PS.BCST 216(CX), Z13, Z3
-	VFNMADD231PS.BCST 344(CX), Z13, Z5
-	VFNMADD231PS.BCST 472(CX), Z13, Z7
-	VFNMADD231PS.BCST 600(CX), Z13, Z9
-	VFNMADD231PS.BCST 728(CX), Z13, Z11
-	VPXORD            Z13, Z13, Z13
-	VPXORD            Z14, Z14, Z14
-	VPXORD            Z15, Z15, Z15
-	VPXORD            Z16, Z16, Z16
+	VFMADD231PS       Z17, Z24, Z14
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPMOVZXBD         384(BX)(R8*1), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         64(BX), Z18
+	VMULPS            Z18, Z17, Z17
+	VFNMADD231PS.BCST 88(CX), Z17, Z0
+	VFNMADD231PS.BCST 216(CX), Z17, Z2
+	VFNMADD231PS.BCST 344(CX), Z17, Z4
+	VFNMADD231PS.BCST 472(CX), Z17, Z6
+	VFNMADD231PS.BCST 600(CX), Z17, Z8
+	VFNMADD231PS.BCST 728(CX), Z17, Z10
+	VFNMADD231PS.BCST 856(CX), Z17, Z12
+	VFNMADD231PS.BCST 984(CX), Z17, Z14
 	VPXORD            Z17, Z17, Z17
 	VPXORD            Z18, Z18, Z18
 	VPXORD            Z19, Z19, Z19
@@ -8886,152 +9365,243 @@ step2:
 	VPXORD            Z22, Z22, Z22
 	VPXORD            Z23, Z23, Z23
 	VPXORD            Z24, Z24, Z24
+	PREFETCHT1        6400(R9)
+	PREFETCHT0        1280(R9)
+	VMOVUPS           (DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     (CX), Z25, Z17
+	VPDPBUSD.BCST     128(CX), Z25, Z18
+	VPDPBUSD.BCST     256(CX), Z25, Z19
+	VPDPBUSD.BCST     384(CX), Z25, Z20
+	VPDPBUSD.BCST     512(CX), Z25, Z21
+	VPDPBUSD.BCST     640(CX), Z25, Z22
+	VPDPBUSD.BCST     768(CX), Z25, Z23
+	VPDPBUSD.BCST     896(CX), Z25, Z24
+	VMOVUPS           64(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     4(CX), Z25, Z17
+	VPDPBUSD.BCST     132(CX), Z25, Z18
+	VPDPBUSD.BCST     260(CX), Z25, Z19
+	VPDPBUSD.BCST     388(CX), Z25, Z20
+	VPDPBUSD.BCST     516(CX), Z25, Z21
+	VPDPBUSD.BCST     644(CX), Z25, Z22
+	VPDPBUSD.BCST     772(CX), Z25, Z23
+	VPDPBUSD.BCST     900(CX), Z25, Z24
+	PREFETCHT1        6464(R9)
+	PREFETCHT0        1344(R9)
+	VMOVUPS           128(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     8(CX), Z25, Z17
+	VPDPBUSD.BCST     136(CX), Z25, Z18
+	VPDPBUSD.BCST     264(CX), Z25, Z19
+	VPDPBUSD.BCST     392(CX), Z25, Z20
+	VPDPBUSD.BCST     520(CX), Z25, Z21
+	VPDPBUSD.BCST     648(CX), Z25, Z22
+	VPDPBUSD.BCST     776(CX), Z25, Z23
+	VPDPBUSD.BCST     904(CX), Z25, Z24
+	VMOVUPS           192(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     12(CX), Z25, Z17
+	VPDPBUSD.BCST     140(CX), Z25, Z18
+	VPDPBUSD.BCST     268(CX), Z25, Z19
+	VPDPBUSD.BCST     396(CX), Z25, Z20
+	VPDPBUSD.BCST     524(CX), Z25, Z21
+	VPDPBUSD.BCST     652(CX), Z25, Z22
+	VPDPBUSD.BCST     780(CX), Z25, Z23
+	VPDPBUSD.BCST     908(CX), Z25, Z24
+	PREFETCHT1        6528(R9)
+	PREFETCHT0        1408(R9)
+	VMOVUPS           256(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     16(CX), Z25, Z17
+	VPDPBUSD.BCST     144(CX), Z25, Z18
+	VPDPBUSD.BCST     272(CX), Z25, Z19
+	VPDPBUSD.BCST     400(CX), Z25, Z20
+	VPDPBUSD.BCST     528(CX), Z25, Z21
+	VPDPBUSD.BCST     656(CX), Z25, Z22
+	VPDPBUSD.BCST     784(CX), Z25, Z23
+	VPDPBUSD.BCST     912(CX), Z25, Z24
+	VMOVUPS           320(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     20(CX), Z25, Z17
+	VPDPBUSD.BCST     148(CX), Z25, Z18
+	VPDPBUSD.BCST     276(CX), Z25, Z19
+	VPDPBUSD.BCST     404(CX), Z25, Z20
+	VPDPBUSD.BCST     532(CX), Z25, Z21
+	VPDPBUSD.BCST     660(CX), Z25, Z22
+	VPDPBUSD.BCST     788(CX), Z25, Z23
+	VPDPBUSD.BCST     916(CX), Z25, Z24
+	PREFETCHT1        6592(R9)
+	PREFETCHT0        1472(R9)
+	VMOVUPS           384(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     24(CX), Z25, Z17
+	VPDPBUSD.BCST     152(CX), Z25, Z18
+	VPDPBUSD.BCST     280(CX), Z25, Z19
+	VPDPBUSD.BCST     408(CX), Z25, Z20
+	VPDPBUSD.BCST     536(CX), Z25, Z21
+	VPDPBUSD.BCST     664(CX), Z25, Z22
+	VPDPBUSD.BCST     792(CX), Z25, Z23
+	VPDPBUSD.BCST     920(CX), Z25, Z24
+	PREFETCHT1        6656(R9)
+	PREFETCHT0        1536(R9)
+	VMOVUPS           448(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     28(CX), Z25, Z17
+	VPDPBUSD.BCST     156(CX), Z25, Z18
+	VPDPBUSD.BCST     284(CX), Z25, Z19
+	VPDPBUSD.BCST     412(CX), Z25, Z20
+	VPDPBUSD.BCST     540(CX), Z25, Z21
+	VPDPBUSD.BCST     668(CX), Z25, Z22
+	VPDPBUSD.BCST     796(CX), Z25, Z23
+	VPDPBUSD.BCST     924(CX), Z25, Z24
+	VPMOVZXWD         160(BX)(R8*2), Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         32(BX), Z26
+	VMULPS            Z26, Z25, Z25
+	VMULPS.BCST       64(CX), Z25, Z26
+	VCVTDQ2PS         Z17, Z17
+	VFMADD231PS       Z26, Z17, Z1
+	VMULPS.BCST       192(CX), Z25, Z17
+	VCVTDQ2PS         Z18, Z18
+	VFMADD231PS       Z17, Z18, Z3
+	VMULPS.BCST       320(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z5
+	VMULPS.BCST       448(CX), Z25, Z17
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z17, Z20, Z7
+	VMULPS.BCST       576(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z9
+	VMULPS.BCST       704(CX), Z25, Z17
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z17, Z22, Z11
+	VMULPS.BCST       832(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z13
+	VMULPS.BCST       960(CX), Z25, Z17
+	VCVTDQ2PS         Z24, Z24
+	VFMADD231PS       Z17, Z24, Z15
+	VPMOVZXWD         160(BX)(R8*2), Z17
+	VPMOVZXBD         400(BX)(R8*1), Z17
+	VPANDD            part_avx512<>+0(SB), Z17, Z17
+	VCVTDQ2PS         Z17, Z17
+	VCVTPH2PS         96(BX), Z18
+	VMULPS            Z18, Z17, Z17
+	VFNMADD231PS.BCST 88(CX), Z17, Z1
+	VFNMADD231PS.BCST 216(CX), Z17, Z3
+	VFNMADD231PS.BCST 344(CX), Z17, Z5
+	VFNMADD231PS.BCST 472(CX), Z17, Z7
+	VFNMADD231PS.BCST 600(CX), Z17, Z9
+	VFNMADD231PS.BCST 728(CX), Z17, Z11
+	VFNMADD231PS.BCST 856(CX), Z17, Z13
+	VFNMADD231PS.BCST 984(CX), Z17, Z15
+	VPXORD            Z17, Z17, Z17
+	VPXORD            Z18, Z18, Z18
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPXORD            Z24, Z24, Z24
+	VMOVUPS           512(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     32(CX), Z25, Z17
+	VPDPBUSD.BCST     160(CX), Z25, Z18
+	VPDPBUSD.BCST     288(CX), Z25, Z19
+	VPDPBUSD.BCST     416(CX), Z25, Z20
+	VPDPBUSD.BCST     544(CX), Z25, Z21
+	VPDPBUSD.BCST     672(CX), Z25, Z22
+	VPDPBUSD.BCST     800(CX), Z25, Z23
+	VPDPBUSD.BCST     928(CX), Z25, Z24
 	PREFETCHT1        6720(R9)
 	PREFETCHT0        1600(R9)
-	VMOVUPS           512(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     32(CX), Z26, Z13
-	VPDPBUSD.BCST     160(CX), Z26, Z15
-	VPDPBUSD.BCST     288(CX), Z26, Z17
-	VPDPBUSD.BCST     416(CX), Z26, Z19
-	VPDPBUSD.BCST     544(CX), Z26, Z21
-	VPDPBUSD.BCST     672(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     32(CX), Z25, Z14
-	VPDPBUSD.BCST     160(CX), Z25, Z16
-	VPDPBUSD.BCST     288(CX), Z25, Z18
-	VPDPBUSD.BCST     416(CX), Z25, Z20
-	VPDPBUSD.BCST     544(CX), Z25, Z22
-	VPDPBUSD.BCST     672(CX), Z25, Z24
+	VMOVUPS           576(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     36(CX), Z25, Z17
+	VPDPBUSD.BCST     164(CX), Z25, Z18
+	VPDPBUSD.BCST     292(CX), Z25, Z19
+	VPDPBUSD.BCST     420(CX), Z25, Z20
+	VPDPBUSD.BCST     548(CX), Z25, Z21
+	VPDPBUSD.BCST     676(CX), Z25, Z22
+	VPDPBUSD.BCST     804(CX), Z25, Z23
+	VPDPBUSD.BCST     932(CX), Z25, Z24
+	VMOVUPS           640(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     40(CX), Z25, Z17
+	VPDPBUSD.BCST     168(CX), Z25, Z18
+	VPDPBUSD.BCST     296(CX), Z25, Z19
+	VPDPBUSD.BCST     424(CX), Z25, Z20
+	VPDPBUSD.BCST     552(CX), Z25, Z21
+	VPDPBUSD.BCST     680(CX), Z25, Z22
+	VPDPBUSD.BCST     808(CX), Z25, Z23
+	VPDPBUSD.BCST     936(CX), Z25, Z24
 	PREFETCHT1        6784(R9)
 	PREFETCHT0        1664(R9)
-	VMOVUPS           576(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     36(CX), Z26, Z13
-	VPDPBUSD.BCST     164(CX), Z26, Z15
-	VPDPBUSD.BCST     292(CX), Z26, Z17
-	VPDPBUSD.BCST     420(CX), Z26, Z19
-	VPDPBUSD.BCST     548(CX), Z26, Z21
-	VPDPBUSD.BCST     676(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     36(CX), Z25, Z14
-	VPDPBUSD.BCST     164(CX), Z25, Z16
-	VPDPBUSD.BCST     292(CX), Z25, Z18
-	VPDPBUSD.BCST     420(CX), Z25, Z20
-	VPDPBUSD.BCST     548(CX), Z25, Z22
-	VPDPBUSD.BCST     676(CX), Z25, Z24
+	VMOVUPS           704(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     44(CX), Z25, Z17
+	VPDPBUSD.BCST     172(CX), Z25, Z18
+	VPDPBUSD.BCST     300(CX), Z25, Z19
+	VPDPBUSD.BCST     428(CX), Z25, Z20
+	VPDPBUSD.BCST     556(CX), Z25, Z21
+	VPDPBUSD.BCST     684(CX), Z25, Z22
+	VPDPBUSD.BCST     812(CX), Z25, Z23
+	VPDPBUSD.BCST     940(CX), Z25, Z24
+	VMOVUPS           768(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     48(CX), Z25, Z17
+	VPDPBUSD.BCST     176(CX), Z25, Z18
+	VPDPBUSD.BCST     304(CX), Z25, Z19
+	VPDPBUSD.BCST     432(CX), Z25, Z20
+	VPDPBUSD.BCST     560(CX), Z25, Z21
+	VPDPBUSD.BCST     688(CX), Z25, Z22
+	VPDPBUSD.BCST     816(CX), Z25, Z23
+	VPDPBUSD.BCST     944(CX), Z25, Z24
 	PREFETCHT1        6848(R9)
 	PREFETCHT0        1728(R9)
-	VMOVUPS           640(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     40(CX), Z26, Z13
-	VPDPBUSD.BCST     168(CX), Z26, Z15
-	VPDPBUSD.BCST     296(CX), Z26, Z17
-	VPDPBUSD.BCST     424(CX), Z26, Z19
-	VPDPBUSD.BCST     552(CX), Z26, Z21
-	VPDPBUSD.BCST     680(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     40(CX), Z25, Z14
-	VPDPBUSD.BCST     168(CX), Z25, Z16
-	VPDPBUSD.BCST     296(CX), Z25, Z18
-	VPDPBUSD.BCST     424(CX), Z25, Z20
-	VPDPBUSD.BCST     552(CX), Z25, Z22
-	VPDPBUSD.BCST     680(CX), Z25, Z24
+	VMOVUPS           832(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     52(CX), Z25, Z17
+	VPDPBUSD.BCST     180(CX), Z25, Z18
+	VPDPBUSD.BCST     308(CX), Z25, Z19
+	VPDPBUSD.BCST     436(CX), Z25, Z20
+	VPDPBUSD.BCST     564(CX), Z25, Z21
+	VPDPBUSD.BCST     692(CX), Z25, Z22
+	VPDPBUSD.BCST     820(CX), Z25, Z23
+	VPDPBUSD.BCST     948(CX), Z25, Z24
+	VMOVUPS           896(DI), Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     56(CX), Z25, Z17
+	VPDPBUSD.BCST     184(CX), Z25, Z18
+	VPDPBUSD.BCST     312(CX), Z25, Z19
+	VPDPBUSD.BCST     440(CX), Z25, Z20
+	VPDPBUSD.BCST     568(CX), Z25, Z21
+	VPDPBUSD.BCST     696(CX), Z25, Z22
+	VPDPBUSD.BCST     824(CX), Z25, Z23
+	VPDPBUSD.BCST     952(CX), Z25, Z24
 	PREFETCHT1        6912(R9)
 	PREFETCHT0        1792(R9)
-	VMOVUPS           704(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     44(CX), Z26, Z13
-	VPDPBUSD.BCST     172(CX), Z26, Z15
-	VPDPBUSD.BCST     300(CX), Z26, Z17
-	VPDPBUSD.BCST     428(CX), Z26, Z19
-	VPDPBUSD.BCST     556(CX), Z26, Z21
-	VPDPBUSD.BCST     684(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     44(CX), Z25, Z14
-	VPDPBUSD.BCST     172(CX), Z25, Z16
-	VPDPBUSD.BCST     300(CX), Z25, Z18
-	VPDPBUSD.BCST     428(CX), Z25, Z20
-	VPDPBUSD.BCST     556(CX), Z25, Z22
-	VPDPBUSD.BCST     684(CX), Z25, Z24
-	PREFETCHT1        6976(R9)
-	PREFETCHT0        1856(R9)
-	VMOVUPS           768(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     48(CX), Z26, Z13
-	VPDPBUSD.BCST     176(CX), Z26, Z15
-	VPDPBUSD.BCST     304(CX), Z26, Z17
-	VPDPBUSD.BCST     432(CX), Z26, Z19
-	VPDPBUSD.BCST     560(CX), Z26, Z21
-	VPDPBUSD.BCST     688(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     48(CX), Z25, Z14
-	VPDPBUSD.BCST     176(CX), Z25, Z16
-	VPDPBUSD.BCST     304(CX), Z25, Z18
-	VPDPBUSD.BCST     432(CX), Z25, Z20
-	VPDPBUSD.BCST     560(CX), Z25, Z22
-	VPDPBUSD.BCST     688(CX), Z25, Z24
-	PREFETCHT1        7040(R9)
-	PREFETCHT0        1920(R9)
-	VMOVUPS           832(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     52(CX), Z26, Z13
-	VPDPBUSD.BCST     180(CX), Z26, Z15
-	VPDPBUSD.BCST     308(CX), Z26, Z17
-	VPDPBUSD.BCST     436(CX), Z26, Z19
-	VPDPBUSD.BCST     564(CX), Z26, Z21
-	VPDPBUSD.BCST     692(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     52(CX), Z25, Z14
-	VPDPBUSD.BCST     180(CX), Z25, Z16
-	VPDPBUSD.BCST     308(CX), Z25, Z18
-	VPDPBUSD.BCST     436(CX), Z25, Z20
-	VPDPBUSD.BCST     564(CX), Z25, Z22
-	VPDPBUSD.BCST     692(CX), Z25, Z24
-	PREFETCHT1        7104(R9)
-	PREFETCHT0        1984(R9)
-	VMOVUPS           896(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     56(CX), Z26, Z13
-	VPDPBUSD.BCST     184(CX), Z26, Z15
-	VPDPBUSD.BCST     312(CX), Z26, Z17
-	VPDPBUSD.BCST     440(CX), Z26, Z19
-	VPDPBUSD.BCST     568(CX), Z26, Z21
-	VPDPBUSD.BCST     696(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     56(CX), Z25, Z14
-	VPDPBUSD.BCST     184(CX), Z25, Z16
-	VPDPBUSD.BCST     312(CX), Z25, Z18
-	VPDPBUSD.BCST     440(CX), Z25, Z20
-	VPDPBUSD.BCST     568(CX), Z25, Z22
-	VPDPBUSD.BCST     696(CX), Z25, Z24
-	PREFETCHT1        7168(R9)
-	PREFETCHT0        2048(R9)
-	PREFETCHT1        7232(R9)
-	PREFETCHT0        2112(R9)
 	VMOVUPS           960(DI), Z25
-	VPANDD            Z25, Z12, Z26
-	VPDPBUSD.BCST     60(CX), Z26, Z13
-	VPDPBUSD.BCST     188(CX), Z26, Z15
-	VPDPBUSD.BCST     316(CX), Z26, Z17
-	VPDPBUSD.BCST     444(CX), Z26, Z19
-	VPDPBUSD.BCST     572(CX), Z26, Z21
-	VPDPBUSD.BCST     700(CX), Z26, Z23
-	VPSRLW            $0x04, Z25, Z25
-	VPANDD            Z25, Z12, Z25
-	VPDPBUSD.BCST     60(CX), Z25, Z14
-	VPDPBUSD.BCST     188(CX), Z25, Z16
-	VPDPBUSD.BCST     316(CX), Z25, Z18
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     60(CX), Z25, Z17
+	VPDPBUSD.BCST     188(CX), Z25, Z18
+	VPDPBUSD.BCST     316(CX), Z25, Z19
 	VPDPBUSD.BCST     444(CX), Z25, Z20
-	VPDPBUSD.BCST     572(CX), Z25, Z22
-	VPDPBUSD.BCST     700(CX), Z25, Z24
+	VPDPBUSD.BCST     572(CX), Z25, Z21
+	VPDPBUSD.BCST     700(CX), Z25, Z22
+	VPDPBUSD.BCST     828(CX), Z25, Z23
+	VPDPBUSD.BCST     956(CX), Z25, Z24
 	VPMOVZXWD         128(BX)(R8*2), Z25
 	VPSRLD            $0x06, Z25, Z25
 	VPANDD            part_avx512<>+0(SB), Z25, Z25
@@ -9039,77 +9609,199 @@ step2:
 	VCVTPH2PS         (BX), Z26
 	VMULPS            Z26, Z25, Z25
 	VMULPS.BCST       68(CX), Z25, Z26
-	VCVTDQ2PS         Z13, Z13
-	VFMADD231PS       Z26, Z13, Z0
-	VMULPS.BCST       196(CX), Z25, Z13
-	VCVTDQ2PS         Z15, Z15
-	VFMADD231PS       Z13, Z15, Z2
-	VMULPS.BCST       324(CX), Z25, Z13
 	VCVTDQ2PS         Z17, Z17
-	VFMADD231PS       Z13, Z17, Z4
-	VMULPS.BCST       452(CX), Z25, Z13
-	VCVTDQ2PS         Z19, Z19
-	VFMADD231PS       Z13, Z19, Z6
-	VMULPS.BCST       580(CX), Z25, Z13
-	VCVTDQ2PS         Z21, Z21
-	VFMADD231PS       Z13, Z21, Z8
-	VMULPS.BCST       708(CX), Z25, Z13
-	VCVTDQ2PS         Z23, Z23
-	VFMADD231PS       Z13, Z23, Z10
-	VPMOVZXWD         128(BX)(R8*2), Z13
-	VPMOVZXBD         384(BX)(R8*1), Z15
-	VPSRLD            $0x02, Z15, Z15
-	VPANDD            partHigh_avx512<>+0(SB), Z15, Z15
-	VPSRLD            $0x0c, Z13, Z13
-	VPORD             Z13, Z15, Z15
-	VCVTDQ2PS         Z15, Z15
-	VCVTPH2PS         64(BX), Z13
-	VMULPS            Z13, Z15, Z15
-	VFNMADD231PS.BCST 92(CX), Z15, Z0
-	VFNMADD231PS.BCST 220(CX), Z15, Z2
-	VFNMADD231PS.BCST 348(CX), Z15, Z4
-	VFNMADD231PS.BCST 476(CX), Z15, Z6
-	VFNMADD231PS.BCST 604(CX), Z15, Z8
-	VFNMADD231PS.BCST 732(CX), Z15, Z10
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPSRLD            $0x06, Z13, Z13
-	VPANDD            part_avx512<>+0(SB), Z13, Z13
-	VCVTDQ2PS         Z13, Z13
-	VCVTPH2PS         32(BX), Z15
-	VMULPS            Z15, Z13, Z13
-	VMULPS.BCST       68(CX), Z13, Z15
-	VCVTDQ2PS         Z14, Z14
-	VFMADD231PS       Z15, Z14, Z1
-	VMULPS.BCST       196(CX), Z13, Z14
-	VCVTDQ2PS         Z16, Z16
-	VFMADD231PS       Z14, Z16, Z3
-	VMULPS.BCST       324(CX), Z13, Z14
+	VFMADD231PS       Z26, Z17, Z0
+	VMULPS.BCST       196(CX), Z25, Z17
 	VCVTDQ2PS         Z18, Z18
-	VFMADD231PS       Z14, Z18, Z5
-	VMULPS.BCST       452(CX), Z13, Z14
+	VFMADD231PS       Z17, Z18, Z2
+	VMULPS.BCST       324(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z4
+	VMULPS.BCST       452(CX), Z25, Z17
 	VCVTDQ2PS         Z20, Z20
-	VFMADD231PS       Z14, Z20, Z7
-	VMULPS.BCST       580(CX), Z13, Z14
+	VFMADD231PS       Z17, Z20, Z6
+	VMULPS.BCST       580(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z8
+	VMULPS.BCST       708(CX), Z25, Z17
 	VCVTDQ2PS         Z22, Z22
-	VFMADD231PS       Z14, Z22, Z9
-	VMULPS.BCST       708(CX), Z13, Z13
+	VFMADD231PS       Z17, Z22, Z10
+	VMULPS.BCST       836(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z12
+	VMULPS.BCST       964(CX), Z25, Z17
 	VCVTDQ2PS         Z24, Z24
-	VFMADD231PS       Z13, Z24, Z11
-	VPMOVZXWD         160(BX)(R8*2), Z13
-	VPMOVZXBD         400(BX)(R8*1), Z14
-	VPSRLD            $0x02, Z14, Z14
-	VPANDD            partHigh_avx512<>+0(SB), Z14, Z14
-	VPSRLD            $0x0c, Z13, Z13
-	VPORD             Z13, Z14, Z14
-	VCVTDQ2PS         Z14, Z14
-	VCVTPH2PS         96(BX), Z13
-	VMULPS            Z13, Z14, Z14
-	VFNMADD231PS.BCST 92(CX), Z14, Z1
-	VFNMADD231PS.BCST 220(CX), Z14, Z3
-	VFNMADD231PS.BCST 348(CX), Z14, Z5
-	VFNMADD231PS.BCST 476(CX), Z14, Z7
-	VFNMADD231PS.BCST 604(CX), Z14, Z9
-	VFNMADD231PS.BCST 732(CX), Z14, Z11
+	VFMADD231PS       Z17, Z24, Z14
+	VPMOVZXWD         128(BX)(R8*2), Z17
+	VPMOVZXBD         384(BX)(R8*1), Z18
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z17, Z17
+	VPORD             Z17, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VCVTPH2PS         64(BX), Z17
+	VMULPS            Z17, Z18, Z18
+	VFNMADD231PS.BCST 92(CX), Z18, Z0
+	VFNMADD231PS.BCST 220(CX), Z18, Z2
+	VFNMADD231PS.BCST 348(CX), Z18, Z4
+	VFNMADD231PS.BCST 476(CX), Z18, Z6
+	VFNMADD231PS.BCST 604(CX), Z18, Z8
+	VFNMADD231PS.BCST 732(CX), Z18, Z10
+	VFNMADD231PS.BCST 860(CX), Z18, Z12
+	VFNMADD231PS.BCST 988(CX), Z18, Z14
+	VPXORD            Z17, Z17, Z17
+	VPXORD            Z18, Z18, Z18
+	VPXORD            Z19, Z19, Z19
+	VPXORD            Z20, Z20, Z20
+	VPXORD            Z21, Z21, Z21
+	VPXORD            Z22, Z22, Z22
+	VPXORD            Z23, Z23, Z23
+	VPXORD            Z24, Z24, Z24
+	PREFETCHT1        6976(R9)
+	PREFETCHT0        1856(R9)
+	VMOVUPS           512(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     32(CX), Z25, Z17
+	VPDPBUSD.BCST     160(CX), Z25, Z18
+	VPDPBUSD.BCST     288(CX), Z25, Z19
+	VPDPBUSD.BCST     416(CX), Z25, Z20
+	VPDPBUSD.BCST     544(CX), Z25, Z21
+	VPDPBUSD.BCST     672(CX), Z25, Z22
+	VPDPBUSD.BCST     800(CX), Z25, Z23
+	VPDPBUSD.BCST     928(CX), Z25, Z24
+	VMOVUPS           576(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     36(CX), Z25, Z17
+	VPDPBUSD.BCST     164(CX), Z25, Z18
+	VPDPBUSD.BCST     292(CX), Z25, Z19
+	VPDPBUSD.BCST     420(CX), Z25, Z20
+	VPDPBUSD.BCST     548(CX), Z25, Z21
+	VPDPBUSD.BCST     676(CX), Z25, Z22
+	VPDPBUSD.BCST     804(CX), Z25, Z23
+	VPDPBUSD.BCST     932(CX), Z25, Z24
+	PREFETCHT1        7040(R9)
+	PREFETCHT0        1920(R9)
+	VMOVUPS           640(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     40(CX), Z25, Z17
+	VPDPBUSD.BCST     168(CX), Z25, Z18
+	VPDPBUSD.BCST     296(CX), Z25, Z19
+	VPDPBUSD.BCST     424(CX), Z25, Z20
+	VPDPBUSD.BCST     552(CX), Z25, Z21
+	VPDPBUSD.BCST     680(CX), Z25, Z22
+	VPDPBUSD.BCST     808(CX), Z25, Z23
+	VPDPBUSD.BCST     936(CX), Z25, Z24
+	VMOVUPS           704(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     44(CX), Z25, Z17
+	VPDPBUSD.BCST     172(CX), Z25, Z18
+	VPDPBUSD.BCST     300(CX), Z25, Z19
+	VPDPBUSD.BCST     428(CX), Z25, Z20
+	VPDPBUSD.BCST     556(CX), Z25, Z21
+	VPDPBUSD.BCST     684(CX), Z25, Z22
+	VPDPBUSD.BCST     812(CX), Z25, Z23
+	VPDPBUSD.BCST     940(CX), Z25, Z24
+	PREFETCHT1        7104(R9)
+	PREFETCHT0        1984(R9)
+	VMOVUPS           768(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     48(CX), Z25, Z17
+	VPDPBUSD.BCST     176(CX), Z25, Z18
+	VPDPBUSD.BCST     304(CX), Z25, Z19
+	VPDPBUSD.BCST     432(CX), Z25, Z20
+	VPDPBUSD.BCST     560(CX), Z25, Z21
+	VPDPBUSD.BCST     688(CX), Z25, Z22
+	VPDPBUSD.BCST     816(CX), Z25, Z23
+	VPDPBUSD.BCST     944(CX), Z25, Z24
+	VMOVUPS           832(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     52(CX), Z25, Z17
+	VPDPBUSD.BCST     180(CX), Z25, Z18
+	VPDPBUSD.BCST     308(CX), Z25, Z19
+	VPDPBUSD.BCST     436(CX), Z25, Z20
+	VPDPBUSD.BCST     564(CX), Z25, Z21
+	VPDPBUSD.BCST     692(CX), Z25, Z22
+	VPDPBUSD.BCST     820(CX), Z25, Z23
+	VPDPBUSD.BCST     948(CX), Z25, Z24
+	PREFETCHT1        7168(R9)
+	PREFETCHT0        2048(R9)
+	VMOVUPS           896(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     56(CX), Z25, Z17
+	VPDPBUSD.BCST     184(CX), Z25, Z18
+	VPDPBUSD.BCST     312(CX), Z25, Z19
+	VPDPBUSD.BCST     440(CX), Z25, Z20
+	VPDPBUSD.BCST     568(CX), Z25, Z21
+	VPDPBUSD.BCST     696(CX), Z25, Z22
+	VPDPBUSD.BCST     824(CX), Z25, Z23
+	VPDPBUSD.BCST     952(CX), Z25, Z24
+	PREFETCHT1        7232(R9)
+	PREFETCHT0        2112(R9)
+	VMOVUPS           960(DI), Z25
+	VPSRLW            $0x04, Z25, Z25
+	VPANDD            Z16, Z25, Z25
+	VPDPBUSD.BCST     60(CX), Z25, Z17
+	VPDPBUSD.BCST     188(CX), Z25, Z18
+	VPDPBUSD.BCST     316(CX), Z25, Z19
+	VPDPBUSD.BCST     444(CX), Z25, Z20
+	VPDPBUSD.BCST     572(CX), Z25, Z21
+	VPDPBUSD.BCST     700(CX), Z25, Z22
+	VPDPBUSD.BCST     828(CX), Z25, Z23
+	VPDPBUSD.BCST     956(CX), Z25, Z24
+	VPMOVZXWD         160(BX)(R8*2), Z25
+	VPSRLD            $0x06, Z25, Z25
+	VPANDD            part_avx512<>+0(SB), Z25, Z25
+	VCVTDQ2PS         Z25, Z25
+	VCVTPH2PS         32(BX), Z26
+	VMULPS            Z26, Z25, Z25
+	VMULPS.BCST       68(CX), Z25, Z26
+	VCVTDQ2PS         Z17, Z17
+	VFMADD231PS       Z26, Z17, Z1
+	VMULPS.BCST       196(CX), Z25, Z17
+	VCVTDQ2PS         Z18, Z18
+	VFMADD231PS       Z17, Z18, Z3
+	VMULPS.BCST       324(CX), Z25, Z17
+	VCVTDQ2PS         Z19, Z19
+	VFMADD231PS       Z17, Z19, Z5
+	VMULPS.BCST       452(CX), Z25, Z17
+	VCVTDQ2PS         Z20, Z20
+	VFMADD231PS       Z17, Z20, Z7
+	VMULPS.BCST       580(CX), Z25, Z17
+	VCVTDQ2PS         Z21, Z21
+	VFMADD231PS       Z17, Z21, Z9
+	VMULPS.BCST       708(CX), Z25, Z17
+	VCVTDQ2PS         Z22, Z22
+	VFMADD231PS       Z17, Z22, Z11
+	VMULPS.BCST       836(CX), Z25, Z17
+	VCVTDQ2PS         Z23, Z23
+	VFMADD231PS       Z17, Z23, Z13
+	VMULPS.BCST       964(CX), Z25, Z17
+	VCVTDQ2PS         Z24, Z24
+	VFMADD231PS       Z17, Z24, Z15
+	VPMOVZXWD         160(BX)(R8*2), Z17
+	VPMOVZXBD         400(BX)(R8*1), Z18
+	VPSRLD            $0x02, Z18, Z18
+	VPANDD            partHigh_avx512<>+0(SB), Z18, Z18
+	VPSRLD            $0x0c, Z17, Z17
+	VPORD             Z17, Z18, Z18
+	VCVTDQ2PS         Z18, Z18
+	VCVTPH2PS         96(BX), Z17
+	VMULPS            Z17, Z18, Z18
+	VFNMADD231PS.BCST 92(CX), Z18, Z1
+	VFNMADD231PS.BCST 220(CX), Z18, Z3
+	VFNMADD231PS.BCST 348(CX), Z18, Z5
+	VFNMADD231PS.BCST 476(CX), Z18, Z7
+	VFNMADD231PS.BCST 604(CX), Z18, Z9
+	VFNMADD231PS.BCST 732(CX), Z18, Z11
+	VFNMADD231PS.BCST 860(CX), Z18, Z13
+	VFNMADD231PS.BCST 988(CX), Z18, Z15
 	ADDQ              DX, CX
 	ADDQ              $+1024, DI
 	ADDQ              $+1152, R9
@@ -9133,12 +9825,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulFloat32Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulFloat32Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·matMulFloat32Rows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulFloat32Rows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   dst+0(FP), AX
 	MOVQ   act+8(FP), CX
 	MOVQ   actStride+16(FP), DX
@@ -9157,26 +9853,34 @@ TEXT ·matMulFloat32Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 	TESTQ  SI, SI
 	JLE    end1
 
 loop1:
 	PREFETCHT0       2048(BX)
 	PREFETCHT0       2112(BX)
-	VMOVUPS          (BX), Z12
-	VFMADD231PS.BCST (CX), Z12, Z0
-	VFMADD231PS.BCST 4(CX), Z12, Z2
-	VFMADD231PS.BCST 8(CX), Z12, Z4
-	VFMADD231PS.BCST 12(CX), Z12, Z6
-	VFMADD231PS.BCST 16(CX), Z12, Z8
-	VFMADD231PS.BCST 20(CX), Z12, Z10
-	VMOVUPS          64(BX), Z12
-	VFMADD231PS.BCST (CX), Z12, Z1
-	VFMADD231PS.BCST 4(CX), Z12, Z3
-	VFMADD231PS.BCST 8(CX), Z12, Z5
-	VFMADD231PS.BCST 12(CX), Z12, Z7
-	VFMADD231PS.BCST 16(CX), Z12, Z9
-	VFMADD231PS.BCST 20(CX), Z12, Z11
+	VMOVUPS          (BX), Z16
+	VFMADD231PS.BCST (CX), Z16, Z0
+	VFMADD231PS.BCST 4(CX), Z16, Z2
+	VFMADD231PS.BCST 8(CX), Z16, Z4
+	VFMADD231PS.BCST 12(CX), Z16, Z6
+	VFMADD231PS.BCST 16(CX), Z16, Z8
+	VFMADD231PS.BCST 20(CX), Z16, Z10
+	VFMADD231PS.BCST 24(CX), Z16, Z12
+	VFMADD231PS.BCST 28(CX), Z16, Z14
+	VMOVUPS          64(BX), Z16
+	VFMADD231PS.BCST (CX), Z16, Z1
+	VFMADD231PS.BCST 4(CX), Z16, Z3
+	VFMADD231PS.BCST 8(CX), Z16, Z5
+	VFMADD231PS.BCST 12(CX), Z16, Z7
+	VFMADD231PS.BCST 16(CX), Z16, Z9
+	VFMADD231PS.BCST 20(CX), Z16, Z11
+	VFMADD231PS.BCST 24(CX), Z16, Z13
+	VFMADD231PS.BCST 28(CX), Z16, Z15
 	ADDQ             DX, CX
 	ADDQ             $+128, BX
 	DECQ             SI
@@ -9195,12 +9899,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulFloat16Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulFloat16Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·matMulFloat16Rows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulFloat16Rows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   dst+0(FP), AX
 	MOVQ   act+8(FP), CX
 	MOVQ   actStride+16(FP), DX
@@ -9219,25 +9927,33 @@ TEXT ·matMulFloat16Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 	TESTQ  SI, SI
 	JLE    end1
 
 loop1:
 	PREFETCHT0       2048(BX)
-	VCVTPH2PS        (BX), Z12
-	VFMADD231PS.BCST (CX), Z12, Z0
-	VFMADD231PS.BCST 4(CX), Z12, Z2
-	VFMADD231PS.BCST 8(CX), Z12, Z4
-	VFMADD231PS.BCST 12(CX), Z12, Z6
-	VFMADD231PS.BCST 16(CX), Z12, Z8
-	VFMADD231PS.BCST 20(CX), Z12, Z10
-	VCVTPH2PS        32(BX), Z12
-	VFMADD231PS.BCST (CX), Z12, Z1
-	VFMADD231PS.BCST 4(CX), Z12, Z3
-	VFMADD231PS.BCST 8(CX), Z12, Z5
-	VFMADD231PS.BCST 12(CX), Z12, Z7
-	VFMADD231PS.BCST 16(CX), Z12, Z9
-	VFMADD231PS.BCST 20(CX), Z12, Z11
+	VCVTPH2PS        (BX), Z16
+	VFMADD231PS.BCST (CX), Z16, Z0
+	VFMADD231PS.BCST 4(CX), Z16, Z2
+	VFMADD231PS.BCST 8(CX), Z16, Z4
+	VFMADD231PS.BCST 12(CX), Z16, Z6
+	VFMADD231PS.BCST 16(CX), Z16, Z8
+	VFMADD231PS.BCST 20(CX), Z16, Z10
+	VFMADD231PS.BCST 24(CX), Z16, Z12
+	VFMADD231PS.BCST 28(CX), Z16, Z14
+	VCVTPH2PS        32(BX), Z16
+	VFMADD231PS.BCST (CX), Z16, Z1
+	VFMADD231PS.BCST 4(CX), Z16, Z3
+	VFMADD231PS.BCST 8(CX), Z16, Z5
+	VFMADD231PS.BCST 12(CX), Z16, Z7
+	VFMADD231PS.BCST 16(CX), Z16, Z9
+	VFMADD231PS.BCST 20(CX), Z16, Z11
+	VFMADD231PS.BCST 24(CX), Z16, Z13
+	VFMADD231PS.BCST 28(CX), Z16, Z15
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
@@ -9256,12 +9972,16 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 
-// func matMulBFloat16Rows6AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
+// func matMulBFloat16Rows8AVX512(dst *float32, act *byte, actStride int, panel *byte, steps int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·matMulBFloat16Rows6AVX512(SB), NOSPLIT, $0-40
+TEXT ·matMulBFloat16Rows8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   dst+0(FP), AX
 	MOVQ   act+8(FP), CX
 	MOVQ   actStride+16(FP), DX
@@ -9280,27 +10000,35 @@ TEXT ·matMulBFloat16Rows6AVX512(SB), NOSPLIT, $0-40
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 	TESTQ  SI, SI
 	JLE    end1
 
 loop1:
 	PREFETCHT0       2048(BX)
-	VPMOVZXWD        (BX), Z12
-	VPSLLD           $0x10, Z12, Z12
-	VFMADD231PS.BCST (CX), Z12, Z0
-	VFMADD231PS.BCST 4(CX), Z12, Z2
-	VFMADD231PS.BCST 8(CX), Z12, Z4
-	VFMADD231PS.BCST 12(CX), Z12, Z6
-	VFMADD231PS.BCST 16(CX), Z12, Z8
-	VFMADD231PS.BCST 20(CX), Z12, Z10
-	VPMOVZXWD        32(BX), Z12
-	VPSLLD           $0x10, Z12, Z12
-	VFMADD231PS.BCST (CX), Z12, Z1
-	VFMADD231PS.BCST 4(CX), Z12, Z3
-	VFMADD231PS.BCST 8(CX), Z12, Z5
-	VFMADD231PS.BCST 12(CX), Z12, Z7
-	VFMADD231PS.BCST 16(CX), Z12, Z9
-	VFMADD231PS.BCST 20(CX), Z12, Z11
+	VPMOVZXWD        (BX), Z16
+	VPSLLD           $0x10, Z16, Z16
+	VFMADD231PS.BCST (CX), Z16, Z0
+	VFMADD231PS.BCST 4(CX), Z16, Z2
+	VFMADD231PS.BCST 8(CX), Z16, Z4
+	VFMADD231PS.BCST 12(CX), Z16, Z6
+	VFMADD231PS.BCST 16(CX), Z16, Z8
+	VFMADD231PS.BCST 20(CX), Z16, Z10
+	VFMADD231PS.BCST 24(CX), Z16, Z12
+	VFMADD231PS.BCST 28(CX), Z16, Z14
+	VPMOVZXWD        32(BX), Z16
+	VPSLLD           $0x10, Z16, Z16
+	VFMADD231PS.BCST (CX), Z16, Z1
+	VFMADD231PS.BCST 4(CX), Z16, Z3
+	VFMADD231PS.BCST 8(CX), Z16, Z5
+	VFMADD231PS.BCST 12(CX), Z16, Z7
+	VFMADD231PS.BCST 16(CX), Z16, Z9
+	VFMADD231PS.BCST 20(CX), Z16, Z11
+	VFMADD231PS.BCST 24(CX), Z16, Z13
+	VFMADD231PS.BCST 28(CX), Z16, Z15
 	ADDQ             DX, CX
 	ADDQ             $+64, BX
 	DECQ             SI
@@ -9319,6 +10047,10 @@ end1:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
 	VZEROUPPER
 	RET
 

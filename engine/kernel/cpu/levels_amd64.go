@@ -25,7 +25,7 @@ func archLevels() []*ops {
 	return found
 }
 
-// amxOps are the kernels of level "amx": those of avx512vnni, and bands.
+// amxOps are the kernels of level "amx": those of avx512vnni, tall tiles and bands.
 func amxOps() *ops {
 	o := avx512Ops()
 	o.name = "amx"
@@ -45,6 +45,7 @@ func amxOps() *ops {
 	if cpu.X86.HasAMXBF16 {
 		o.prompts = promptKernels()
 	}
+	o.tall[code8] = matMulCode8Rows16AMX
 	return o
 }
 
@@ -68,14 +69,14 @@ func avx512Ops() *ops {
 	return &ops{
 		name: "avx512vnni",
 		matMul: [layouts][len(tileRows)]matMulFunc{
-			code8:     {matMulCode8Rows1AVX512, matMulCode8Rows2AVX512, matMulCode8Rows4AVX512, matMulCode8Rows6AVX512},
-			code6:     {matMulCode6Rows1AVX512, matMulCode6Rows2AVX512, matMulCode6Rows4AVX512, matMulCode6Rows6AVX512},
-			code5m:    {matMulCode5mRows1AVX512, matMulCode5mRows2AVX512, matMulCode5mRows4AVX512, matMulCode5mRows6AVX512},
-			code4:     {matMulCode4Rows1AVX512, matMulCode4Rows2AVX512, matMulCode4Rows4AVX512, matMulCode4Rows6AVX512},
-			code4m:    {matMulCode4mRows1AVX512, matMulCode4mRows2AVX512, matMulCode4mRows4AVX512, matMulCode4mRows6AVX512},
-			float32s:  {matMulFloat32Rows1AVX512, matMulFloat32Rows2AVX512, matMulFloat32Rows4AVX512, matMulFloat32Rows6AVX512},
-			float16s:  {matMulFloat16Rows1AVX512, matMulFloat16Rows2AVX512, matMulFloat16Rows4AVX512, matMulFloat16Rows6AVX512},
-			bfloat16s: {matMulBFloat16Rows1AVX512, matMulBFloat16Rows2AVX512, matMulBFloat16Rows4AVX512, matMulBFloat16Rows6AVX512},
+			code8:     {matMulCode8Rows1AVX512, matMulCode8Rows2AVX512, matMulCode8Rows4AVX512, matMulCode8Rows8AVX512},
+			code6:     {matMulCode6Rows1AVX512, matMulCode6Rows2AVX512, matMulCode6Rows4AVX512, matMulCode6Rows8AVX512},
+			code5m:    {matMulCode5mRows1AVX512, matMulCode5mRows2AVX512, matMulCode5mRows4AVX512, matMulCode5mRows8AVX512},
+			code4:     {matMulCode4Rows1AVX512, matMulCode4Rows2AVX512, matMulCode4Rows4AVX512, matMulCode4Rows8AVX512},
+			code4m:    {matMulCode4mRows1AVX512, matMulCode4mRows2AVX512, matMulCode4mRows4AVX512, matMulCode4mRows8AVX512},
+			float32s:  {matMulFloat32Rows1AVX512, matMulFloat32Rows2AVX512, matMulFloat32Rows4AVX512, matMulFloat32Rows8AVX512},
+			float16s:  {matMulFloat16Rows1AVX512, matMulFloat16Rows2AVX512, matMulFloat16Rows4AVX512, matMulFloat16Rows8AVX512},
+			bfloat16s: {matMulBFloat16Rows1AVX512, matMulBFloat16Rows2AVX512, matMulBFloat16Rows4AVX512, matMulBFloat16Rows8AVX512},
 		},
 		scores: [kvTypes][len(queryRows)]scoresFunc{
 			kernel.KVF16: {scoresHalfQueries1AVX512, scoresHalfQueries2AVX512, scoresHalfQueries4AVX512, scoresHalfQueries8AVX512, scoresHalfQueries12AVX512},
@@ -144,14 +145,14 @@ func avx2Ops() *ops {
 	return &ops{
 		name: "avx2",
 		matMul: [layouts][len(tileRows)]matMulFunc{
-			code8:     {matMulCode8Rows1AVX2, matMulCode8Rows2AVX2, matMulCode8Rows4AVX2, matMulCode8Rows6AVX2},
-			code6:     {matMulCode6Rows1AVX2, matMulCode6Rows2AVX2, matMulCode6Rows4AVX2, matMulCode6Rows6AVX2},
-			code5m:    {matMulCode5mRows1AVX2, matMulCode5mRows2AVX2, matMulCode5mRows4AVX2, matMulCode5mRows6AVX2},
-			code4:     {matMulCode4Rows1AVX2, matMulCode4Rows2AVX2, matMulCode4Rows4AVX2, matMulCode4Rows6AVX2},
-			code4m:    {matMulCode4mRows1AVX2, matMulCode4mRows2AVX2, matMulCode4mRows4AVX2, matMulCode4mRows6AVX2},
-			float32s:  {matMulFloat32Rows1AVX2, matMulFloat32Rows2AVX2, matMulFloat32Rows4AVX2, matMulFloat32Rows6AVX2},
-			float16s:  {matMulFloat16Rows1AVX2, matMulFloat16Rows2AVX2, matMulFloat16Rows4AVX2, matMulFloat16Rows6AVX2},
-			bfloat16s: {matMulBFloat16Rows1AVX2, matMulBFloat16Rows2AVX2, matMulBFloat16Rows4AVX2, matMulBFloat16Rows6AVX2},
+			code8:     {matMulCode8Rows1AVX2, matMulCode8Rows2AVX2, matMulCode8Rows4AVX2, matMulCode8Rows8AVX2},
+			code6:     {matMulCode6Rows1AVX2, matMulCode6Rows2AVX2, matMulCode6Rows4AVX2, matMulCode6Rows8AVX2},
+			code5m:    {matMulCode5mRows1AVX2, matMulCode5mRows2AVX2, matMulCode5mRows4AVX2, matMulCode5mRows8AVX2},
+			code4:     {matMulCode4Rows1AVX2, matMulCode4Rows2AVX2, matMulCode4Rows4AVX2, matMulCode4Rows8AVX2},
+			code4m:    {matMulCode4mRows1AVX2, matMulCode4mRows2AVX2, matMulCode4mRows4AVX2, matMulCode4mRows8AVX2},
+			float32s:  {matMulFloat32Rows1AVX2, matMulFloat32Rows2AVX2, matMulFloat32Rows4AVX2, matMulFloat32Rows8AVX2},
+			float16s:  {matMulFloat16Rows1AVX2, matMulFloat16Rows2AVX2, matMulFloat16Rows4AVX2, matMulFloat16Rows8AVX2},
+			bfloat16s: {matMulBFloat16Rows1AVX2, matMulBFloat16Rows2AVX2, matMulBFloat16Rows4AVX2, matMulBFloat16Rows8AVX2},
 		},
 		scores: [kvTypes][len(queryRows)]scoresFunc{
 			kernel.KVF16: {scoresHalfQueries1AVX2, scoresHalfQueries2AVX2, scoresHalfQueries4AVX2, scoresHalfQueries8AVX2, scoresHalfQueries12AVX2},

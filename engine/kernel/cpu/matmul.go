@@ -25,37 +25,38 @@ type matJob struct {
 type matMulTask struct {
 	b     *Backend
 	jobs  []matJob
-	ends  []int32                        // first panel after each unit
-	tiles [][tileMax * panelRows]float32 // one per thread
-	bands []bandScratch                  // one per thread
+	ends  []int32       // first panel after each unit
+	tiles []tileScratch // one per thread
+	bands []bandScratch // one per thread
 
 	codes  []float32 // activations as records
 	floats []float32 // activations as float tiles
 }
 
+// tileScratch is a tile of outputs, and twice as much that tall kernels need.
+type tileScratch [3 * tallRows * panelRows]float32
+
 // tileHeight is the height of the tile of n rows that holds the first of those left.
 func (o *ops) tileHeight(quantized bool, n, left int) int {
-	if o.banded(quantized, n) {
-		return bandRows
+	if left > tileMax || o.banded(quantized, n) {
+		return o.tileFull(quantized, n)
 	}
-	for _, r := range tileRows {
-		if left <= r {
-			return r
-		}
-	}
-	return tileMax
+	return tileRows[tileIndex(left)]
 }
 
 // tileFull is the height of all tiles of n rows but the last.
 func (o *ops) tileFull(quantized bool, n int) int {
-	if o.banded(quantized, n) {
+	switch {
+	case o.banded(quantized, n):
 		return bandRows
+	case quantized && o.tall[code8] != nil:
+		return tallRows
 	}
 	return tileMax
 }
 
-// tileIndex is the place of a height in tileRows.
-func tileIndex(height int) int { return sort.SearchInts(tileRows[:], height) }
+// tileIndex is the place in tileRows of the lowest height for so many rows.
+func tileIndex(rows int) int { return sort.SearchInts(tileRows[:], min(rows, tileMax)) }
 
 // actRow is how many bytes one row takes in a tile.
 func actRow(quantized bool, cols int) int {
@@ -127,7 +128,7 @@ func (t *matMulTask) run() {
 // cutUnits numbers the panels of jobs and cuts them into units of so many
 // bytes; it appends the first panel after each. The first unit of each thread
 // is what it may have read ahead; they leave enough to make up for unequal
-// speed. Units are whole rounds of streams where a matrix does not end.
+// speed. Units of one row are whole rounds of streams where a matrix does not end.
 func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 	total, panels := 0, 0
 	for i := range jobs {
@@ -145,9 +146,13 @@ func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 		for took, work := 0, 0; job < len(jobs) && (took == 0 || took < want && work < unitWork); {
 			j := &jobs[job]
 			size := j.w.layout.panelBytes(j.w.src.Cols)
-			rounds := max((want-took+size*vecStreams/2)/(size*vecStreams), 1)
-			each := max(j.n, 1) * j.w.src.Cols * panelRows // jobs that are only looked ahead to have no rows
-			n := min(rounds*vecStreams, j.first+j.w.panels-at, max((unitWork-work)/each, 1))
+			round := 1
+			if j.n == 1 {
+				round = vecStreams
+			}
+			rounds := max((want-took+size*round/2)/(size*round), 1)
+			each := j.n * j.w.src.Cols * panelRows
+			n := min(rounds*round, j.first+j.w.panels-at, max((unitWork-work)/each, 1))
 			at, took, left, work = at+n, took+n*size, left-n*size, work+n*each
 			if at == j.first+j.w.panels {
 				job++
@@ -206,17 +211,17 @@ func (t *matMulTask) panels(j *matJob, worker, from, end int) {
 	}
 	from = j.streams(o, &t.tiles[worker], from, end)
 	block := min(rowBlockBytes/actRow(quantized, j.w.src.Cols), rowBlockMax)
-	block = max(block/tileMax, 1) * tileMax
+	block = max(block/tallRows, 1) * tallRows
 	for row := 0; row < j.n; row += block {
 		for p := from; p < end; p++ {
-			j.panel(&o.matMul[j.w.layout], &t.tiles[worker], p, row, min(row+block, j.n))
+			j.panel(o, &t.tiles[worker], p, row, min(row+block, j.n))
 		}
 	}
 }
 
 // streams computes panels from p on for a single row, in several streams, each a
 // run of adjacent panels, and returns the first one that is left.
-func (j *matJob) streams(o *ops, tile *[tileMax * panelRows]float32, p, end int) int {
+func (j *matJob) streams(o *ops, tile *tileScratch, p, end int) int {
 	vec := o.matVec[j.w.layout]
 	if vec == nil || j.n != 1 {
 		return p
@@ -232,7 +237,7 @@ func (j *matJob) streams(o *ops, tile *[tileMax * panelRows]float32, p, end int)
 }
 
 // panel computes the 32 outputs of panel p for rows from row to end.
-func (j *matJob) panel(kernels *[len(tileRows)]matMulFunc, tile *[tileMax * panelRows]float32, p, row, end int) {
+func (j *matJob) panel(o *ops, tile *tileScratch, p, row, end int) {
 	l, cols, width := j.w.layout, j.w.src.Cols, j.w.src.Rows
 	steps, quantized := l.steps(cols), shapes[j.w.layout].quantized
 	rowBytes, record := actRow(quantized, cols), 4
@@ -242,10 +247,16 @@ func (j *matJob) panel(kernels *[len(tileRows)]matMulFunc, tile *[tileMax * pane
 	panel := unsafe.SliceData(j.w.panel(j.expert, p))
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
 	for row < end {
-		index := min(tileIndex(end-row), len(tileRows)-1)
-		height := tileRows[index]
-		kernels[index](&tile[0], skip(j.act, row*rowBytes), height*record, panel, steps)
-		for r := range min(height, end-row) {
+		height := o.tileHeight(quantized, j.n, end-row)
+		rows, act := min(height, end-row), skip(j.act, row*rowBytes)
+		if height == tallRows && o.tall[l] != nil {
+			o.tall[l](&tile[0], act, height*record, panel, steps)
+		} else {
+			for r := 0; r < rows; r += tileMax {
+				o.matMul[l][tileIndex(rows-r)](&tile[r*panelRows], skip(act, r*record), height*record, panel, steps)
+			}
+		}
+		for r := range rows {
 			copy(j.dst[(row+r)*width+at:(row+r)*width+at+lanes], tile[r*panelRows:])
 		}
 		row += height

@@ -65,7 +65,7 @@ func TestMatMul(t *testing.T) {
 		for _, typ := range allTypes {
 			for _, s := range shapesOf(typ) {
 				src := randomSource(r, typ, 1, s[0], s[1])
-				for _, n := range []int{1, 2, 3, 5, 6, 7, 13} {
+				for _, n := range []int{1, 2, 3, 5, 8, 9, 16} {
 					checkMatMul(t, b, src, normals(r, n*s[1], 1), n)
 				}
 			}
@@ -76,7 +76,7 @@ func TestMatMul(t *testing.T) {
 // TestMatMulExtremes drives the integer kernels to the ends of their range:
 // all codes and all activations extreme, of both signs.
 func TestMatMulExtremes(t *testing.T) {
-	const cols, rows, n = 512, 32, 2
+	const cols, rows = 512, 32
 	fills := []byte{0x00, 0x80, 0x7f, 0xff, 0x88, 0x77, 0x0f, 0xf0}
 	forLevels(t, func(t *testing.T, level string) {
 		b := open(t, Options{Level: level, Threads: 1})
@@ -90,11 +90,13 @@ func TestMatMulExtremes(t *testing.T) {
 				for at := 0; at < len(src.Data); at += sources[typ].bytes {
 					fixBlock(r, typ, src.Data[at:at+sources[typ].bytes])
 				}
-				x := make([]float32, n*cols)
-				for i := range x {
-					x[i] = 1 - 2*float32(i/7%2*(i/cols)) // all 1, then runs of both signs
+				for _, n := range []int{2, 16} {
+					x := make([]float32, n*cols)
+					for i := range x {
+						x[i] = 1 - 2*float32(i/7%2*min(i/cols, 1)) // all 1, then runs of both signs
+					}
+					checkMatMul(t, b, src, x, n)
 				}
-				checkMatMul(t, b, src, x, n)
 			}
 		}
 	})
@@ -162,7 +164,7 @@ func TestUnits(t *testing.T) {
 		total, panels := 0, 0
 		for range 1 + r.IntN(5) {
 			src := kernel.Source{Rows: 1 + r.IntN(3000), Cols: 256 * (1 + r.IntN(8)), Experts: 1}
-			j := matJob{w: newWeight(src, layout(r.IntN(int(layouts))))}
+			j := matJob{w: newWeight(src, layout(r.IntN(int(layouts)))), n: 1 + r.IntN(3)}
 			jobs, total, panels = append(jobs, j), total+j.bytes(), panels+j.w.panels
 		}
 		threads := 1 + r.IntN(9)

@@ -9,7 +9,7 @@ import (
 )
 
 // tileRows are the heights of row tiles that matMul kernels exist for.
-var tileRows = [...]int{1, 2, 4, 6}
+var tileRows = [...]int{1, 2, 4, 8}
 
 // queryRows are the heights of query tiles that attention kernels exist for.
 var queryRows = [...]int{1, 2, 4, 8, 12}
@@ -18,7 +18,8 @@ var queryRows = [...]int{1, 2, 4, 8, 12}
 var queryTiles = [len(queryRows)]int{4, 4, 4, 2, 2}
 
 const (
-	tileMax     = 6                   // rows of a full tile of activations
+	tileMax     = 8                   // the tallest of tileRows
+	tallRows    = 16                  // rows of a tall tile
 	queryMax    = 12                  // queries of a full query tile
 	kvTile      = 16                  // positions of a tile of K or V
 	rangeTiles  = 32                  // tiles of an attention range
@@ -52,6 +53,10 @@ type ops struct {
 
 	// matMul by layout and index in tileRows.
 	matMul [layouts][len(tileRows)]matMulFunc
+	// tall by layout is for tiles of tallRows rows, with twice their size as scratch
+	// after dst; their halves go to matMul where it is nil. Without any, tiles are
+	// not taller than tileMax.
+	tall [layouts]matMulFunc
 	// bands take over from matMul for many rows of quantized activations; nil
 	// where there are none. Their results are bit-equal to matMul's.
 	bands *bandOps

@@ -14,7 +14,7 @@ type weight struct {
 	layout layout
 	panels int    // per expert
 	data   []byte // experts x panels x layout.panelBytes, aligned to 64
-	habit  habit
+	habits [2]habit
 }
 
 // Rows implements kernel.Weight.

@@ -70,6 +70,11 @@ func encodeDot(c, a, b tile) []byte {
 	return append(vex(prefixF2, 0x5e, 0, 0, 0, b), 0xc0|byte(c)<<3|byte(a))
 }
 
+// encodeDotUnsigned is c += a(signed) · b(unsigned).
+func encodeDotUnsigned(c, a, b tile) []byte {
+	return append(vex(prefixF3, 0x5e, 0, 0, 0, b), 0xc0|byte(c)<<3|byte(a))
+}
+
 // encodeDotBF16 is c += a · b, float32 sums of bfloat16 products: even and odd
 // columns of a are summed apart, by multiply-adds, and then added.
 func encodeDotBF16(c, a, b tile) []byte {
@@ -124,6 +129,10 @@ func (g *gen) tileZero(t tile) { g.bytes(encodeTileZero(t), nil, fmt.Sprintf("TI
 
 func (g *gen) tileDot(c, a, b tile) {
 	g.bytes(encodeDot(c, a, b), nil, fmt.Sprintf("TDPBSSD TMM%d, TMM%d, TMM%d", b, a, c))
+}
+
+func (g *gen) tileDotUnsigned(c, a, b tile) {
+	g.bytes(encodeDotUnsigned(c, a, b), nil, fmt.Sprintf("TDPBSUD TMM%d, TMM%d, TMM%d", b, a, c))
 }
 
 func (g *gen) tileDotBF16(c, a, b tile) {

@@ -25,6 +25,8 @@ func TestEncodings(t *testing.T) {
 		{"tdpbssd %tmm7,%tmm4,%tmm0", encodeDot(0, 4, 7), "c4e2435ec4"},
 		{"tdpbssd %tmm7,%tmm5,%tmm3", encodeDot(3, 5, 7), "c4e2435edd"},
 		{"tdpbssd %tmm6,%tmm4,%tmm2", encodeDot(2, 4, 6), "c4e24b5ed4"},
+		{"tdpbsud %tmm7,%tmm4,%tmm0", encodeDotUnsigned(0, 4, 7), "c4e2425ec4"},
+		{"tdpbsud %tmm6,%tmm5,%tmm1", encodeDotUnsigned(1, 5, 6), "c4e24a5ecd"},
 		{"tdpbf16ps %tmm7,%tmm4,%tmm0", encodeDotBF16(0, 4, 7), "c4e2425cc4"},
 		{"tdpbf16ps %tmm6,%tmm5,%tmm3", encodeDotBF16(3, 5, 6), "c4e24a5cdd"},
 		{"tilezero %tmm0", encodeTileZero(0), "c4e27b49c0"},

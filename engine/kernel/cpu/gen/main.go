@@ -46,6 +46,7 @@ func main() {
 			g.superConstants()
 			g.bands()
 			g.prompts()
+			g.talls()
 		} else {
 			g.constants()
 			g.superConstants()

@@ -49,7 +49,7 @@ const prefetchAhead = 2048
 
 // matMuls emits the products of all layouts and tile heights.
 func (g *gen) matMuls() {
-	for _, rows := range []int{1, 2, 4, 6} {
+	for _, rows := range []int{1, 2, 4, 8} {
 		for _, l := range layouts {
 			if g.wide {
 				g.codesWide(l, rows)
@@ -116,7 +116,8 @@ func (l layout) correction(p group) int {
 	return -1
 }
 
-// codesWide holds a tile of rows x 32 sums in registers.
+// codesWide holds a tile of rows x 32 sums in registers, and the integer sums of
+// one half of them.
 func (g *gen) codesWide(l layout, rows int) {
 	g.function(fmt.Sprintf("matMul%sRows%d", l.name, rows), matMulSignature,
 		fmt.Sprintf("multiplies %d rows of quantized activations with a %s panel.", rows, l.name))
@@ -130,10 +131,11 @@ func (g *gen) codesWide(l layout, rows int) {
 	}
 	g.eachStep(l, panel, steps, func(at place) {
 		for _, p := range l.all() {
-			dots := g.vecs(2 * rows)
-			g.startDots(l, p, act, dots, rows)
-			g.dotsWide(l, p, act, at, dots, mask, rows)
-			g.scaleDots(l, p, act, at, dots, sums, rows)
+			for side := range 2 {
+				dots := g.startDots(l, p, act, rows)
+				g.dotsWide(l, p, side, act, at, dots, mask)
+				g.scaleDots(l, p, side, act, at, dots, sums)
+			}
 		}
 		g.ADDQ(stride, act)
 	})
@@ -143,55 +145,31 @@ func (g *gen) codesWide(l layout, rows int) {
 	g.finish()
 }
 
-// startDots sets the integer sums of a group to their correction.
-func (g *gen) startDots(l layout, p group, act reg.Register, dots []reg.VecVirtual, rows int) {
-	at := l.correction(p)
-	for r := range rows {
-		if at < 0 {
-			g.zero(dots[2*r], dots[2*r+1])
-			continue
-		}
-		g.VPBROADCASTD(mem(act, r*recordSize+at), dots[2*r])
-		g.VMOVDQA32(dots[2*r], dots[2*r+1])
+// startDots are the integer sums of a group and side, set to their correction.
+func (g *gen) startDots(l layout, p group, act reg.Register, rows int) []reg.VecVirtual {
+	dots, at := g.vecs(rows), l.correction(p)
+	if at < 0 {
+		g.zero(dots...)
+		return dots
 	}
+	for r, dot := range dots {
+		g.VPBROADCASTD(mem(act, r*recordSize+at), dot)
+	}
+	return dots
 }
 
-// dotsWide adds the products of a group.
-func (g *gen) dotsWide(l layout, p group, act reg.Register, at place, dots []reg.VecVirtual, mask reg.VecVirtual, rows int) {
-	add := func(w reg.VecVirtual, side, columns int) {
-		for r := range rows {
-			g.vnni(mem(act, r*recordSize+4*columns), w, dots[2*r+side])
-		}
-	}
-	switch {
-	case l.highBits > 0:
-		for k := range p.groups {
-			g.prefetchPart(l, at.walk, p.first+k, 16)
-			for side := range 2 {
-				add(g.loadCode(l, p, k, side, at.codes, mask), side, p.first+k)
-			}
-		}
-		return
-	case l.nibbles:
-		for k := range p.groups {
-			g.prefetchPart(l, at.walk, p.first+k, 16)
-			v, low := g.load(mem(at.codes, l.nibbleLine(p, k))), g.vec()
-			g.VPANDD(v, mask, low)
-			add(low, 0, p.first+k)
-			g.VPSRLW(operand.U8(4), v, v)
-			g.VPANDD(v, mask, v)
-			add(v, 1, p.first+k)
-		}
-		return
-	}
+// dotsWide adds the products of a group and side.
+func (g *gen) dotsWide(l layout, p group, side int, act reg.Register, at place, dots []reg.VecVirtual, mask reg.VecVirtual) {
 	for k := range p.groups {
-		g.prefetchPart(l, at.walk, p.first+k, 16)
-		w := g.vecs(2)
-		for side := range 2 {
-			g.VMOVDQU32(mem(at.codes, l.codesAt+(p.first+k)*128+side*64), w[side])
+		g.prefetchPart(l, at.walk, 2*p.first+side*p.groups+k, 32)
+		w := reg.VecVirtual(nil)
+		if l.nibbles {
+			w = g.loadCode(l, p, k, side, at.codes, mask)
+		} else {
+			w = g.load(mem(at.codes, l.codesAt+(p.first+k)*128+side*64))
 		}
-		for side := range 2 {
-			add(w[side], side, p.first+k)
+		for r, dot := range dots {
+			g.vnni(mem(act, r*recordSize+4*(p.first+k)), w, dot)
 		}
 	}
 }
@@ -240,21 +218,19 @@ func (g *gen) nibble(l layout, p group, k, side int, highAt operand.Mem, w reg.V
 	}
 }
 
-// scaleDots adds a group's integer sums, times their scales, to the sums.
-func (g *gen) scaleDots(l layout, p group, act reg.Register, at place, dots, sums []reg.VecVirtual, rows int) {
-	for side := range 2 {
-		scale := g.groupScale(l, p, at, side)
-		for r := range rows {
-			t := g.vec()
-			g.VMULPS_BCST(mem(act, r*recordSize+atScale+4*p.block), scale, t)
-			g.VCVTDQ2PS(dots[2*r+side], dots[2*r+side])
-			g.VFMADD231PS(t, dots[2*r+side], sums[2*r+side])
-		}
-		if l.mins {
-			low := g.superLow(p, l.partsOf(p, at, side))
-			for r := range rows {
-				g.VFNMADD231PS_BCST(mem(act, r*recordSize+atSum+4*p.block), low, sums[2*r+side])
-			}
+// scaleDots adds the integer sums of a group and side, times their scales, to the sums.
+func (g *gen) scaleDots(l layout, p group, side int, act reg.Register, at place, dots, sums []reg.VecVirtual) {
+	scale := g.groupScale(l, p, at, side)
+	for r, dot := range dots {
+		t := g.vec()
+		g.VMULPS_BCST(mem(act, r*recordSize+atScale+4*p.block), scale, t)
+		g.VCVTDQ2PS(dot, dot)
+		g.VFMADD231PS(t, dot, sums[2*r+side])
+	}
+	if l.mins {
+		low := g.superLow(p, l.partsOf(p, at, side))
+		for r := range dots {
+			g.VFNMADD231PS_BCST(mem(act, r*recordSize+atSum+4*p.block), low, sums[2*r+side])
 		}
 	}
 }
