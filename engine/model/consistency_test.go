@@ -16,6 +16,8 @@ type sequence struct {
 	pages []int32
 	slot  int32
 	pos   int
+	// prompt says that tokens are read from a prompt.
+	prompt bool
 }
 
 // newSequence takes slot number slot and the pages that belong to it: every
@@ -50,7 +52,7 @@ func rows(m *Model, n int) [][]float32 {
 
 // span is a run of the sequence's next n tokens at a row of a step.
 func (s *sequence) span(row, n int) kernel.Span {
-	sp := kernel.Span{Row: row, Len: n, Pos: s.pos, Pages: s.pages, State: s.slot}
+	sp := kernel.Span{Row: row, Len: n, Pos: s.pos, Pages: s.pages, State: s.slot, Prompt: s.prompt}
 	s.pos += n
 	return sp
 }
@@ -240,50 +242,68 @@ func forked(t *testing.T, s *sequence) *sequence {
 	return &f
 }
 
-// TestChunks: a prompt computed in pieces gives the bits of the whole, unless a piece
-// ends within a chunk of a recurrent layer: then the logits are nearly the same, and so is
-// the greedy choice wherever that is not nearly a tie. With quantized weights that ends
-// where experts that nearly tied change places: from there on it is another model.
+// TestChunks: a prompt computed in pieces gives the bits of the whole, and so do generated
+// tokens, unless a piece ends within a chunk of a recurrent layer: then the logits are nearly
+// the same. So they are where what was generated is read again as a prompt.
 func TestChunks(t *testing.T) {
 	aligned, other := []int{64, 6}, []int{7, 9, 16, 33, 1, 1, 3}
 	eachConsistentType(t, func(t *testing.T, typ kernel.Type, load func(threads int) *Model) {
 		m := load(1)
-		routes := watchRoutes(m)
-		tokens := someTokens(m, 70, 5)
-		whole := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16).feed(t, tokens)
-		chosen := routes.take()
-		for _, cut := range [][]int{aligned, other} {
+		tokens, routes := someTokens(m, 70, 5), watchRoutes(m)
+		compute := func(prompt bool, cut []int) (c computed) {
 			s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16)
-			var pieces [][]float32
-			var again [][]choice
+			s.prompt = prompt
 			for _, n := range cut {
-				pieces = append(pieces, s.feed(t, tokens[s.pos:s.pos+n])...)
-				again = append(again, routes.take()...)
+				c.logits = append(c.logits, s.feed(t, tokens[s.pos:s.pos+n])...)
+				c.routes = append(c.routes, routes.take()...)
 			}
-			if !m.HasState() || &cut[0] == &aligned[0] {
-				sameBits(t, fmt.Sprintf("cut %v", cut), pieces, whole)
-				continue
-			}
-			tolerance, same := 1e-3, len(whole)
-			if typ != kernel.F16 {
-				// Activations are rounded to 8 bits before each matrix: a last bit that
-				// differs may become a code that differs, 1/127 of the largest beside it.
-				tolerance = 0.25
-				if d := meanDistance(t, pieces, whole); !(d <= 0.03) {
-					t.Fatalf("cut %v: logits differ by %g on average", cut, d)
+			return c
+		}
+		var kinds []computed
+		for _, prompt := range []bool{false, true} {
+			whole := compute(prompt, []int{len(tokens)})
+			kinds = append(kinds, whole)
+			for _, cut := range [][]int{aligned, other} {
+				what, pieces := fmt.Sprintf("prompt %v, cut %v", prompt, cut), compute(prompt, cut)
+				if !m.HasState() || &cut[0] == &aligned[0] {
+					sameBits(t, what, pieces.logits, whole.logits)
+				} else {
+					nearlyAll(t, what, typ, pieces, whole)
 				}
-				if routes != nil {
-					var lead float32
-					if same, lead = firstTurn(chosen, again); lead > 0.02 {
-						t.Errorf("cut %v, position %d: experts that led by %g of all changed places", cut, same, lead)
-					}
-				}
-			}
-			for i := range whole[:same] {
-				nearlySame(t, fmt.Sprintf("cut %v, position %d", cut, i), pieces[i], whole[i], tolerance)
 			}
 		}
+		nearlyAll(t, "read as a prompt", typ, kinds[1], kinds[0])
 	})
+}
+
+// computed is the logits of tokens and which experts their rows chose.
+type computed struct {
+	logits [][]float32
+	routes [][]choice // nil without experts
+}
+
+// nearlyAll wants nearly the same logits. With quantized weights that ends where experts
+// that nearly tied change places: from there on it is another model.
+func nearlyAll(t *testing.T, what string, typ kernel.Type, got, want computed) {
+	t.Helper()
+	tolerance, same := 1e-3, len(want.logits)
+	if typ != kernel.F16 {
+		// Activations are rounded to 8 bits before each matrix: a last bit that
+		// differs may become a code that differs, 1/127 of the largest beside it.
+		tolerance = 0.25
+		if d := meanDistance(t, got.logits, want.logits); !(d <= 0.03) {
+			t.Fatalf("%s: logits differ by %g on average", what, d)
+		}
+		if want.routes != nil {
+			var lead float32
+			if same, lead = firstTurn(want.routes, got.routes); lead > 0.02 {
+				t.Errorf("%s, position %d: experts that led by %g of all changed places", what, same, lead)
+			}
+		}
+	}
+	for i := range want.logits[:same] {
+		nearlySame(t, fmt.Sprintf("%s, position %d", what, i), got.logits[i], want.logits[i], tolerance)
+	}
 }
 
 func nearlySame(t *testing.T, what string, got, want []float32, tolerance float64) {
@@ -354,7 +374,7 @@ func TestSaves(t *testing.T) {
 		for i := range 5 {
 			sameBits(t, fmt.Sprintf("row %d", i), got[i:i+1], one.feed(t, tokens[10+i:11+i]))
 			if i < len(span.Saves) {
-				saved := sequence{m, cache, s.pages, span.Saves[i], s.pos - 5 + i + 1}
+				saved := sequence{m: m, cache: cache, pages: s.pages, slot: span.Saves[i], pos: s.pos - 5 + i + 1}
 				sameBits(t, fmt.Sprintf("after saved row %d", i), saved.feed(t, tokens[11+i:13+i]), forked(t, one).feed(t, tokens[11+i:13+i]))
 			}
 		}
