@@ -72,11 +72,11 @@ train-mini: ## train and export core-1.1-mini: PyTorch and one GPU, MINUTES=11
 train-core: ## train and export core-1.1, likewise
 	$(call train-model,core,core-1.1)
 
-# What a small model learns from a few million tokens: no tools, no long texts.
-SKILLS := greet=16,instruct=30,facts=28,unknown=8,memory=6,arithmetic=4,json=5,context=6,foreign=6
-SMALL := --device cpu --compile --rows 4 --row 512 --prompt-weight 0 --rate 0.008 --matrix-rate 0.03 --decay 0.3 --workers 1 --repeat 2 \
-  --heldout 160 --eval-minutes 8 --skills $(SKILLS)
-train-small: ## train and export a smaller core-1.1-mini on one CPU core, MINUTES=60
+# What a small model learns from some ten million tokens: no texts of more than 1,024 tokens.
+SKILLS := greet=7,instruct=24,facts=12,unknown=4,memory=9,arithmetic=12,json=7,context=10,foreign=4,tool_choice=12,tool_none=2,agent=2
+SMALL := --device cpu --compile --rows 4 --row 1024 --prompt-weight 0 --rate 0.008 --matrix-rate 0.03 --workers 1 --repeat 2 \
+  --heldout 240 --eval-minutes 10 --skills $(SKILLS)
+train-small: ## train and export a smaller core-1.1-mini on one CPU core, MINUTES=120
 	$(call train-model,small,core-1.1-mini,$(SMALL),--skills $(SKILLS))
 
 FUZZTIME ?= 1m

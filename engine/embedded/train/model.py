@@ -131,6 +131,18 @@ def attend_dense(q, k, v, mask):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True).transpose(1, 2)
 
 
+@torch.compiler.disable
+def attend_documents(q, k, v, segment):
+    """The same, one document after the other and in float32: a CPU computes only the pairs that count, and these twice
+    as fast as in bfloat16."""
+    rows = torch.arange(segment.shape[0], device=segment.device)[:, None] * (segment.shape[1] + 1)
+    lengths = torch.unique_consecutive((segment + rows).flatten(), return_counts=True)[1].tolist()
+    parts = zip(*(x.float().flatten(0, 1).transpose(0, 1)[None].split(lengths, 2) for x in (q, k, v)))
+    with torch.autocast(q.device.type, enabled=False):
+        out = [F.scaled_dot_product_attention(*qkv, is_causal=True, enable_gqa=True) for qkv in parts]
+    return torch.cat(out, 2)[0].transpose(0, 1).reshape(q.shape).to(q.dtype)
+
+
 def attend_flex(q, k, v, mask):
     """The same over a block mask, which skips what no token sees."""
     from torch.nn.attention.flex_attention import flex_attention

@@ -88,6 +88,7 @@ class Trainer:
             torch.set_float32_matmul_precision("high")
         else:
             torch.set_flush_denormal(True)
+            self.attend, self.mask = model.attend_documents, lambda segment: segment
         self.compiled = a.compile
         if a.compile:
             self.compile()

@@ -152,13 +152,14 @@ class Rows(unittest.TestCase):
         cosine = (optim.orthogonal(g) * (u @ v)).sum((-2, -1)) / (24 * s.square().mean(-1)) ** 0.5 / 24 ** 0.5
         self.assertTrue((cosine > 0.95).all())
 
-    def test_flex_is_dense(self):
+    def test_attention_is_dense(self):
         r = torch.Generator().manual_seed(2)
-        q, k, v = (torch.randn(2, 128, h, 32, generator=r) for h in (4, 2, 2))
-        segment = (torch.arange(128)[None] >= torch.tensor([[30], [100]])).int()
+        q, k, v = (torch.randn(3, 128, h, 32, generator=r) for h in (4, 2, 2))
+        segment = (torch.arange(128)[None] >= torch.tensor([[30], [100], [128]])).int()  # the last row is one document
         want = model.attend_dense(q, k, v, model.dense_mask(segment))
-        got = model.attend_flex(q, k, v, model.flex_mask(segment))
-        torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
+        for name, got in (("flex", model.attend_flex(q, k, v, model.flex_mask(segment))), ("documents", model.attend_documents(q, k, v, segment))):
+            with self.subTest(name):
+                torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
 
 
 if __name__ == "__main__":
