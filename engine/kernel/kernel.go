@@ -78,21 +78,9 @@ type Span struct {
 }
 
 // Step is one forward pass: its spans cover rows [0, Rows) in order.
-//
-// Invariant: spans of prompts follow all others.
 type Step struct {
 	Rows  int
 	Spans []Span
-}
-
-// Generated is the number of rows before the first span of a prompt.
-func (s *Step) Generated() int {
-	for _, span := range s.Spans {
-		if span.Prompt {
-			return span.Row
-		}
-	}
-	return s.Rows
 }
 
 // CacheConfig is the shape of the memory that outlives a step.

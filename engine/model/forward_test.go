@@ -18,7 +18,6 @@ func TestForwardRefuses(t *testing.T) {
 	m := loadOn(t, openParity(t, "tiny-qwen3-f16"), ref.New())
 	cache := newCache(t, m, 16, 1, 1, kernel.KVF32)
 	span := func(row, n, pos int) kernel.Span { return kernel.Span{Row: row, Len: n, Pos: pos, Pages: []int32{0}} }
-	prompt := func(s kernel.Span) kernel.Span { s.Prompt = true; return s }
 	cases := []struct {
 		name   string
 		step   kernel.Step
@@ -38,7 +37,6 @@ func TestForwardRefuses(t *testing.T) {
 		{"save over itself", kernel.Step{Rows: 2, Spans: []kernel.Span{saving(span(0, 2, 0), 1, 0)}}, []int32{1, 1}, nil, 512, "row 1 saved in slot 0"},
 		{"two saves in one", kernel.Step{Rows: 2, Spans: []kernel.Span{saving(span(0, 2, 0), 3, 3)}}, []int32{1, 1}, nil, 512, "row 1 saved in slot 3"},
 		{"negative save", kernel.Step{Rows: 1, Spans: []kernel.Span{saving(span(0, 1, 0), -1)}}, []int32{1}, nil, 512, "slot -1"},
-		{"prompt before generated", kernel.Step{Rows: 2, Spans: []kernel.Span{prompt(span(0, 1, 0)), span(1, 1, 0)}}, []int32{1, 1}, nil, 512, "span 1: generated rows after"},
 		{"negative token", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{-1}, nil, 512, "token 0 is -1"},
 		{"token beyond", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{512}, nil, 512, "want 0 to 511"},
 		{"row of logits", kernel.Step{Rows: 1, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1}, []int32{1}, 512, "row 1 of 1"},

@@ -49,7 +49,7 @@ type Plan struct {
 	Before []kv.StateOp
 	// Items are what the step computes. Empty means that nothing waits and
 	// nothing runs that has a token to compute: there is nothing to do until
-	// Add, Append or Resume. Those of prompts follow all others.
+	// Add, Append or Resume.
 	Items []Item
 	// Rows is the sum of their lengths.
 	Rows int
@@ -80,21 +80,9 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	}
 	s.planPrefills(now)
 	s.planDrafts()
-	slices.SortStableFunc(p.Items, promptsLast)
 	p.Rows = s.rows
 	s.open = len(p.Items) > 0
 	return p
-}
-
-// promptsLast is the order of a plan's items.
-func promptsLast(a, b Item) int {
-	switch x, y := a.Prompt(), b.Prompt(); {
-	case x == y:
-		return 0
-	case x:
-		return 1
-	}
-	return -1
 }
 
 // expire ends those that waited too long: the first in the list came first.

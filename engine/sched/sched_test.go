@@ -371,7 +371,7 @@ func TestPreemptionKeepsUsage(t *testing.T) {
 }
 
 // TestRecomputedApart: after a preemption no piece holds tokens of the prompt and
-// generated ones, and generated ones come before another's prompt.
+// generated ones.
 func TestRecomputedApart(t *testing.T) {
 	for _, states := range []int{0, 4} {
 		b := newBench(t, 60, states, func(c *Config) { c.ChunkTokens = 512 })
@@ -383,12 +383,7 @@ func TestRecomputedApart(t *testing.T) {
 		other := b.add("c", 300, 50)
 		var ends []int
 		for len(q.Tokens) == 200 {
-			prompts := false
 			for _, it := range b.step() {
-				if prompts && !it.Prompt() {
-					t.Errorf("%d states: generated tokens of sequence %d come after a prompt", states, it.Seq.ID)
-				}
-				prompts = it.Prompt()
 				if it.Seq == q {
 					ends = append(ends, it.Start+it.Len)
 				} else if it.Seq != other {

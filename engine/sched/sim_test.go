@@ -325,7 +325,7 @@ func (m *sim) meddle(p int) error {
 // checkPlan verifies what every plan promises.
 func (m *sim) checkPlan(p *Plan) error {
 	rows, prefill, decodes := 0, 0, 0
-	seen, prompts := map[*Sequence]bool{}, false
+	seen := map[*Sequence]bool{}
 	for _, it := range p.Items {
 		q, end := it.Seq, it.Start+it.Len
 		c := m.find(q)
@@ -344,10 +344,6 @@ func (m *sim) checkPlan(p *Plan) error {
 		if it.Start < q.Prompt && end > q.Prompt {
 			return fmt.Errorf("sequence %d: a piece from %d to %d of a prompt of %d", q.ID, it.Start, end, q.Prompt)
 		}
-		if prompts && it.Start >= q.Prompt {
-			return fmt.Errorf("sequence %d: generated tokens after another's prompt", q.ID)
-		}
-		prompts = it.Start < q.Prompt
 		if err := m.checkDraft(&it); err != nil {
 			return err
 		}
