@@ -153,13 +153,14 @@ def _work(source, seed, worker, workers, shape, prompt_weight, out):
 
 
 class Feed:
-    """An endless iterator over batches that `workers` processes make. close ends them."""
+    """An endless iterator over batches that `workers` processes make, for feed `part` of `parts`
+    that share a source. close ends them."""
 
-    def __init__(self, source, seed, rows, row, prompt_weight, workers):
+    def __init__(self, source, seed, rows, row, prompt_weight, workers, part=0, parts=1):
         context = multiprocessing.get_context("spawn")
         self._queues = [context.Queue(AHEAD) for _ in range(workers)]
         self._processes = [
-            context.Process(target=_work, args=(source, seed, w, workers, (rows, row), prompt_weight, q), daemon=True)
+            context.Process(target=_work, args=(source, seed, part * workers + w, parts * workers, (rows, row), prompt_weight, q), daemon=True)
             for w, q in enumerate(self._queues)]
         for p in self._processes:
             p.start()

@@ -18,7 +18,7 @@ import time
 
 import torch
 
-from . import batches, bpe, checkpoint, heldout, model, optim
+from . import batches, bpe, checkpoint, heldout, model, optim, parallel
 
 RESERVE = 20  # seconds at the end of a timed run for the last evaluation and checkpoint
 
@@ -28,14 +28,15 @@ NOT_FINITE = "a derivative is not finite"
 class Log:
     """JSON lines, to a file and in short to the terminal."""
 
-    def __init__(self, path):
+    def __init__(self, path, quiet=False):
         if path:
             pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self.file = open(path, "a", encoding="utf-8") if path else None
+        self.file, self.quiet = open(path, "a", encoding="utf-8") if path else None, quiet
 
     def write(self, kind, **fields):
         line = json.dumps({"kind": kind, **fields}, ensure_ascii=False)
-        print(line if len(line) < 400 else line[:400] + "...", flush=True)
+        if not self.quiet:
+            print(line if len(line) < 400 else line[:400] + "...", flush=True)
         if self.file:
             self.file.write(line + "\n")
             self.file.flush()
@@ -76,9 +77,9 @@ class Clock:
 
 
 class Trainer:
-    def __init__(self, a, log):
+    def __init__(self, a, log, group=None):
         torch.manual_seed(a.seed)
-        self.a, self.log, self.device = a, log, torch.device(a.device)
+        self.a, self.log, self.device, self.group = a, log, torch.device(a.device), group or parallel.Group()
         self.model = checkpoint.load(a.resume) if a.resume else model.Model(model.CONFIGS[a.config]).initialize(a.seed)
         self.model.to(self.device)
         self.attend, self.mask = model.attend_dense, model.dense_mask
@@ -112,13 +113,15 @@ class Trainer:
     def backward(self, b):
         """Derivatives of a batch's loss; returns the loss and the balance loss, on the device."""
         loss, balance = self.per_token(b)
-        loss = (loss * b.weight).sum() / b.weight.sum().clamp(min=1)
-        (loss + self.a.balance * balance).backward()
+        loss = (loss * b.weight).sum() / self.group.sum(b.weight.sum()).clamp(min=1)
+        (loss + self.a.balance / self.group.size * balance).backward()
         return loss.detach(), balance.detach()
 
     def step(self, b, scale):
-        """One update; returns loss, balance loss and gradient norm on the device."""
-        return *self.backward(b), self.optimizer.step(scale, self.a.clip)
+        """One update; returns this process's part of the loss, balance loss and gradient norm on the device."""
+        loss = self.backward(b)
+        self.group.sum_gradients(self.optimizer.parameters)
+        return *loss, self.optimizer.step(scale, self.a.clip)
 
     def warm(self, b):
         """Compiles everything, on a batch that nothing is learnt from, and sees that derivatives are
@@ -152,19 +155,20 @@ class Trainer:
 
 def run(a, source, evaluation=None, tokenizer=None):
     """Trains; evaluation: documents of heldout.documents or None. Returns the trainer."""
-    log = Log(a.log)
+    group = parallel.Group()
+    log = Log(a.log if group.first else None, quiet=not group.first)
     clock = Clock(a.minutes, a.steps)
-    trainer = Trainer(a, log)
-    feed = batches.Feed(source, a.seed, a.rows, a.row, a.prompt_weight, a.workers)
+    trainer = Trainer(a, log, group)
+    feed = batches.Feed(source, a.seed, a.rows, a.row, a.prompt_weight, a.workers, group.rank, group.size)
     try:
-        loss = heldout.Loss(evaluation, a.rows, a.row, trainer.device) if evaluation else None
+        loss = heldout.Loss(evaluation, a.rows, a.row, trainer.device) if evaluation and group.first else None
         first = next(feed).to(trainer.device)
         trainer.warm(first)
         if loss:
             log.write("eval", step=0, loss=_rounded(loss(trainer.per_token)))
         clock.start()
         log.write("start", config=a.config, parameters=sum(p.numel() for p in trainer.model.parameters()), seed=a.seed,
-                  device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, resume=a.resume, skills=a.skills, compiled_s=round(clock.seconds(), 1))
+                  device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, processes=group.size, resume=a.resume, skills=a.skills, compiled_s=round(clock.seconds(), 1))
         before = signal.signal(signal.SIGTERM, lambda *_: clock.finish(a.finish_steps, a.decay))
         try:
             step = _loop(a, trainer, feed, clock, loss, log, first)
@@ -174,12 +178,12 @@ def run(a, source, evaluation=None, tokenizer=None):
         feed.close()
     if loss:
         log.write("eval", step=step, seconds=round(clock.seconds(), 1), loss=_rounded(loss(trainer.per_token)))
-    if a.out:
+    if a.out and group.first:
         checkpoint.save(trainer.model, a.out)
-    if evaluation and a.samples:
+    if evaluation and a.samples and group.first:
         for s in heldout.samples(_plain(a, trainer), evaluation, tokenizer, a.samples, 96):
             log.write("sample", **s)
-    log.write("end", step=step, tokens=step * a.rows * a.row, seconds=round(clock.seconds(), 1))
+    log.write("end", step=step, tokens=step * a.rows * a.row * group.size, seconds=round(clock.seconds(), 1))
     return trainer
 
 
@@ -200,20 +204,20 @@ def _loop(a, trainer, feed, clock, loss, log, b):
     """Steps until the time is over; returns their number. The device is waited for once in
     `log_every` steps, so the host runs ahead of it by no more than that."""
     step, saved, evaluated = 0, clock.seconds(), clock.seconds()
-    last, dropped = (0, clock.seconds()), 0
-    while (done := clock.done(step)) < 1:
+    last, dropped, group = (0, clock.seconds()), 0, trainer.group
+    while (done := group.agreed(clock.done(step))) < 1:
         scale = optim.schedule(done, decay=a.decay)
         value, balance, norm = trainer.step(b, scale)
         step += 1
         if step % a.log_every == 0:
-            value, now = float(value), clock.seconds()
+            value, now = float(group.sum(value)), clock.seconds()
             if not math.isfinite(value):
                 raise FloatingPointError(f"the loss is {value} after {step} steps; the last checkpoint is kept")
-            rate = (step - last[0]) * a.rows * a.row / max(now - last[1], 1e-9)
+            rate = (step - last[0]) * a.rows * a.row * group.size / max(now - last[1], 1e-9)
             log.write("step", step=step, loss=round(value, 4), balance=round(float(balance), 3), norm=round(float(norm), 3),
                       scale=round(scale, 4), done=round(done, 4), tokens_per_s=int(rate), dropped=dropped, seconds=round(now, 1))
             last = (step, now)
-            if a.out and now - saved > a.save_minutes * 60:
+            if a.out and group.first and now - saved > a.save_minutes * 60:
                 checkpoint.save(trainer.model, a.out)
                 saved = clock.seconds()
             if loss and now - evaluated > a.eval_minutes * 60:
