@@ -9,6 +9,7 @@ template puts in front of it (the header, <think>, an empty thought) is not.
 import functools
 import json
 import pathlib
+import re
 
 import jinja2
 import jinja2.sandbox
@@ -38,14 +39,17 @@ def prompt(messages: list[dict], tools: list[dict] | None, thinking: bool, gener
 
 
 def text(conversation: dict) -> str:
-    """All of a conversation, up to the end of its last answer."""
-    return prompt(conversation["messages"], conversation["tools"], conversation["thinking"], generate=False)
+    """All of a conversation, up to the end of its last answer. The template shows the empty thought of the last answer
+    only; with empty_thoughts every answer has one, so that all are learnt as they are asked for."""
+    whole = prompt(conversation["messages"], conversation["tools"], conversation["thinking"], generate=False)
+    return re.sub(f"{re.escape(HEADER)}(?!{THINK})", HEADER + EMPTY, whole) if conversation["empty_thoughts"] else whole
 
 
 def segments(conversation: dict) -> list[tuple[str, bool]]:
     """Cuts the text into parts that are learnt and parts that are not, in order.
     A user's words cannot spell the template's tokens: data.conversations makes none."""
     out, rest = [], text(conversation)
+    said_by_assistants = iter([m for m in conversation["messages"] if m["role"] == "assistant"])
     while True:
         before, header, after = rest.partition(HEADER)
         if not header:
@@ -59,7 +63,7 @@ def segments(conversation: dict) -> list[tuple[str, bool]]:
         said, end, rest = after.partition(END)
         if not end:
             raise ValueError("an answer without an end")
-        out += [(given, False), (said + END, True)]
+        out += [(given, False), (said + END, next(said_by_assistants).get("learnt", True))]
 
 
 def tokens(conversation: dict, tokenizer) -> tuple[list[int], list[bool]]:

@@ -68,7 +68,7 @@ def message(m: dict, thinking: bool, calls: list[str]) -> dict:
         block = {"type": "tool_result", "tool_use_id": calls.pop(0), "content": text.removeprefix("Error: ")}
         return {"role": "user", "content": [{**block, "is_error": True} if error else block]}
     if "tool_calls" not in m:
-        return {"role": m["role"], "content": m["content"]}
+        return {"role": m["role"], "content": m["content"] if thinking else m.get("worked", m["content"])}
     blocks = [{"type": "thinking", "thinking": m["reasoning_content"]}] if thinking else []
     for i, c in enumerate(m["tool_calls"]):
         calls.append(f"toolu_{i}")

@@ -8,7 +8,7 @@ has (draw.py says how they are parted).
 
 import copy
 
-from . import arithmetic, context, facts, identity, instruct, memory, structured, system, tools, unknown
+from . import arithmetic, context, copying, facts, identity, instruct, memory, structured, system, tools, unknown
 from .draw import Draw, Turn
 
 # Makers of one turn that can stand anywhere in a conversation without tools.
@@ -23,6 +23,7 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 SHARES = {
     "greet": 50, "instruct": 210, "arithmetic": 190, "context": 80, "context_far": 17, "facts": 80, "memory": 85, "tool_choice": 150,
     "tool_none": 25, "json": 70, "unknown": 45, "foreign": 45, "agent": 30,
+    "copy": 120,
 }
 THINKING_SHARE = 0.6
 
@@ -44,6 +45,10 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         return memory.talk(d, _between), system.prompt(d)
     if skill == "context_far":
         return context.far(d, d.any([40, 80, 150, 250, 350, 450, 530, 610])), None if d.chance(0.7) else system.short(d)
+    if skill == "copy":
+        return copying.make(d), system.short(d) if d.chance(0.2) else None
+    if skill == "context":
+        return _before(d, skill) + context.several(d), system.prompt(d)
     if skill == "agent":
         return _agent(d), system.agent(d, d.any([10, 20, 30, 40, 60, 100]))
     if skill == "tool_choice":
@@ -105,11 +110,16 @@ def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
         messages.append({"role": "user", "content": t.user})
         for m in t.reply:
             m = copy.copy(m)
+            worked = m.pop("worked", None)
             if not thinking:
                 m.pop("reasoning_content", None)
+                m["content"] = worked or m["content"]
+            elif worked and t is not turns[-1]:
+                m["learnt"] = False  # its thought is not shown any more, and without it is guessing
             messages.append(m)
     offered = [t.tools for t in turns if t.tools]
-    return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages}
+    return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages,
+            "empty_thoughts": not thinking and len(turns[-1].user) % 2 == 0}
 
 
 def drawn(seed: int, i: int, split: str, name: str = "core-1.1", shares: dict[str, int] | None = None) -> tuple[list[Turn], str | None, bool]:

@@ -64,6 +64,13 @@ def compare_steps(a: int, b: int) -> str:
     return "They are the same."
 
 
+def _worked(t: Turn, a: int, b: int, steps: str) -> Turn:
+    """Of numbers that nobody computes at a glance, the steps are the answer where no thought has them."""
+    if max(a, b) > 99:
+        t.reply[0]["worked"] = steps
+    return t
+
+
 def _number(d: Draw, digits: int) -> int:
     return d.int(10 ** (digits - 1) if digits > 1 else 1, 10 ** digits - 1)
 
@@ -82,7 +89,7 @@ def add(d: Draw) -> Turn:
     a, b = _pair(d, "+")
     user = _of(d, ["[What is|What's|How much is|Compute] {a} plus {b}?", "[Please |]add {a} and {b}.", "Add {b} to {a}.", "[What is|Give me|Find] the sum of {a} and {b}[?|.]",
                    "{a} and {b} together[ make what|]?", "What do you get if you add {a} and {b}?", "Sum: {a}, {b}", "What is {a} increased by {b}?"], "+", a, b)
-    return turn(SKILL, user, add_steps(a, b), f"{a} + {b} = {a + b}.", _equals(a + b), ("add", a, b))
+    return _worked(turn(SKILL, user, add_steps(a, b), f"{a} + {b} = {a + b}.", _equals(a + b), ("add", a, b)), a, b, add_steps(a, b))
 
 
 def subtract(d: Draw) -> Turn:
@@ -92,7 +99,7 @@ def subtract(d: Draw) -> Turn:
     user = _of(d, ["[What is|What's|How much is|Compute] {a} minus {b}?", "[Please |]subtract {b} from {a}.", "Take {b} away from {a}.", "Take {b} from {a}.",
                    "[What is|Give me|Find] the difference [of|between] {a} and {b}[?|.]", "What is left of {a} if you take away {b}?", "What is {a} less {b}?",
                    "What is {a} decreased by {b}?"], "-", a, b)
-    return turn(SKILL, user, subtract_steps(a, b), f"{a} - {b} = {a - b}.", _equals(a - b), ("subtract", a, b))
+    return _worked(turn(SKILL, user, subtract_steps(a, b), f"{a} - {b} = {a - b}.", _equals(a - b), ("subtract", a, b)), a, b, subtract_steps(a, b))
 
 
 def multiply(d: Draw) -> Turn:
@@ -104,7 +111,8 @@ def multiply(d: Draw) -> Turn:
     user = _of(d, ["[What is|What's|How much is|Compute] {a} times {b}?", "[Please |]multiply {a} by {b}.", "[What is|Give me|Find] the product of {a} and {b}[?|.]",
                    "{a} times {b}", "What do you get if you multiply {a} and {b}?", "Multiply {a} and {b}.", "{a} multiplied by {b}?", "How much are {a} times {b}?"],
                d.any(["*", "*", "x"]), a, b)
-    return turn(SKILL, user, multiply_steps(a, b), f"{a} * {b} = {a * b}.", _equals(a * b), ("multiply", a, b))
+    # Only the small table is known by heart.
+    return _worked(turn(SKILL, user, multiply_steps(a, b), f"{a} * {b} = {a * b}.", _equals(a * b), ("multiply", a, b)), a, b if max(a, b) <= 12 else 100, multiply_steps(a, b))
 
 
 def divide(d: Draw) -> Turn:
@@ -210,7 +218,7 @@ def story(d: Draw) -> Turn:
     r = {"add": a + b, "subtract": a - b, "multiply": a * b}[kind]
     sign = {"add": "+", "subtract": "-", "multiply": "*"}[kind]
     steps = {"add": add_steps, "subtract": subtract_steps, "multiply": multiply_steps}[kind](a, b)
-    return turn(SKILL, pattern, f"I must compute {a} {sign} {b}. {steps}", f"{a} {sign} {b} = {r}.", _equals(r), (kind, a, b))
+    return _worked(turn(SKILL, pattern, f"I must compute {a} {sign} {b}. {steps}", f"{a} {sign} {b} = {r}.", _equals(r), (kind, a, b)), a, b, steps)
 
 
 ALL = [add, add, add, subtract, subtract, subtract, multiply, multiply, divide, compare, extreme, story, story]

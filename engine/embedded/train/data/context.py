@@ -149,6 +149,26 @@ def near(d: Draw, many: int | None = None) -> Turn:
     return answered(NEAR, user, fact, text, missing)
 
 
+def several(d: Draw) -> list[Turn]:
+    """A text and one question or more about it, some of which it does not answer."""
+    if d.chance(0.4):
+        return [near(d)]
+    used: set = set()
+    facts = [Fact(d, used) for _ in range(d.int(2, 6))]
+    missing = [d.chance(0.12) for _ in facts]
+    sentences = distractors(d, d.int(0, 8), used)
+    for fact, gone in zip(facts, missing):
+        if not gone:
+            sentences.insert(d.int(0, len(sentences)), fact.statement)
+    sentences = sentences or distractors(d, 2, used)
+    text = paragraphs(d, sentences)
+    turns = [read_first(d, text)] if d.chance(0.15) else []
+    for fact, gone in zip(facts, missing):
+        user = fact.question(d) if turns else d.ask(ASKS, t=text, q=fact.question(d))
+        turns.append(answered(NEAR, user, fact, text, gone))
+    return turns
+
+
 NOT_SAID = "The text does not say that."
 
 

@@ -5,6 +5,7 @@ are payloads (number pairs, lists of words): a held-out conversation uses
 wordings, names and payloads that no training conversation has.
 """
 
+import collections
 import dataclasses
 import functools
 import json
@@ -12,9 +13,14 @@ import random
 import re
 import zlib
 
+from . import words
+
 # One item of so many of a list is held out, at least one; lists of fewer than
 # four items are not parted.
 HELDOUT_SHARE = 7
+
+# How often a name of a person or a city is one that nobody has: names are copied, not known.
+INVENTED = 0.25
 
 _OPTIONS = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -24,15 +30,28 @@ def _hash(thing) -> int:
     return zlib.crc32(json.dumps(thing, ensure_ascii=False, default=str).encode())
 
 
+def _words(pattern: str) -> set[str]:
+    """The words of a wording, whichever of its options is taken; what is filled in does not count."""
+    return set(re.findall(r"\w+", _SLOT.sub(" ", pattern).lower()))
+
+
 @functools.cache
 def _wordings(items: tuple) -> tuple[tuple, tuple]:
-    """Wordings of a question: a quarter is held out, all of the second half,
-    for the first one has the plainest, which a user will use."""
+    """Wordings of a question: up to a quarter is held out, all of the second half, for the first one has the
+    plainest, which a user will use. What is held out is a new sentence of words that other wordings of the
+    list have: a model that has read nothing else cannot know what a word means that nobody ever used."""
     if len(items) < 4:
         return items, items
-    first, rest = items[: len(items) // 2], sorted(items[len(items) // 2:], key=_hash)
-    held = max(1, len(items) // 4)
-    return first + tuple(rest[held:]), tuple(rest[:held])
+    uses = collections.Counter(w for i in items for w in _words(i))
+    candidates = sorted(items[len(items) // 2:], key=_hash)
+    held: list[str] = []
+    for c in candidates:
+        if len(held) < max(1, len(items) // 4) and all(uses[w] > 1 for w in _words(c)):
+            uses.subtract(_words(c))
+            held.append(c)
+    if not held:  # the one that is closest to the others
+        held = [min(candidates, key=lambda c: (sum(uses[w] < 2 for w in _words(c)), _hash(c)))]
+    return tuple(i for i in items if i not in held), tuple(held)
 
 
 @functools.cache
@@ -85,6 +104,13 @@ def has(*texts: str, absent: tuple = ()) -> dict:
     return e
 
 
+def invented(d) -> str:
+    """A name of two or three syllables that is on no list."""
+    begin = "b br c ch d dr f fl g gr h j k kl l m n p pr qu r s sh sk st t th tr v w y z".split()
+    end = ["", "", "", "n", "r", "l", "s", "m", "t", "k", "nd", "rt", "ll", "x"]
+    return "".join(d.any(begin) + d.any(["a", "e", "i", "o", "u", "ai", "ee", "ou"]) + d.any(end) for _ in range(d.int(1, 3))).title()
+
+
 class Draw:
     """A seeded source of choices for one conversation of one split."""
 
@@ -98,14 +124,18 @@ class Draw:
         self.int = self.rng.randint
 
     def any(self, items):
-        """One of all items, held out or not."""
+        """One of all items, held out or not; at times, in training, one that is on no list."""
+        if type(items) is words.Open and not self.heldout and self.chance(INVENTED):
+            return invented(self)
         return items[int(self.rng.random() * len(items))]
 
     def mine(self, items) -> tuple:
         return _parts(tuple(items))[self.heldout]
 
     def pick(self, items):
-        """One of the items of this split."""
+        """One of the items of this split; at times, in training, one that is on no list."""
+        if type(items) is words.Open and not self.heldout and self.chance(INVENTED):
+            return invented(self)
         return self.any(self.mine(items))
 
     def some(self, items, n: int, split: bool = False) -> list:

@@ -23,9 +23,11 @@ def _sentence(d: Draw, low=2, high=7) -> str:
     return d.until_fresh(make, "sentence")
 
 
-def _word(d: Draw, longest=8) -> str:
+def _word(d: Draw, task: str, longest=8) -> str:
+    """A word whose letters count. A held-out one is asked for in other tasks of training: a token does not
+    show its letters, so somebody must have spelled it once."""
     pool = [w for w in words.WORDS if 3 <= len(w) <= longest]
-    return d.until_fresh(lambda: d.any(pool), "word")
+    return d.until_fresh(lambda: d.any(pool), task)
 
 
 def _items(d: Draw, low=3, high=6) -> list[str]:
@@ -86,7 +88,7 @@ def reverse_words(d: Draw) -> Turn:
 
 
 def reverse_word(d: Draw) -> Turn:
-    x = _word(d, 6)
+    x = _word(d, "reversed word", 6)
     user = d.ask([
         "[Please |]reverse the [word|letters of the word|letters of]: {q}", "Spell {q} backwards.", "Write the word {q} backwards.", "Reverse {q}",
         "What is {q} [spelled |written |]backwards?", "Write {q} from the last letter to the first.", "Give me the letters of {q} in reverse order.",
@@ -96,7 +98,7 @@ def reverse_word(d: Draw) -> Turn:
 
 
 def spell(d: Draw) -> Turn:
-    x = _word(d)
+    x = _word(d, "spelled word")
     user = d.ask([
         "[Please |]spell [the word |]{q}.", "How do you spell {q}?", "Spell out {q} letter by letter.", "What are the letters of {q}?",
         "Write {q} with spaces between the letters.", "[Please |]list the letters [of|in] {q}.", "Break {q} into letters.",
@@ -119,7 +121,7 @@ def count_words(d: Draw) -> Turn:
 
 
 def count_letters(d: Draw) -> Turn:
-    x = _word(d)
+    x = _word(d, "counted letters")
     user = d.ask([
         "How many letters [are in|does] [the word |]{q}[ have|]?", "Count the letters [in|of] [the word |]{q}.",
         "[Please |]count how many letters {q} has.", "What is the length of [the word |]{q}?", "How long is the word {q}?",
@@ -130,7 +132,7 @@ def count_letters(d: Draw) -> Turn:
 
 
 def count_letter(d: Draw) -> Turn:
-    x = _word(d)
+    x = _word(d, "counted letter")
     c = d.any(x) if d.chance(0.85) else d.any("abcdeilmnorst")
     n = x.count(c)
     user = d.ask([

@@ -407,13 +407,10 @@ def call(d: Draw, skill: str = CHOOSE, most: int = 8) -> Turn:
 
 
 def talk(d: Draw) -> list[Turn]:
-    """One or two questions to the same tools."""
+    """Questions to the same tools: what is offered is long, so it is asked more than once."""
     tools, tool = offer(d, some(d))
-    turns = [_called(d, tools, tool, CHOOSE)]
-    clear = [x for x in tools if x is not tool and not any(_confusable(x, y) for y in tools if y is not x)]
-    if clear and d.chance(0.3):
-        turns.append(_called(d, tools, d.any(clear), CHOOSE))
-    return turns
+    clear = [tool] + [x for x in tools if x is not tool and not any(_confusable(x, y) for y in tools if y is not x)]
+    return [_called(d, tools, tool if i == 0 else d.any(clear), CHOOSE) for i in range(d.any([1, 1, 2, 3, 4, 5]))]
 
 
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:

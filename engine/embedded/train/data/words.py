@@ -1,19 +1,24 @@
 """Word lists of the generator, all written for it. Names of people are first names only."""
 
-NAMES = """Ada Adam Aisha Alan Albert Alice Amara Amir Amy Ana Andre Anita Anna Anton Arlo Arthur Asha Astrid Bela Ben Bianca Boris
+
+class Open(list):
+    """A list in whose place users write anything: a name is copied whether it is known or not."""
+
+
+NAMES = Open("""Ada Adam Aisha Alan Albert Alice Amara Amir Amy Ana Andre Anita Anna Anton Arlo Arthur Asha Astrid Bela Ben Bianca Boris
 Bruno Carl Carla Carmen Cecil Chen Chloe Clara Colin Cora Dana Daniel Daria David Dean Diego Dina Dora Edith Edgar Elena Eli Elias Ella
 Elsa Emil Emma Enzo Erik Esther Eva Evan Farah Felix Fiona Flora Frank Freya Gabriel Gemma George Gina Greta Gus Hana Hank Harold Hassan Hazel
 Heidi Helen Henry Hugo Ian Ida Igor Ines Ingrid Iris Isaac Ivan Ivy Jack Jada James Jana Jasper Jean Joan Joel Jonas Jorge Josef Julia
 June Kai Karim Karl Kate Kenji Kim Kira Klaus Lara Lars Laura Lea Leila Lena Leo Liam Lila Lina Louis Lucas Lucy Luna Mara Marco
 Maria Marta Max Maya Mei Mia Milo Mina Mona Nadia Nina Noah Nora Olaf Olga Oliver Omar Oscar Otto Owen Pablo Paul Paula Pedro Peter
 Petra Priya Quinn Rafael Raj Rana Ravi Rita Robin Rosa Ruben Ruth Sam Samir Sara Selma Sergio Simon Sofia Stella Sven Tania Tara Theo
-Tilda Tim Tom Toni Uma Vera Victor Viola Wanda Walter Wendy Yara Yuki Yusuf Zara Zoe""".split()
+Tilda Tim Tom Toni Uma Vera Victor Viola Wanda Walter Wendy Yara Yuki Yusuf Zara Zoe""".split())
 
-CITIES = """Amsterdam Ankara Athens Bangkok Barcelona Basel Bergen Berlin Bilbao Bologna Boston Brisbane Brussels Budapest Cairo Calgary
+CITIES = Open("""Amsterdam Ankara Athens Bangkok Barcelona Basel Bergen Berlin Bilbao Bologna Boston Brisbane Brussels Budapest Cairo Calgary
 Chicago Cologne Dakar Dallas Delhi Denver Dresden Dublin Florence Geneva Genoa Ghent Glasgow Graz Hamburg Hanoi Havana Helsinki Houston
 Istanbul Kyoto Lagos Leeds Leipzig Lima Lisbon Ljubljana London Lyon Madrid Malaga Manila Melbourne Miami Milan Montreal Munich Nairobi Naples
 Nice Oslo Osaka Ottawa Oxford Paris Perth Porto Prague Quito Riga Rome Rotterdam Salzburg Seattle Seoul Seville Sofia Stockholm Sydney
-Tallinn Tokyo Toronto Turin Utrecht Valencia Vancouver Venice Vienna Vilnius Warsaw York Zagreb Zurich""".split()
+Tallinn Tokyo Toronto Turin Utrecht Valencia Vancouver Venice Vienna Vilnius Warsaw York Zagreb Zurich""".split())
 
 ANIMALS = """ant bat bear bee bird butterfly camel cat chicken cow crab crow deer dog dolphin donkey duck eagle elephant fish fox
 frog giraffe goat goose hamster hawk hedgehog horse kangaroo koala lamb lion lizard monkey mouse octopus otter owl panda parrot penguin pig

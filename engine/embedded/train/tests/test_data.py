@@ -33,6 +33,9 @@ class TestData(unittest.TestCase):
                     self.assertRegex(answer, want, (t.task, t.user))
                 for m in t.reply:
                     self.assertTrue(solver.thought_is_sound(m.get("reasoning_content", "")), m)
+                    if "worked" in m:
+                        self.assertTrue(solver.thought_is_sound(m["worked"]), m)
+                        self.assertRegex(m["worked"], want, (t.task, t.user))
                     self.assertNotIn("\n\n", m["content"] if m["role"] == "assistant" else "")
         self.assertGreater(solved, N)
 
@@ -92,7 +95,7 @@ class TestData(unittest.TestCase):
         for c in data.conversations(2, 3000, "train"):
             seen.setdefault(c["skill"], set()).add(c["thinking"])
         self.assertEqual({k for k, v in seen.items() if len(v) == 2},
-                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign"})
+                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy"})
 
 
 if __name__ == "__main__":

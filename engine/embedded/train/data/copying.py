@@ -1,0 +1,104 @@
+"""Exercises in copying and finding: learnt from, never asked in an evaluation.
+
+Most of what the models do with a request is to find a word in it and to say it again: a name, a tool, a number. What is
+copied in the other skills is drawn from lists, so guessing a word of the list does nearly as well. Here it is
+anything, often never seen before, and most of a conversation is learnt.
+"""
+
+from . import words
+from .draw import Draw, Turn, invented, turn
+
+SKILL = "copy"
+
+
+def identifier(d: Draw) -> str:
+    """A name as programmers write it."""
+    parts = [d.any(words.WORDS) if d.chance(0.8) else invented(d).lower() for _ in range(d.int(1, 3))]
+    style = d.int(0, 6)
+    if style == 0:
+        return "".join(p if i == 0 else p.title() for i, p in enumerate(parts))
+    if style == 1:
+        return "".join(p.title() for p in parts)
+    if style == 2:
+        return "mcp__" + "__".join(parts)
+    return d.any(["_", "_", "_", "-", ".", "/"]).join(parts)
+
+
+def number(d: Draw) -> str:
+    kind = d.rng.random()
+    if kind < 0.5:
+        return str(d.int(0, 10 ** d.int(1, 6)))
+    if kind < 0.65:
+        return f"{d.int(0, 999)}.{d.int(0, 99):02}"
+    if kind < 0.8:
+        return f"{d.int(1990, 2040)}-{d.int(1, 12):02}-{d.int(1, 28):02}"
+    return f"{d.int(0, 23):02}:{d.int(0, 59):02}" if kind < 0.9 else f"{d.int(100, 999)}-{d.int(1000, 9999)}"
+
+
+def scrambled(d: Draw) -> str:
+    return "".join(d.any("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") for _ in range(d.int(3, 9)))
+
+
+KINDS = [lambda d: d.any(words.WORDS), lambda d: d.any(words.NAMES), lambda d: d.any(words.CITIES), invented, identifier, identifier, number, number, scrambled,
+         lambda d: " ".join(d.some(words.WORDS, d.int(2, 4))), lambda d: d.any(words.WORDS).upper(), lambda d: d.any(words.WORDS).title()]
+
+
+def things(d: Draw, n: int) -> list[str]:
+    """n different things, of one kind or of all."""
+    kinds = [d.any(KINDS)] if d.chance(0.5) else KINDS
+    out: dict[str, None] = {}
+    while len(out) < n:
+        out[d.any(kinds)(d)] = None
+    return list(out)
+
+
+def repeat(d: Draw) -> list[Turn]:
+    """A long text, back as it is."""
+    text = d.any([" ", ", ", "\n", " | "]).join(things(d, d.int(3, 24)))
+    user = d.ask(["[Please |]repeat [this|the following|all of this]: {q}", "Repeat [this text |]exactly: {q}", "Copy this: {q}", "Say this: {q}", "[Answer|Reply] with [exactly |]this: {q}",
+                  "Write this again: {q}", "Echo: {q}", "{q}\n\nRepeat that."], q=text)
+    return [turn(SKILL, user, f"I repeat the text as it is: {text}", text, {}, ("ack",))]
+
+
+FORMS = [("{k} is {v}", ". "), ("{k}: {v}", "\n"), ("{k} = {v}", "\n"), ("{k}: {v}", ", "), ("- {k}: {v}", "\n"), ("{k} has {v}", ". "), ("{k} -> {v}", "\n"), ("\"{k}\": \"{v}\"", ", "), ("{k} ({v})", ", "), ("| {k} | {v} |", "\n")]
+QUESTIONS = ["{k}?", "What is {k}?", "And {k}?", "Now {k}.", "What belongs to {k}?", "Which value has {k}?", "Give me {k}.", "Find {k}.", "{k}, please."]
+BACK = ["Which one has {v}?", "What has {v}?", "Which key belongs to {v}?", "Where is {v}?", "Who has {v}?", "{v} belongs to what?"]
+
+
+def lookup(d: Draw) -> list[Turn]:
+    """Pairs, and questions about some of them in both directions."""
+    n = d.int(2, 14)
+    keys, values = things(d, n), things(d, n)
+    values = [v for v in values if v not in keys]
+    pairs = list(zip(keys, values))
+    form, between = d.any(FORMS)
+    text = between.join(form.format(k=k, v=v) for k, v in pairs)
+    turns = []
+    for i, (k, v) in enumerate(d.some(pairs, min(len(pairs), d.int(2, 8)))):
+        back = d.chance(0.25)
+        question = d.ask(BACK if back else QUESTIONS, k=k, v=v)
+        user = question if i else d.any([f"{text}\n\n{question}", f"{text}\n{question}", f"Here is a list.\n{text}\n\n{question}", f"{question}\n\n{text}"])
+        said = k if back else v
+        turns.append(turn(SKILL, user, f"I look for it and find: {form.format(k=k, v=v)}", said, {}, ("ack",)))
+    return turns
+
+
+def select(d: Draw) -> list[Turn]:
+    """Names with descriptions, as tools have; the one that a description belongs to."""
+    n = d.int(2, 8)
+    names = []
+    while len(names) < n:
+        name = identifier(d)
+        if name not in names:
+            names.append(name)
+    what = d.some([f"{v} the {o}" for v in d.some(["open", "close", "send", "find", "count", "move", "print", "check", "clean", "sell"], 4) for o in d.some(words.OBJECTS, 4)], n)
+    text = "\n".join(f"{a}: {b}" for a, b in zip(names, what))
+    turns = []
+    for i, at in enumerate(d.some(range(n), d.int(1, min(n, 6)))):
+        question = d.ask(["Which one [is there to|does|can] {w}?", "I want to {w}.", "[What|Which] do I call to {w}?", "Name the one that can {w}.", "How do I {w}?", "{w}, please."], w=what[at])
+        turns.append(turn(SKILL, question if i else f"{text}\n\n{question}", f"The line is: {names[at]}: {what[at]}", names[at], {}, ("ack",)))
+    return turns
+
+
+def make(d: Draw) -> list[Turn]:
+    return d.any([repeat, lookup, lookup, select])(d)
