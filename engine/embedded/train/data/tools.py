@@ -23,7 +23,7 @@ class Slot:
     def schema(self, d: Draw) -> dict:
         s = {"type": "string" if self.kind == "enum" else self.kind}
         if d.chance(0.8):
-            s["description"] = self.description
+            s["description"] = d.fill(self.description)
         if self.choices:
             s["enum"] = list(self.choices)
         return s
@@ -179,7 +179,7 @@ def generic(d: Draw, verb: str, noun: str) -> Tool:
         slots[f"{noun}_id" if s == "id" and d.chance(0.4) else s] = SLOTS[s]
     keys = list(slots)
     required = [k for k in keys if k.endswith("id") or d.chance(0.5)] or keys[:1]
-    text = description.format(n=noun)
+    text = d.fill(description, n=noun)
     if d.chance(0.2):
         text = d.any(["Use this to " + text[0].lower() + text[1:], text + " Returns JSON.", text[:-1] + f" of the {d.any(['company', 'user', 'system', 'team'])}."])
     t = Tool(d.any(NAME_STYLES)(verb, noun), text, slots, required, _fixed(_generic_sentence(verb, noun), slots), returns, d)
@@ -224,7 +224,7 @@ def _evaluated(expression: str) -> int:
 
 
 HAND = [
-    (["get_weather", "weather", "current_weather", "getWeather", "get_current_weather", "weather_now", "fetch_weather"], "Get the current weather of a city.", {"city": _v("string", "City name", CITY)}, ["city"],
+    (["get_weather", "weather", "current_weather", "getWeather", "weather_now", "fetch_weather"], "Get the current weather of a city.", {"city": _v("string", "City name", CITY)}, ["city"],
      ["[What is|What's|How is] the weather [like |]in {city}?", "[Tell|Show] me the weather in {city}.", "Is it [cold|warm|raining|sunny] in {city}?", "Weather in {city}[?|, please.]", "[How|What] is the temperature in {city}?", "Do I need a coat in {city}?",
       "What does the sky look like in {city} now?", "Check the weather of {city}.",
       "What's it like outside in {city}[ right now| today|]?", "How warm is it in {city}[ at the moment| right now|]?", "[Hey, |Quick question: |]what is the weather in {city} [right now|today]?",
@@ -471,6 +471,119 @@ HAND = [
       "Put \"{text}\" [in|into] my notes.", "Put this [in|into] my notes: \"{text}\"", "Save \"{text}\" [as a note|in my notes].", "Keep \"{text}\" in my notes.", "I want to note [down |]\"{text}\".",
       "I want a note that says \"{text}\".", "I must not forget this: \"{text}\". Make a note.", "\"{text}\". Note that[ down|].", "\"{text}\": write that down as a note.", "Write \"{text}\" [down|in my notes].",
       "[Hey, |ok, |]write a note: \"{text}\""], lambda d, a: {"status": "saved"}),
+    (["get_current_weather", "find_weather", "weather_at", "get_temperature"], "Get the current weather in a given location.", {"location": _v("string", "The city, for example Oslo", CITY), "unit": _v("enum", "Unit of temperature", lambda d: "celsius", ["celsius", "fahrenheit"])}, ["location"],
+     ["What is the weather [like |]in {location}?", "What's the weather [like |]in {location}[ today| right now|]?", "How is the weather in {location}[ today| right now|]?", "Tell me the weather in {location}.",
+      "Get the [current |]weather for {location}.", "Is it [raining|cold|hot|sunny] in {location}[ today| now|]?", "Weather in {location}[, please|?]", "How warm is it in {location}[ now|]?",
+      "What is the [current |]temperature in {location}?", "Can you check the weather in {location}?", "Show me the [current |]weather [in|for] {location}.", "Do I need [a coat|an umbrella|a hat] in {location}[ today|]?",
+      "Could you tell me the weather in {location}?", "[Please |]check how the weather is in {location}.", "I am going to {location}. How is the weather there?", "I want to know how warm it is in {location}.",
+      "How cold is it in {location}[ now| today|]?", "{location}: how is the weather there?", "{location} weather[, please|?|]", "Will I need a jacket in {location} today?",
+      "Look up the [current |]temperature in {location}.", "Check the [current |]temperature in {location}, please.", "What are the temperature and the sky like in {location}?",
+      "[Hey, |Hi, |]how's the weather in {location}?"],
+     lambda d, a: {"temperature": d.int(-10, 35), "condition": d.any(["sunny", "cloudy", "rainy", "windy"])}),
+    (["add_numbers", "add", "sum_numbers", "addNumbers", "plus"], "Add two numbers[ and return the sum|].", {"a": _v("integer", "First number", lambda d: d.until_fresh(lambda: d.int(2, 9999), "addend")), "b": _v("integer", "Second number", lambda d: d.int(2, 9999))}, ["a", "b"],
+     ["Add {a} and {b}.", "What is {a} plus {b}?", "What is {a} + {b}?", "[Please |]add {a} and {b} with the tool.", "What is the sum of {a} and {b}?", "How much is {a} plus {b}?", "Use the tool to add {a} and {b}.",
+      "{a} plus {b}[?|]", "{a} + {b}[?|]", "Calculate {a} plus {b}.", "Can you add {a} and {b}[ for me|]?", "Add the numbers {a} and {b}.", "Could you add {a} to {b}? The first number is {a}.", "Sum: {a} and {b}",
+      "Sum up {a} and {b}.", "Give me the sum of {a} and {b}.", "Compute the sum of {a} and {b}.", "Compute {a} plus {b} with the tool.", "I need the sum of {a} and {b}.", "I have {a} coins and get {b} more. Add them.",
+      "Put {a} and {b} together and tell me the sum.", "The numbers are {a} and {b}. Add them.", "The numbers are {a} and {b}. What is the sum?", "[Hey, |ok so |]what do {a} and {b} add up to?"],
+     lambda d, a: {"result": a["a"] + a["b"]}),
+    (["multiply_numbers", "multiply", "times", "multiplyNumbers", "product_of"], "Multiply two numbers[ and return the product|].", {"a": _v("integer", "First number", lambda d: d.until_fresh(lambda: d.int(2, 999), "factor")), "b": _v("integer", "Second number", lambda d: d.int(2, 99))}, ["a", "b"],
+     ["Multiply {a} by {b}.", "What is {a} times {b}?", "What is {a} * {b}?", "[Please |]multiply {a} and {b} with the tool.", "What is the product of {a} and {b}?", "How much is {a} times {b}?",
+      "Use the tool to multiply {a} by {b}.", "{a} times {b}[?|]", "{a} * {b}[?|]", "Calculate {a} times {b}.", "Can you multiply {a} by {b}[ for me|]?", "Multiply the numbers {a} and {b}.",
+      "Could you multiply {a} and {b}?", "Product: {a} and {b}", "Give me the product of {a} and {b}.", "Compute the product of {a} and {b}.", "Compute {a} times {b} with the tool.", "I need the product of {a} and {b}.",
+      "I have {a} boxes with {b} apples each. Multiply that.", "The numbers are {a} and {b}. Multiply them.", "The numbers are {a} and {b}. What is the product?", "[Hey, |ok so |]what does {a} multiplied by {b} give?"],
+     lambda d, a: {"result": a["a"] * a["b"]}),
+    (["roll_dice", "rollDice", "throw_dice", "dice_roller"], "Roll [some dice|one or more dice|dice with any number of sides].", {"count": _v("integer", "How many dice", lambda d: d.int(2, 12)), "sides": _v("integer", "Sides of each one", lambda d: d.int(4, 100))}, ["count", "sides"],
+     ["Roll {count} dice with {sides} sides[ each|].", "[Please |]roll {count} dice of {sides} sides.", "Can you roll {count} dice with {sides} sides?", "Throw {count} dice with {sides} sides[ each|].",
+      "Roll {count}d{sides}[, please|].", "{count} dice, {sides} sides[ each|][, please|]", "Could you throw {count} dice with {sides} sides?", "[Dice|Roll]: {count} with {sides} sides",
+      "I need a roll of {count} dice with {sides} sides.", "I want to roll {count} dice that have {sides} sides.", "We play a game. Roll {count} dice with {sides} sides.",
+      "It is my turn. Throw {count} dice with {sides} sides.", "Give me a roll of {count} dice with {sides} sides.", "Take {count} dice with {sides} sides and roll them.",
+      "Take {count} dice of {sides} sides and throw them.", "The dice have {sides} sides. Roll {count} of them.", "With {sides} sides each, roll {count} dice.", "Let's roll {count} dice with {sides} sides.",
+      "[Hey, |ok, |]throw {count} dice of {sides} sides for me.", "Throw {count}d{sides}[ for me|]."],
+     lambda d, a: {"rolls": [d.int(1, a["sides"]) for _ in range(min(a["count"], 4))]}),
+    (["flip_coin", "coin_flip", "toss_coin", "flipCoin"], "Flip a coin[ and say heads or tails|].", {}, [],
+     ["Flip a coin.", "Toss a coin.", "Flip a coin for me[, please|].", "Heads or tails?", "[Please |]toss a coin for me.", "Can you flip a coin?", "Could you toss a coin[ for us|]?", "Coin flip[, please|!]",
+      "Coin toss[, please|!]", "Throw a coin.", "Let a coin decide.", "Let us flip a coin.", "We cannot decide. Flip a coin.", "We cannot agree. Toss a coin for us.", "I need a coin flip.", "I need you to toss a coin.",
+      "I can't choose. Heads or tails?", "Do a coin toss[ for me|].", "Do a coin flip[ for me|].", "[Hey, |ok, |]throw a coin for me.", "Decide it with a coin[, please|].", "Heads or tails, flip the coin[, please|]."],
+     lambda d, a: {"side": d.any(["heads", "tails"])}),
+    (["get_news", "news", "latest_news", "headlines", "getNews"], "Get the latest news about a topic.", {"topic": _v("string", "What the news are about", lambda d: d.until_fresh(lambda: d.any(words.HOBBIES + words.WORDS), "news"))}, ["topic"],
+     ["What is the news about {topic}?", "[Show|Tell|Give] me the [latest |]news about {topic}.", "News about {topic}[?|, please.]", "Get the [latest |]news on {topic}.", "What is new about {topic}?",
+      "[Please |]get me the [latest |]headlines about {topic}.", "Can you [show|get] me the news about {topic}?", "Could you tell me the latest news on {topic}?", "Any news about {topic}[ today|]?",
+      "Any headlines about {topic}[ today|]?", "Is there any news on {topic}[ today|]?", "News: {topic}", "Headlines: {topic}", "Read me the news about {topic}.", "What do the newspapers say about {topic}?",
+      "What are the [latest |]headlines on {topic}?", "I [want|would like] to read the news about {topic}.", "I'd like the latest headlines about {topic}.", "I follow {topic}. What is the news?",
+      "Find the latest news on {topic}.", "[Hey, |]what's the latest news about {topic}?", "Today's news about {topic}[, please|]."],
+     lambda d, a: [title(d), title(d)]),
+    (["set_alarm", "create_alarm", "wake_me", "setAlarm", "alarm_clock"], "[Set an alarm for a time of the day.|Set the alarm clock.]", {"time": _v("string", "Time as HH:MM", SLOTS["time"].value)}, ["time"],
+     ["Set an alarm for {time}.", "Wake me [up |]at {time}.", "[Please |]set the alarm [to|for] {time}.", "Alarm at {time}[, please|].", "Set my alarm clock to {time}.", "I [need|want] to get up at {time}. Set an alarm.",
+      "Can you wake me [up |]at {time}?", "Can you set an alarm for {time}?", "Could you set my alarm to {time}?", "Could you wake me [up |]at {time}[ tomorrow|]?", "Alarm: {time}", "Alarm clock: {time}",
+      "I have to get up at {time}. Wake me[ up|].", "I have to be awake at {time}. Set the alarm.", "I need an alarm at {time}[ tomorrow|].", "I want an alarm at {time}[ tomorrow|].", "Let the alarm ring at {time}.",
+      "Let my alarm clock ring at {time}.", "My train leaves early. Wake me at {time}.", "Make the alarm clock ring at {time}.", "[Hey, |ok, |]wake me up at {time}[, please|].", "Ring at {time}[ to wake me|].",
+      "New alarm for {time}[, please|]."],
+     lambda d, a: {"status": d.any(["set", "ok"])}),
+    (["set_reminder", "remind_me", "add_reminder", "create_reminder", "setReminder"], "Remind the user of something at a given time.", {"text": _v("string", "What to remind of", title), "time": _v("string", "Time as HH:MM", SLOTS["time"].value)}, ["text", "time"],
+     ["Remind me of \"{text}\" at {time}.", "Set a reminder for {time}: \"{text}\"", "[Please |]remind me at {time} of \"{text}\".", "Set a reminder \"{text}\" at {time}.", "Reminder at {time}: \"{text}\"",
+      "Can you remind me of \"{text}\" at {time}?", "At {time}, remind me of \"{text}\".", "Create a reminder for {time} that says \"{text}\".", "Could you remind me at {time} of \"{text}\"?",
+      "Could you set a reminder for {time} saying \"{text}\"?", "Reminder: \"{text}\", {time}", "New reminder at {time}: \"{text}\"", "I want a reminder at {time} that says \"{text}\".",
+      "I want to be reminded of \"{text}\" at {time}.", "I need a reminder for \"{text}\" at {time}.", "I need to be reminded of \"{text}\" at {time}.", "I always forget \"{text}\". Remind me at {time}.",
+      "Don't let me forget \"{text}\" at {time}.", "Do not let me forget \"{text}\". Remind me at {time}.", "Add a reminder at {time} with the text \"{text}\".", "Make a reminder for {time} with the text \"{text}\".",
+      "\"{text}\" at {time}: remind me[, please|].", "[Hey, |]at {time} remind me of \"{text}\".", "Give me a reminder of \"{text}\" at {time}."],
+     lambda d, a: {"status": d.any(["set", "saved"])}),
+    (["add_todo", "create_todo", "todo_add", "addTodo", "add_to_list"], "Add an entry to the to-do list.", {"text": _v("string", "What is to be done", title)}, ["text"],
+     ["Add \"{text}\" to my to-do list.", "Put \"{text}\" on my to-do list.", "Add a to-do: \"{text}\"", "To-do: \"{text}\"", "[Please |]add \"{text}\" to the to-do list.", "New to-do[ entry|]: \"{text}\"",
+      "Can you add \"{text}\" to my to-do list?", "Could you put \"{text}\" on the to-do list?", "I have to do \"{text}\". Put it on my list.", "I have to do \"{text}\". Add it to my to-do list.",
+      "I need \"{text}\" on my to-do list.", "I want \"{text}\" on my to-do list.", "My to-do list needs \"{text}\".", "\"{text}\" goes on my to-do list.", "\"{text}\": put that on the to-do list.",
+      "\"{text}\". Add that to my list of things to do.", "Put this on my list of things to do: \"{text}\"", "Put this on my to-do list[, please|]: \"{text}\"", "Add this to the to-do list[, please|]: \"{text}\"",
+      "Write \"{text}\" on my to-do list.", "[Hey, |ok, |]another to-do: \"{text}\"", "Create a to-do entry \"{text}\".", "Create a to-do called \"{text}\".", "Enter \"{text}\" in my to-do list."],
+     lambda d, a: {"status": "added", "entries": d.int(1, 40)}),
+    (["convert_length", "convert_units", "unit_converter", "convertUnits", "length_converter"], "Convert a length from one unit to another.", {"value": _v("number", "The length", lambda d: d.until_fresh(lambda: _whole(d.int(1, 9999) / d.any([1, 1, 10])), "length")), "from": _v("enum", "Unit to convert from", lambda d: d.any(["kilometers", "meters"]), ["kilometers", "meters", "miles", "yards", "feet"]), "to": _v("enum", "Unit to convert to", lambda d: d.any(["miles", "yards", "feet"]), ["kilometers", "meters", "miles", "yards", "feet"])}, ["value", "from", "to"],
+     ["Convert {value} {from} to {to}.", "How many {to} are {value} {from}?", "What is {value} {from} in {to}?", "[Please |]convert {value} {from} into {to}.", "{value} {from} in {to}[?|, please.]",
+      "{value} {from} to {to}[?|, please.]", "How many {to} is {value} {from}?", "Can you convert {value} {from} to {to}?", "Could you [convert|change] {value} {from} into {to}?", "How long is {value} {from} in {to}?",
+      "How far is {value} {from} in {to}?", "Length: {value} {from} to {to}", "Units: {value} {from} in {to}", "Change {value} {from} to {to}.", "Turn {value} {from} into {to}.",
+      "I ran {value} {from}. How many {to} is that?", "The road is {value} {from} long. What is that in {to}?", "I need {value} {from} in {to}.", "I need {value} {from} converted to {to}.",
+      "Give me {value} {from} in {to}.", "Tell me how many {to} {value} {from} are.", "Show me {value} {from} in {to}.", "[Hey, |]what are {value} {from} in {to}?", "From {from} to {to}: {value}"],
+     lambda d, a: {"value": d.int(100, 99999) / 100}),
+    (["book_flight", "reserve_flight", "flight_booking", "bookFlight"], "Book a flight between two cities.", {"from": _v("string", "City of departure", CITY), "to": _v("string", "City of arrival", CITY), "date": _v("string", "Date as YYYY-MM-DD", SLOTS["date"].value)}, ["from", "to", "date"],
+     ["Book a flight from {from} to {to} on {date}.", "I [need|want] a flight from {from} to {to} on {date}.", "[Please |]book me a flight from {from} to {to} for {date}.",
+      "Flight from {from} to {to} on {date}[, please|].", "Reserve a flight to {to} from {from} on {date}.", "Can you book a flight from {from} to {to} on {date}?", "I want to fly from {from} to {to} on {date}.",
+      "On {date}, book a flight from {from} to {to}.", "Could you reserve me a flight from {from} to {to} on {date}?", "Could you book me on a flight from {from} to {to} for {date}?", "Flight: {from} to {to}, {date}",
+      "Flight on {date}: from {from} to {to}", "Get me a flight from {from} to {to} on {date}.", "Get me on a flight to {to} from {from} on {date}.", "I would like to fly to {to} from {from} on {date}.",
+      "I have to be in {to} on {date}. Book a flight from {from}.", "I live in {from} and fly to {to} on {date}. Book the flight.", "Reserve a seat on a flight from {from} to {to} on {date}.",
+      "We want to fly from {from} to {to} on {date}. Book the flight.", "We need a flight to {to} on {date}, starting in {from}.", "Put me on a plane from {from} to {to} on {date}.",
+      "Book me a plane from {from} to {to} on {date}.", "[Hey, |]reserve a flight from {from} to {to} for {date}.", "From {from} to {to} on {date}: book the flight."],
+     lambda d, a: {"status": "booked", "seat": f"{d.int(1, 40)}{d.any('ABCDEF')}"}),
+    (["book_hotel", "reserve_hotel", "hotel_booking", "bookHotel"], "Book a hotel room in a city.", {"city": _v("string", "City of the hotel", CITY), "nights": _v("integer", "How many nights", lambda d: d.int(2, 21)), "check_in": _v("string", "Day of arrival as YYYY-MM-DD", SLOTS["date"].value)}, ["city", "nights", "check_in"],
+     ["Book a hotel in {city} for {nights} nights from {check_in}.", "I need a hotel [room |]in {city} for {nights} nights from {check_in}.",
+      "[Please |]book a hotel room in {city}, {nights} nights, arriving on {check_in}.", "Hotel in {city}, {nights} nights from {check_in}[, please|].", "Reserve a hotel in {city} from {check_in} for {nights} nights.",
+      "Can you book a hotel in {city} from {check_in} for {nights} nights?", "I arrive in {city} on {check_in} and stay {nights} nights. Book a hotel.",
+      "Reserve a hotel room for {nights} nights in {city}, starting on {check_in}.", "Could you reserve a hotel room in {city} for {nights} nights from {check_in}?",
+      "Could you find me a hotel room in {city} on {check_in} for {nights} nights?", "Hotel: {city}, {check_in}, {nights} nights", "Hotel room, {city}, {nights} nights, arriving {check_in}",
+      "Get me a hotel in {city} for {nights} nights, arriving on {check_in}.", "Get me a room in {city} for {nights} nights from {check_in}.", "I want to stay in {city} for {nights} nights from {check_in}.",
+      "I want a hotel room in {city} from {check_in}, {nights} nights.", "I would like to sleep in {city} for {nights} nights, arriving on {check_in}. Book a hotel.",
+      "From {check_in}, book {nights} nights in a hotel in {city}.", "From {check_in}, we stay in {city} for {nights} nights. Reserve a hotel.", "We arrive in {city} on {check_in}. Reserve a hotel for {nights} nights.",
+      "We need a room in {city} for {nights} nights from {check_in}.", "[Hey, |]book me a room in {city} on {check_in} for {nights} nights.", "Check-in {check_in}, {nights} nights, {city}: book a hotel."],
+     lambda d, a: {"status": "booked", "room": d.int(1, 600)}),
+    (["order_pizza", "pizza", "buy_pizza", "orderPizza"], "Order a pizza.", {"size": _v("enum", "Size of the pizza", lambda d: d.any(["small", "medium", "large"]), ["small", "medium", "large"]), "topping": _v("string", "What is on it", lambda d: d.any(words.FOODS)), "quantity": _v("integer", "How many", lambda d: d.int(2, 20))}, ["size", "topping", "quantity"],
+     ["Order {quantity} {size} pizzas with {topping}.", "I [want|would like] {quantity} {size} pizzas with {topping}.", "[Please |]order {quantity} pizzas, size {size}, with {topping}.",
+      "{quantity} {size} pizzas with {topping}[, please|].", "Get [me|us] {quantity} {size} pizzas with {topping}.", "Pizza: {quantity}, {size}, {topping}", "Can you order {quantity} {size} pizzas with {topping}?",
+      "Can we have {quantity} {size} pizzas with {topping}?", "Could you get us {quantity} {size} pizzas with {topping}?", "Could I have {quantity} {size} pizzas with {topping}?",
+      "We are hungry. Order {quantity} {size} pizzas with {topping}.", "We are hungry. Get us {quantity} {size} pizzas with {topping} on top.", "We would like {quantity} pizzas with {topping}, size {size}.",
+      "Buy {quantity} {size} pizzas with {topping}.", "Buy {quantity} pizzas with {topping}, all of them {size}.", "Pizzas with {topping}, size {size}, {quantity} of them[, please|].",
+      "With {topping} on top: {quantity} {size} pizzas.", "I have guests. Order {quantity} {size} pizzas with {topping}.", "I need {quantity} {size} pizzas with {topping} for a party.",
+      "Make it {quantity} {size} pizzas with {topping}[, please|].", "[Hey, |]I'd like {quantity} {size} pizzas with {topping}.", "For the party, order {quantity} {size} pizzas with {topping}."],
+     lambda d, a: {"status": "ordered", "minutes": d.int(10, 90)}),
+    (["make_call", "phone_call", "call_person", "makeCall", "dial"], "Call a person on the phone.", {"name": _v("string", "Whom to call", NAME)}, ["name"],
+     ["Call {name}.", "Phone {name}[, please|].", "[Please |]call {name} [on the phone|for me].", "Give {name} a call.", "Can you call {name}[ for me|]?", "Make a [phone |]call to {name}.",
+      "I want to talk to {name} on the phone.", "Ring {name}[, please|].", "Could you phone {name}[ for me|]?", "Could you give {name} a ring?", "Call: {name}", "Phone call to {name}[, please|].",
+      "Dial the number of {name}.", "Dial {name}[, please|].", "I [need|have] to call {name}.", "I need to talk to {name} on the phone.", "I want to phone {name}.", "Start a [phone |]call with {name}.",
+      "Start a phone call to {name}.", "Get {name} on the phone[, please|].", "Connect me with {name} on the phone.", "Put me through to {name}.", "[Hey, |]phone {name} for me.", "It is the birthday of {name}. Call now."],
+     lambda d, a: {"status": d.any(["calling", "busy", "connected"])}),
+    (["find_restaurants", "restaurant_search", "search_restaurants", "findRestaurants"], "Find restaurants in a city.", {"city": _v("string", "The city", CITY), "cuisine": _v("enum", "Kind of food", lambda d: d.any(["italian", "indian", "chinese", "mexican", "japanese", "greek"]), ["italian", "indian", "chinese", "mexican", "japanese", "greek"])}, ["city", "cuisine"],
+     ["Find {cuisine} restaurants in {city}.", "Where can I eat {cuisine} food in {city}?", "[Show|Tell] me {cuisine} restaurants in {city}.", "[Please |]find {cuisine} restaurants in {city}.",
+      "Which {cuisine} restaurants are there in {city}?", "Restaurants in {city}, {cuisine}[, please|].", "I want to eat {cuisine} food in {city}.", "Are there any {cuisine} restaurants in {city}?",
+      "Can you find me {cuisine} restaurants in {city}?", "Could you show me {cuisine} restaurants in {city}?", "Could you find {cuisine} food in {city}?", "Restaurants: {city}, {cuisine}",
+      "Restaurants with {cuisine} food in {city}[, please|].", "I am in {city} and would like {cuisine} food.", "I am in {city}. Which {cuisine} restaurants are there?", "I am hungry. Find {cuisine} food in {city}.",
+      "Look for {cuisine} restaurants in {city}.", "Look for restaurants in {city} with {cuisine} food.", "Where in {city} is a {cuisine} restaurant?", "Where in {city} can we eat {cuisine} food?",
+      "We want to eat {cuisine} food in {city}. Where can we go?", "List {cuisine} restaurants in {city}.", "[Hey, |]which restaurants in {city} have {cuisine} food?"],
+     lambda d, a: [title(d).title() for _ in range(d.int(1, 3))]),
 ]
 
 
@@ -490,7 +603,7 @@ def hand(d: Draw, row) -> Tool:
     for k in list(used):  # a parameter that no sentence says is never given
         if k not in required and d.chance(0.5) and not any("{" + k + "}" in p for p in patterns):
             del used[k]
-    t = Tool(d.any(names), description, used, required, _hand_sentence(patterns), returns, d)
+    t = Tool(d.any(names), d.fill(description), used, required, _hand_sentence(patterns), returns, d)
     t.verb, t.noun = "", names[0]
     said = [k for k in used if any("{" + k + "}" in p or "{" + k + "!}" in p for p in patterns)]
     t.values = lambda d: {k: used[k].value(d) for k in said}
@@ -529,9 +642,12 @@ def _confusable(a: Tool, b: Tool) -> bool:
     if a.verb and b.verb:
         return a.noun == b.noun and {a.verb, b.verb} in _ALIKE
     if not a.verb and not b.verb:
-        return {a.noun, b.noun} in ({"get_weather", "get_forecast"}, {"send_message", "send_email"}, {"grep", "read_file"}, {"grep", "web_search"}, {"web_search", "dictionary"}, {"run_command", "list_directory"}, {"take_note", "write_file"}, {"set_lights", "set_temperature"})
+        return {a.noun, b.noun} in ({"get_weather", "get_forecast"}, {"send_message", "send_email"}, {"grep", "read_file"}, {"grep", "web_search"}, {"web_search", "dictionary"}, {"run_command", "list_directory"}, {"take_note", "write_file"}, {"set_lights", "set_temperature"},
+                                    {"get_current_weather", "get_weather"}, {"get_current_weather", "get_forecast"}, {"calculator", "add_numbers"}, {"calculator", "multiply_numbers"}, {"random_number", "roll_dice"},
+                                    {"get_news", "web_search"}, {"find_restaurants", "web_search"}, {"set_timer", "set_alarm"}, {"set_timer", "set_reminder"}, {"set_alarm", "set_reminder"}, {"set_reminder", "add_event"},
+                                    {"set_reminder", "take_note"}, {"add_todo", "take_note"}, {"add_todo", "set_reminder"}, {"find_restaurants", "book_table"}, {"directions", "book_flight"}, {"add_todo", "add_event"})
     pair = a.noun if a.verb else b.noun, b.noun if a.verb else a.noun
-    return pair[0] in ("event", "message", "order", "lamp", "heater", "song", "document", "reservation", "alarm", "camera", "newsletter") or pair == ("table", "book_table")
+    return pair[0] in ("event", "message", "order", "lamp", "heater", "song", "document", "reservation", "alarm", "camera", "newsletter") or pair in (("table", "book_table"), ("flight", "book_flight"), ("hotel", "book_hotel"), ("task", "add_todo"))
 
 
 def wanted_call(d: Draw, tool: Tool) -> tuple[str, dict]:
