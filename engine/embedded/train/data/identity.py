@@ -87,7 +87,7 @@ ROWS = [
       "Thank you for [your help|helping me|the help|that|the answer|everything][!|.|]", "Ok thanks[!|.|]", "[Okay|Ok|Alright|Good|Cool], thank you[!|.|]",
       "[Nice|Cool|Super|Wonderful|Okay|Alright], thanks[!|.|]", "[That is|That's] [great|perfect|wonderful|exactly right], [thanks|thank you].",
       "[Very|So|Really] [helpful|useful|kind][, thanks| of you|][!|.|]", "That [was|is] [very|really|so] [helpful|useful|good|kind][!|.|]", "That [helped|helps] [me |]a lot[!|.|]", "Ty",
-      "Tysm", "thank u[ so much| very much|]", "A thousand thanks[!|.]", "[Big|Great] thanks to you[!|.]", "Thanks again[!|.|]", "Thank you again[!|.|]",
+      "Tysm", "thank u[ so much| very much|]", "A thousand thanks[!|.]", "[Big|Many] thanks to you[!|.]", "Thanks again[!|.|]", "Thank you again[!|.|]",
       "Thanks, you [helped me|are great|are the best|are very kind].", "You helped me[ a lot| very much|][!|.|]",
       "You are [the best|so kind|very helpful|very kind|amazing|awesome|wonderful][!|.|]", "I thank you[ very much| for your help|][!|.|]", "I am [very |so |]grateful[ to you|][!|.|]",
       "Nice work[!|.|]", "[Great|Excellent|Good|Very good] work[!|.|]", "Great job[!|.|]", "Well, thanks[ for trying|][!|.|]", "You did [well|a good job|a great job][!|.|]",
