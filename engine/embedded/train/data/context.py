@@ -354,6 +354,14 @@ def read_first(d: Draw, text: str) -> Turn:
     return turn(NEAR, d.ask(READ, t=text), "It is a text to keep in mind. There is no question yet.", TAKEN, {"text": r"\w"}, ("ack",))
 
 
+def asked_below(d: Draw, text: str, question: str) -> str:
+    """Text and question in one message, the question after the text."""
+    while True:
+        user = d.ask(ASKS, t=text, q=question)
+        if user.index(text) < user.rindex(question):
+            return user
+
+
 def far(d: Draw, sentences: int) -> list[Turn]:
     """A text of so many sentences (about twelve tokens each), and questions whose facts stand near its
     beginning; the text is in the question's message or a turn before."""
@@ -367,9 +375,9 @@ def far(d: Draw, sentences: int) -> list[Turn]:
     turns = []
     if d.chance(0.5):
         turns.append(read_first(d, text))
-    for i, f in enumerate(facts):
+    for f in facts:
         q = f.question(d)
-        user = d.ask([p for p in ASKS if not p.startswith("{q}")], t=text, q=q) if i == 0 and not turns else q
+        user = q if turns else asked_below(d, text, q)
         turns.append(answered(FAR, user, f, text, False))
     return turns
 
