@@ -452,7 +452,7 @@ def extract(d: Draw) -> Turn:
                          f"{name} wants to cancel order {value}", f"We shipped order {value} to {name}", f"{name} paid for order {value}", f"There is a problem with order {value} of {name}"],
         "price": [f"{name} paid {value} for the {thing}", f"The {thing} costs {value}, says {name}", f"{name} sold the {thing} for {value}", f"For {value} {name} will give us the {thing}",
                   f"{name} bought the {thing}, it was {value}", f"{name} saw the {thing} for {value}", f"The bill of {name} says {value} for the {thing}", f"{name} asks {value} for the {thing}"],
-        "date": [f"{name} will come on {value}", f"{name} leaves on {value}", f"The meeting with {name} is on {value}", f"On {value} {name} has an appointment", f"{name} was born on {value}",
+        "date": [f"{name} will come on {value}", f"{name} leaves on {value}", f"The meeting with {name} is on {value}", f"{name} has an appointment on {value}", f"{name} was born on {value}",
                  f"{name} must pay on {value}", f"We will see {name} on {value}", f"The visit of {name} begins on {value}"],
         "room number": [f"{name} sits in room {value}", f"You will find {name} in room {value}", f"{name} has moved to room {value}", f"The lesson of {name} is in room {value}",
                         f"Please bring the keys of room {value} to {name}", f"{name} booked room {value}", f"We meet {name} in room {value}", f"In room {value} there is a bag of {name}"],
