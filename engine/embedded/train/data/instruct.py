@@ -259,7 +259,7 @@ def sort_words(d: Draw) -> Turn:
         "Alphabetical order[, please|]: {q}", "Arrange these words from a to z: {q}", "Which order do these words have in a dictionary? {q}",
         "Sort: {q}", "Give me this list sorted alphabetically: {q}",
         "[Could you|Can you|Would you] [sort|order|arrange] [these|these words|this list] [alphabetically|by alphabet|from a to z]: {q}",
-        "Sorted[ by alphabet| alphabetically| from a to z]: {q}", "From a to z: {q}", "[By|In] [alphabet|alphabetical order][, please|]: {q}",
+        "Sorted[ by alphabet| alphabetically| from a to z]: {q}", "From a to z: {q}", "[By alphabet|In alphabetical order][, please|]: {q}",
         "{q}\n\n[Sort|Order|Arrange] [these|them|this list] alphabetically.", "{q}\nPut [these|them] in [alphabetical order|order from a to z][, please|].",
         "{q}: sort by alphabet", "[Here are some words|Here is a list|My list]: {q}\n[Sort|Order] [them|the words] by alphabet.",
         "[Hey|OK|Hi], [put|arrange|sort] [these words|these|my list] [in alphabetical order|from a to z]: {q}",
@@ -465,7 +465,7 @@ def extract(d: Draw) -> Turn:
         "time": [f"{name} arrives at {value}", f"The train of {name} leaves at {value}", f"{name} will call us at {value}", f"At {value} {name} starts work", f"{name} wants to meet at {value}",
                  f"Dinner with {name} is at {value}", f"We pick up {name} at {value}", f"The lesson of {name} ends at {value}"],
     }
-    tail = d.any(["", " and likes " + d.any(words.HOBBIES), " and works as " + words.a(d.any(words.JOBS)), ", as far as we know"])
+    tail = d.any(["", f". {name} likes {d.any(words.HOBBIES)}", f". {name} works as {words.a(d.any(words.JOBS))}", ", as far as we know"])
     text = d.any(others[kind]) + tail + "."
     user = d.ask([
         "[What is|Give me|Tell me|Find] the {k} in this [text|sentence|message]: {q}", "Extract the {k}: {q}", "[Please |]extract the {k} from this [text|note]: {q}",

@@ -31,7 +31,7 @@ def given(d: Draw) -> Turn:
     parts = words.listed([FIELDS[k][1].format(v=_shown(v)) for k, v in o.items()]) if d.chance(0.5) else ", ".join(f"{k}{sign}{_shown(v)}" for k, v in o.items())
     user = d.ask(["[Please |]write [this|the following] as [JSON|a JSON object]: {p}.", "[Make|Give me|Create] a JSON object: {p}.", "JSON, please: {p}.", "Turn this into JSON: {p}.", "[Answer|Reply] [only |]with [a JSON object|JSON]: {p}.",
                   "As JSON: {p}", "{p}. Write that as JSON.", "Return JSON for this: {p}.", "Format this as a JSON object: {p}.", "I need JSON where {p}.",
-                  "[Could you|Can you|Would you] [write|put|turn] this [as|into] [JSON|a JSON object]: {p}?", "JSON object: {p}",
+                  "[Could you|Can you|Would you] [write this as|put this into|turn this into] [JSON|a JSON object]: {p}?", "JSON object: {p}",
                   "{p}\n\n[Write|Format|Return] that as [JSON|a JSON object].", "{p}\nNow as JSON[, please|].", "Data: {p}\n[Make|Give me|Return] JSON.",
                   "[Hey|OK|Hi], [make|write|create] JSON [of|from] this: {p}",
                   "[I need this for a config file|This is for a program|It is for a form]: [write|give me|make] a JSON object. {p}",
@@ -86,7 +86,7 @@ def array(d: Draw) -> Turn:
     shown = ", ".join(map(str, x)) if d.chance(0.6) else words.listed(x)
     user = d.ask(["[Please |]write [this list|these] as a JSON [array|list]: {p}", "JSON [array|list] of: {p}", "[Make|Give me|Create] a JSON [array|list] [of|with] {p}.", "Turn this list into JSON: {p}", "[Answer|Reply] with a JSON array of {p}.", "{p}: as a JSON [array|list], please.",
                   "Return [these|them] as a JSON [array|list]: {p}", "Format as a JSON array: {p}", "I need {p} in a JSON array.",
-                  "[Could you|Can you|Would you] [write|put|turn] [this|these] [as|into] a JSON [array|list]: {p}", "JSON [array|list], please: {p}",
+                  "[Could you|Can you|Would you] [write this as|turn these into|put these into] a JSON [array|list]: {p}", "JSON [array|list], please: {p}",
                   "As a JSON [array|list]: {p}", "{p}\n\n[Write|Format|Return] that as a JSON [array|list].", "{p}\nNow as a JSON [array|list][, please|].",
                   "List: {p}\n[Make|Return|Output] a JSON array.", "[Hey|OK|Hi], [make|write|create] a JSON [array|list] [of|from] these: {p}",
                   "[I need this for a config file|This is for a program|It is for a script]: [write|give me|make] a JSON [array|list] of {p}.",
