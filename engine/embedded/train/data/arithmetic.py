@@ -81,14 +81,37 @@ def _pair(d: Draw, kind: str) -> tuple[int, int]:
 
 def _of(d: Draw, patterns, symbol: str, a: int, b: int) -> str:
     common = ["[What is|What's|Compute|Calculate|How much is|Work out|Please calculate] {a} {s} {b}[?|]", "{a} {s} {b}", "{a} {s} {b} =", "{a} {s} {b} = ?", "{a}{s}{b}",
-              "Tell me [what |the result of |]{a} {s} {b}[ is|].", "Solve {a} {s} {b}.", "I need {a} {s} {b}."]
+              "Tell me [what |the result of |]{a} {s} {b}[ is|].", "Solve {a} {s} {b}.", "I need {a} {s} {b}.",
+              "[Hey|OK|Hi], [what is|how much is|what's] {a} {s} {b}?",
+              "[Could you|Can you|Would you] [compute|calculate|work out|solve] {a} {s} {b}[?| for me?]", "[Please |]work out {a} {s} {b} for me.",
+              "Quick question: [what's|what is|how much is] {a} {s} {b}?",
+              "[It is for my homework|I need this for a form|I have no calculator]: [what is|how much is|what's] {a} {s} {b}?",
+              "[Compute|Calculate|Solve]: {a} {s} {b}", "What does {a} {s} {b} [give|make|equal|come to]?", "What do you get for {a} {s} {b}?",
+              "What is the [result|answer|value] of {a} {s} {b}?", "[Give me|Find|I need] the [result|answer|value] of {a} {s} {b}.",
+              "[Do you know|Can you tell me|Tell me] what {a} {s} {b} [is|makes|gives]?", "{a} {s} {b}, [what is that|how much is that|what does it make]?",
+              "{a} {s} {b} is [what|how much]?", "{a} {s} {b} equals?", "{a} {s} {b}[, please|, quickly].", "Result of {a} {s} {b}?",
+              "Value of {a} {s} {b}[, please|]?", "ok so {a} {s} {b} is what?", "[Find|Get] {a} {s} {b}.",
+              "[Help me with|I can't solve|I am stuck with] {a} {s} {b}.", "Task: {a} {s} {b}", "Do the math: {a} {s} {b}", "[Please |]evaluate {a} {s} {b}.",
+              "Evaluate: {a} {s} {b}", "[Answer|Solve] this: {a} {s} {b}"]
     return d.ask(common if d.chance(0.5) else patterns, a=a, b=b, s=symbol)
 
 
 def add(d: Draw) -> Turn:
     a, b = _pair(d, "+")
     user = _of(d, ["[What is|What's|How much is|Compute] {a} plus {b}?", "[Please |]add {a} and {b}.", "Add {b} to {a}.", "[What is|Give me|Find] the sum of {a} and {b}[?|.]",
-                   "{a} and {b} together[ make what|]?", "What do you get if you add {a} and {b}?", "Sum: {a}, {b}", "What is {a} increased by {b}?"], "+", a, b)
+                   "{a} and {b} together[ make what|]?", "What do you get if you add {a} and {b}?", "Sum: {a}, {b}", "What is {a} increased by {b}?",
+                   "{a} plus {b}", "{a} plus {b}, [what is that|how much is that|what does it make]?", "[Hey|OK|Hi], [what is|how much is] {a} plus {b}?",
+                   "[Could you|Can you|Would you] [add|sum up|add up] {a} and {b}[ for me|]?", "Add up {a} and {b}.", "[Please |]sum up {a} and {b}.",
+                   "[Add|Add up]: {a}, {b}", "Add {b} to {a}. What [is it|is the total|do you get]?",
+                   "[What is|Give me|Find|I need] the total of {a} and {b}[?|.]", "Total of {a} and {b}?", "Sum of {a} and {b}[, please|]?",
+                   "What [total|sum] do {a} and {b} [make|give]?", "What do {a} and {b} [add up to|come to|make] together?",
+                   "How much [is|are] {a} and {b} [together|in total|in all]?", "How much do {a} and {b} make [together|in total]?",
+                   "I have {a} and get {b} more. How much is that [together|in total]?", "If I add {b} to {a}, what do I [get|have]?",
+                   "What do I get when I add {a} to {b}?", "Start with {a} and add {b}.", "Take {a}, add {b}, and [tell me|give me] the [result|total|sum].",
+                   "Increase {a} by {b}.", "Make {a} larger by {b}.", "What is {b} more than {a}?", "Which number is {b} more than {a}?",
+                   "What number is larger than {a} by {b}?", "[It is for my homework|I need this for a bill]: [add|sum up|what is the sum of] {a} and {b}.",
+                   "Quick question: what is {a} plus {b}?", "ok so {a} and another {b}, how much is that?",
+                   "[Tell me|Work out|Calculate] the sum of {a} and {b}.", "[Tell me|Work out|Calculate] {a} plus {b}."], "+", a, b)
     return _worked(turn(SKILL, user, add_steps(a, b), f"{a} + {b} = {a + b}.", _equals(a + b), ("add", a, b)), a, b, add_steps(a, b))
 
 
@@ -98,7 +121,20 @@ def subtract(d: Draw) -> Turn:
         a, b = d.until_fresh(lambda: tuple(sorted((_number(d, d.any([2, 2, 3, 3, 4])), _number(d, d.any([1, 2, 2, 3, 3]))), reverse=True)), "-")
     user = _of(d, ["[What is|What's|How much is|Compute] {a} minus {b}?", "[Please |]subtract {b} from {a}.", "Take {b} away from {a}.", "Take {b} from {a}.",
                    "[What is|Give me|Find] the difference [of|between] {a} and {b}[?|.]", "What is left of {a} if you take away {b}?", "What is {a} less {b}?",
-                   "What is {a} decreased by {b}?"], "-", a, b)
+                   "What is {a} decreased by {b}?",
+                   "{a} minus {b}", "{a} minus {b}, [what is that|how much is that|what does it make]?", "[Hey|OK|Hi], [what is|how much is] {a} minus {b}?",
+                   "[Could you|Can you|Would you] [subtract|take away|take] {b} from {a}[ for me|]?", "Subtract: {a} minus {b}",
+                   "[Please |]take {b} off {a}.", "Take {b} off {a}. What [is left|remains|do you get]?",
+                   "[Subtract|Take] {b} from {a}. What [is it|is left|remains]?", "[Work out|Tell me|I need] the difference [of|between] {a} and {b}.",
+                   "Difference of {a} and {b}?", "Difference between {a} and {b}[, please|]?",
+                   "I have {a} and [spend|lose|give away] {b}. How much [is left|remains]?", "If I take {b} from {a}, what [is left|remains|do I get]?",
+                   "If I subtract {b} from {a}, what do I [get|have]?", "What do I get when I take {b} away from {a}?",
+                   "Start with {a} and [subtract|take away] {b}.", "Take {a}, subtract {b}, and [tell me|give me] the [result|rest].", "Decrease {a} by {b}.",
+                   "[Reduce|Lower] {a} by {b}.", "What is {a} reduced by {b}?", "Make {a} smaller by {b}.", "What is {b} less than {a}?",
+                   "Which number is {b} less than {a}?", "What number is smaller than {a} by {b}?", "What remains of {a} after taking away {b}?",
+                   "What remains if {b} is subtracted from {a}?", "[It is for my homework|I need this for a bill]: [subtract|take] {b} from {a}.",
+                   "Quick question: what is {a} minus {b}?", "ok so {a} without {b}, how much is [that|left]?", "How much is {a} without {b}?",
+                   "[Tell me|Work out|Calculate] {a} minus {b}."], "-", a, b)
     return _worked(turn(SKILL, user, subtract_steps(a, b), f"{a} - {b} = {a - b}.", _equals(a - b), ("subtract", a, b)), a, b, subtract_steps(a, b))
 
 
@@ -109,7 +145,19 @@ def multiply(d: Draw) -> Turn:
     if d.chance(0.3):
         a, b = b, a
     user = _of(d, ["[What is|What's|How much is|Compute] {a} times {b}?", "[Please |]multiply {a} by {b}.", "[What is|Give me|Find] the product of {a} and {b}[?|.]",
-                   "{a} times {b}", "What do you get if you multiply {a} and {b}?", "Multiply {a} and {b}.", "{a} multiplied by {b}?", "How much are {a} times {b}?"],
+                   "{a} times {b}", "What do you get if you multiply {a} and {b}?", "Multiply {a} and {b}.", "{a} multiplied by {b}?", "How much are {a} times {b}?",
+                   "{a} times {b}, [what is that|how much is that|what does it make]?", "[Hey|OK|Hi], [what is|how much is] {a} times {b}?",
+                   "[Could you|Can you|Would you] multiply {a} [by|with|and] {b}[ for me|]?", "[Please |]take {a} times {b}.", "Multiply: {a}, {b}",
+                   "Multiply {b} by {a}[, please|].", "Product of {a} and {b}[, please|]?", "[Work out|Tell me|I need] the product of {a} and {b}.",
+                   "What [product|number] do {a} and {b} give, multiplied?", "What do {a} and {b} make if I multiply them?",
+                   "What do I get when I multiply {a} by {b}?", "If I multiply {a} and {b}, what do I [get|have]?",
+                   "If I take {a}, {b} times, how much is [it|that]?", "Take {a} and multiply it by {b}.", "Start with {a} and multiply by {b}.",
+                   "What is {a} multiplied [by|with] {b}?", "How much is {a} multiplied by {b}?", "[Tell me|Work out|Calculate] {a} times {b}.",
+                   "[Tell me|Work out|Calculate] {a} multiplied by {b}.",
+                   "[It is for my homework|I need this for a bill]: [multiply|what is the product of] {a} and {b}.", "Quick question: what is {a} times {b}?",
+                   "ok so {a} taken {b} times, how much is [it|that]?", "I have {b} times {a}. How much is that [in total|in all]?",
+                   "How much is {b} times the number {a}?", "A grid of {b} by {a}, how many fields is that?", "How many are {a}, {b} times over?",
+                   "Do you know what {a} times {b} is?", "{a} times {b} makes what?"],
                d.any(["*", "*", "x"]), a, b)
     # Only the small table is known by heart.
     return _worked(turn(SKILL, user, multiply_steps(a, b), f"{a} * {b} = {a * b}.", _equals(a * b), ("multiply", a, b)), a, b if max(a, b) <= 12 else 100, multiply_steps(a, b))
@@ -120,7 +168,21 @@ def divide(d: Draw) -> Turn:
     q, b = d.int(1, 12), d.int(1, 12)
     a = q * b
     user = _of(d, ["[What is|What's|How much is|Compute] {a} divided by {b}?", "[Please |]divide {a} by {b}.", "How many times does {b} go into {a}?", "{a} divided by {b}", "What do you get if you divide {a} by {b}?",
-                   "Share {a} among {b}. How much does each get?", "What is the quotient of {a} and {b}?", "Split {a} into {b} equal parts."], "/", a, b)
+                   "Share {a} among {b}. How much does each get?", "What is the quotient of {a} and {b}?", "Split {a} into {b} equal parts.",
+                   "{a} divided by {b}, [what is that|how much is that|what does it make]?", "[Hey|OK|Hi], [what is|how much is] {a} divided by {b}?",
+                   "[Could you|Can you|Would you] divide {a} by {b}[ for me|]?", "Divide: {a} by {b}", "Quotient of {a} and {b}[, please|]?",
+                   "[Work out|Tell me|I need|Find] the quotient of {a} and {b}.", "What do I get when I divide {a} by {b}?",
+                   "If I divide {a} by {b}, what do I [get|have]?", "How often does {b} go into {a}?", "How often does {b} fit into {a}?",
+                   "How many times does {b} fit into {a}?", "How many times is {b} contained in {a}?", "Take {a} and divide it by {b}.",
+                   "Start with {a} and divide by {b}.", "[Tell me|Work out|Calculate] {a} divided by {b}.",
+                   "[Split|Divide|Cut] {a} into {b} equal parts. How [much|large] is each part?",
+                   "If {a} is [split|divided|shared] equally among {b}, how much does each get?",
+                   "[Share|Split|Divide] {a} equally among {b}. How much [does each get|is that for each]?", "{a} is shared by {b}. How much does each get?",
+                   "A bill of {a} dollars is split by {b}. How much does each pay?", "{a} in {b} equal groups, how many [are|is that] in each group?",
+                   "How many groups of {b} can I make out of {a}?", "How many groups of {b} are in {a}?", "What times {b} makes {a}?",
+                   "[It is for my homework|I need this for a bill]: divide {a} by {b}.", "Quick question: what is {a} divided by {b}?",
+                   "ok so {a} shared by {b}, how much is that for each?", "Do you know what {a} divided by {b} is?", "{a} over {b}, how much is that?",
+                   "What is {a} over {b}?"], "/", a, b)
     return turn(SKILL, user, f"{q} * {b} = {a}, so {a} / {b} = {q}.", f"{a} / {b} = {q}.", _equals(q), ("divide", a, b))
 
 
@@ -141,6 +203,17 @@ def compare(d: Draw) -> Turn:
         "Which [number |]is {w}[,|:] {a} or {b}?", "[What|Which] is {w}: {a} or {b}?", "Is {a} or {b} {w}?", "Compare {a} and {b}. Which is {w}?",
         "{a} or {b}, which is {w}?", "Tell me which is {w}: {a} or {b}.", "Of {a} and {b}, which is {w}?", "Which of these is {w}: {a}, {b}?",
         "Between {a} and {b}, which one is {w}?",
+        "{a} or {b}: [which|what] is {w}?", "{a} and {b}: which [one |]is {w}?", "{a} or {b}, [what|which number] is {w}?", "Which is {w}, {b} or {a}?",
+        "Which one is {w}[,|:] {a} or {b}?", "[Hey|OK|Hi], which is {w}, {a} or {b}?", "Quick question: [which|what] is {w}, {a} or {b}?",
+        "[Could you|Can you] tell me which is {w}, {a} or {b}?", "[It is for my homework|I need this for a game]: which [number |]is {w}, {a} or {b}?",
+        "[Please |]compare {a} with {b} and [tell me|say] which [one |]is {w}.", "Compare the numbers {a} and {b}: which [one |]is {w}?",
+        "[Compare|Look at|Take] {a} and {b}. [Tell me|Say] which [one |]is {w}.", "I have {a} and {b}. Which [one |]is {w}?",
+        "There are two numbers, {a} and {b}. Which [one |]is {w}?", "Two numbers: {a}, {b}. Which is {w}?", "Numbers: {a} and {b}\nWhich [one |]is {w}?",
+        "Is {a} {w} than {b}, or is {b} {w}?", "What is {w}, the number {a} or the number {b}?", "If you compare {a} and {b}, which [one |]is {w}?",
+        "[Do you know|Can you say] which is {w}, {a} or {b}?", "Name the number that is {w}: {a} or {b}.",
+        "[Pick|Choose|Give me] the number that is {w}: {a} or {b}.", "[Pick|Choose|Give me] the one that is {w}, {a} or {b}.",
+        "ok so {a} or {b}, which one is {w}?", "[Answer|Reply] with the number that is {w}: {a} or {b}.", "I must know which is {w}, {a} or {b}.",
+        "Of the two numbers {a} and {b}, which [one |]is {w}?", "One of {a} and {b} is {w}. Which one?",
     ], a=a, b=b, w=word)
     r, name = (min(a, b), "smaller") if smaller else (max(a, b), "larger")
     thought = compare_steps(a, b)
@@ -158,6 +231,17 @@ def extreme(d: Draw) -> Turn:
         "[What is|Which is|Find|Give me|Tell me] the {w} [number |of these numbers |number in this list |][here|]: {q}", "{w} number: {q}",
         "Which of these numbers is the {w}: {q}", "{q}: which is the {w}?", "Pick the {w} number: {q}", "Numbers: {q}. Which is the {w}?",
         "From {q}, which number is the {w}?", "Name the {w} of these numbers: {q}",
+        "[Could you|Can you|Would you] find the {w} [number|of these numbers]: {q}", "The {w} number[, please|]: {q}", "The {w} of these[ numbers|]: {q}",
+        "{q}\n\nWhich [number |]is the {w}?", "{q}\n[Give me|Tell me|Find|Name] the {w} [one|number].", "{q}: [give me|tell me|find] the {w}",
+        "My numbers: {q}. [What|Which one] is the {w}?", "Here are some numbers: {q}. [Find|Name|Pick] the {w}.",
+        "[Hey|OK|Hi], [what|which one] is the {w} [of these|number here]: {q}", "Quick question: which of these is the {w}: {q}",
+        "[These are scores|These are prices|I measured these]: {q}. Which is the {w}?", "Which number [in this list|of this list|here] is the {w}? {q}",
+        "[Choose|Select|Take] the {w} [number|of these numbers|one]: {q}", "[Look for|Find|Search for] the {w} number in this list: {q}",
+        "I [need|want] the {w} [number|one] of these: {q}", "[Which|What] is the {w} among [these|the numbers] {q}?",
+        "Among {q}, which [number |]is the {w}?", "Of {q}, which [number |]is the {w}?", "Out of these numbers, [which|what] is the {w}: {q}",
+        "[Show me|Return|Select] the {w} of these: {q}", "[Answer|Reply] with the {w} number: {q}",
+        "Go through this list and [find|tell me|name] the {w} number: {q}", "[Read|Look at] these numbers and [find|tell me|name] the {w}: {q}",
+        "ok so what's the {w} number here: {q}", "Do you [see|know] which of these is the {w}? {q}", "List: {q}\nQuestion: [what|which] is the {w} number?",
     ], q=", ".join(map(str, x)), w=word)
     r, name, best = (min(x), "smallest", x[0]) if low else (max(x), "largest", x[0])
     steps = [str(best)]
@@ -179,6 +263,28 @@ STORIES = {
         "{n} [saved|earned] {a} dollars and then {b} dollars more. How many dollars does {n} have?",
         "First {a} people came, then {b} more. How many people are here?",
         "{n} bought {a} {o}. Then {m} gave {n} another {b}. How many {o} does {n} have now?",
+        "{n} owns {a} {o}. {m} gives {n} {b} more. How many {o} does {n} own [now|in total]?",
+        "In the [morning|first week] {n} sold {a} {o}, in the [afternoon|second week] {b}. How many were sold in total?",
+        "There are {a} {o} on the table and {b} in the {p}. How many {o} are there [in all|in total|altogether]?",
+        "{n} found {a} {o} in the {p} and {m} found {b}. How many did they find [together|in all]?",
+        "A bus has {a} people in it. At the next stop {b} more get in. How many people are in the bus [now|then]?",
+        "{n} walked {a} miles on {day} and {b} miles the day after. How many miles is that [in total|together]?",
+        "A jar has {a} coins. {n} puts in {b} more. How many coins are in the jar now?",
+        "One bill is {a} dollars, the other is {b} dollars. How many dollars are both bills [together|in total]?",
+        "How many {o} are there if {n} has {a} and {m} has {b}?",
+        "A tree is {a} years old. How old will it be in {b} years?",
+        "{n} has {a} dollars. {m} has {b} dollars more than {n}. How many dollars does {m} have?",
+        "{n} planted {a} trees last year and {b} trees this year. How many trees is that [in all|altogether]?",
+        "We had {a} {o}, and {n} brought another {b}. How many {o} do we have [now|altogether]?",
+        "The {p} has {a} chairs. {b} more are carried in. How many chairs are in the {p} now?",
+        "{n} made {a} {o} and {m} made {b}. What is the total?",
+        "{n} counts {a} {o} in one room and {b} in the next room. How many {o} are in both rooms?",
+        "I had {a} {o}. {n} gave me {b} more. How many do I have now?",
+        "{n} starts with {a} points and wins {b} more. How many points does {n} have [in the end|now]?",
+        "A class has {a} students, another class has {b}. How many students are in both classes?",
+        "{n} drove {a} miles before lunch and {b} miles after lunch. How far is that in total?",
+        "On {day} {a} guests arrived, and {b} more came a day later. How many guests came in all?",
+        "A train ticket costs {a} dollars and the hotel costs {b} dollars. How much does {n} pay in total?",
     ],
     "subtract": [
         "{n} has {a} {o} and [gives|hands] {b} to {m}. How many {o} does {n} have left?",
@@ -190,6 +296,30 @@ STORIES = {
         "{a} people were in the {p}, then {b} left. How many people are still there?",
         "{n} needs {a} {o} and already has {b}. How many more does {n} need?",
         "{n} baked {a} cookies and {m} ate {b}. How many cookies are left?",
+        "{n} owns {a} {o} and [sells|loses] {b}. How many {o} does {n} still have?",
+        "{n} had {a} {o}. {m} took {b}. How many {o} does {n} have now?",
+        "A jar has {a} coins. {n} takes out {b}. How many coins [are left|remain] in the jar?",
+        "A bus has {a} people in it. At the next stop {b} get out. How many people are [still in the bus|left in the bus]?",
+        "The way is {a} miles long. {n} has walked {b}. How many miles [are left|remain]?",
+        "{n} has {a} dollars and pays {b} dollars for a book. How many dollars does {n} have left?",
+        "{n} saved {a} dollars and spent {b} on {day}. How many dollars [are left|remain]?",
+        "How many {o} are left if {n} has {a} and gives away {b}?",
+        "A house is {a} years old. How old was it {b} years ago?",
+        "{n} has {a} {o}, {m} has {b} fewer. How many {o} does {m} have?",
+        "{n} has {a} points and {m} has {b}. How many more points does {n} have than {m}?",
+        "We had {a} {o}, but {b} broke. How many {o} are still good?",
+        "The {p} had {a} chairs. {n} carried {b} out. How many chairs are still in the {p}?",
+        "I had {a} {o} and gave {b} to {n}. How many do I have left?",
+        "{n} starts with {a} points and loses {b}. How many points does {n} have [in the end|now]?",
+        "A class has {a} students. On {day} {b} were sick. How many students were not sick?",
+        "A shop has {a} {o} and sells {b} on {day}. How many {o} does the shop have left?",
+        "Of {a} guests, {b} went home early. How many guests [stayed|remained]?",
+        "{n} picked {a} {o} and ate {b}. How many remain?",
+        "A rope is {a} feet long. {n} cuts off {b} feet. How long is the rope now?",
+        "{n} must write {a} letters and has finished {b}. How many letters [remain|are left to write]?",
+        "{n} wants to save {a} dollars and has {b}. How many dollars are missing?",
+        "A tank holds {a} litres. {n} uses {b}. How many litres are left?",
+        "There were {a} {o} in the {p}. {n} sold {b}. How many are there now?",
     ],
     "multiply": [
         "{n} has {a} boxes with {b} {o} each. How many {o} is that?",
@@ -201,6 +331,30 @@ STORIES = {
         "{n} reads {a} pages an hour. How many pages does {n} read in {b} hours?",
         "{a} bags hold {b} {o} each. How many {o} are in all bags?",
         "{n} buys {b} {o} for {a} dollars each. How many dollars does {n} pay?",
+        "{n} fills {b} bags with {a} {o} each. How many {o} is that [in all|in total]?",
+        "There are {b} tables with {a} plates each in the {p}. How many plates are there?",
+        "A box has {a} {o}. How many {o} are in {b} boxes?",
+        "{n} earns {a} dollars an hour. How much does {n} earn in {b} hours?",
+        "{n} saves {a} dollars every week. How many dollars is that after {b} weeks?",
+        "A car has room for {a} people. How many people fit into {b} cars?",
+        "Every day {n} sells {a} {o}. How many {o} does {n} sell in {b} days?",
+        "One of these {o} costs {a} dollars. How much do {b} of them cost?",
+        "{b} friends bring {a} {o} each. How many {o} do they bring [together|in all]?",
+        "{n} plants {a} rows of {b} trees. How many trees is that?",
+        "A book costs {a} dollars. {n} buys {b} of them. How much does {n} pay?",
+        "In each of {b} rooms there are {a} {o}. How many {o} are there [in all|in total|altogether]?",
+        "Each day {n} needs {a} {o}. How many {o} does {n} need for {b} days?",
+        "{n} runs {b} rounds of {a} minutes each. How many minutes is that?",
+        "{n} and {m} need {a} {o} for each guest. There are {b} guests. How many {o} do they need?",
+        "{n} has {b} times as many {o} as {m}, and {m} has {a}. How many {o} does {n} have?",
+        "A page has {a} pictures. How many pictures are on {b} pages?",
+        "The {p} has {b} shelves. On each shelf are {a} {o}. How many {o} are there?",
+        "{n} gives {a} {o} to each of {b} children. How many {o} does {n} give away?",
+        "A train has {b} cars with {a} seats each. How many seats does it have?",
+        "Each of {b} teams has {a} players. How many players are there [in all|in total]?",
+        "How many {o} are in {b} baskets of {a} {o} each?",
+        "How much does {n} pay for {b} {o} at {a} dollars each?",
+        "I buy {b} {o}, and each one costs {a} dollars. How much is that in total?",
     ],
 }
 
