@@ -14,6 +14,7 @@ import math
 import os
 import pathlib
 import signal
+import sys
 import time
 
 import torch
@@ -249,6 +250,7 @@ def parser():
     p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=torch.cuda.is_available())
     p.add_argument("--rows", type=int, default=8)
     p.add_argument("--row", type=int, default=8192, help="tokens; longer documents are left out")
+    p.add_argument("--processes", type=int, default=1, help="how many share a step, on a CPU; rows are those of each")
     p.add_argument("--workers", type=int, default=0, help="processes that make batches; 0: 3 for a file, else all cores but two")
     p.add_argument("--optimizer", choices=["muon", "adamw"], default="muon")
     p.add_argument("--rate", type=float, default=0.003, help="peak of AdamW's learning rate")
@@ -278,6 +280,8 @@ def skill_shares(text):
 
 def main():
     a = parser().parse_args()
+    if parallel.wanted(a.processes):
+        raise SystemExit(parallel.launch(a.processes, [sys.executable, "-m", "train.train", *sys.argv[1:]]))
     if a.row % 64:
         raise SystemExit(f"--row is {a.row}, want a multiple of 64")
     if not a.workers:

@@ -2,17 +2,19 @@
 repeatable, resume, and leave what they promise. And rows of documents lose nothing."""
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import unittest
 
 import numpy as np
 import torch
 
-from train import batches, checkpoint, generate, model, optim, train
+from train import batches, checkpoint, generate, model, optim, parallel, train
 
 STOP = 31
 
@@ -126,6 +128,34 @@ class Learning(unittest.TestCase):
         self.assertEqual(signal.getsignal(signal.SIGTERM), before)
 
 
+class Two(unittest.TestCase):
+    """Two processes that share a step take the one that a process with both their batches takes."""
+
+    def test_steps_are_those_of_one(self):
+        model.CONFIGS["test"] = CONFIG
+        self.addCleanup(model.CONFIGS.pop, "test")
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(parallel.launch(2, [sys.executable, "-m", "train.tests.test_train", folder]), 0)
+            first, second = (torch.load(pathlib.Path(folder, f"{i}.pt")) for i in range(2))
+        want = stepped(slice(None), parallel.Group())
+        self.assertGreater(max(float((want[k] - v).abs().max()) for k, v in stepped(slice(2), parallel.Group()).items()), 1e-3)  # half a batch is another step
+        for name, p in want.items():
+            self.assertTrue(torch.equal(first[name], second[name]), name)
+            torch.testing.assert_close(first[name], p, rtol=0, atol=2e-5, msg=name)
+
+    def test_a_failure_ends_all(self):
+        self.assertEqual(parallel.launch(2, [sys.executable, "-c", "import os, time; os.environ['RANK'] == '1' and os._exit(3); time.sleep(600)"]), 3)
+
+
+def stepped(rows, group):
+    """The weights after two steps on these rows of two batches of four. AdamW only: what Muon makes of a derivative's
+    last bits is not small."""
+    trainer = train.Trainer(arguments(pathlib.Path("unused"), "--optimizer", "adamw", "--balance", "0"), train.Log(None), group)
+    for b in itertools.islice(batches.batches(Reversing()(1, 0, 1), 4, 128, 0.25), 2):
+        trainer.step(batches.Batch(*(torch.from_numpy(x[rows]) for x in (b.tokens, b.segment, b.weight))), 1.0)
+    return {k: v.detach() for k, v in trainer.model.named_parameters()}
+
+
 class Rows(unittest.TestCase):
     def test_every_document_is_there_once(self):
         r = np.random.default_rng(1)
@@ -162,5 +192,8 @@ class Rows(unittest.TestCase):
                 torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
 
 
-if __name__ == "__main__":
-    unittest.main()
+if __name__ == "__main__":  # one of the processes of Two
+    torch.set_num_threads(1)
+    model.CONFIGS["test"] = CONFIG
+    here = parallel.Group()
+    torch.save(stepped(slice(2 * here.rank, 2 * here.rank + 2), here), pathlib.Path(sys.argv[1], f"{here.rank}.pt"))
