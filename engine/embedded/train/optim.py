@@ -19,14 +19,13 @@ PLAIN = ("embed_tokens", "conv1d", "mlp.gate.", "shared_expert_gate", "in_proj_a
 
 def orthogonal(g):
     """Nearly U V' of every matrix U S V' in a stack [N, rows, columns]."""
-    x = g.to(torch.bfloat16 if g.is_cuda else g.dtype)
-    wide = x.shape[-2] <= x.shape[-1]
-    x = x if wide else x.transpose(-1, -2)
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    wide = g.shape[-2] <= g.shape[-1]
+    x = g if wide else g.transpose(-1, -2)
+    x = (x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(torch.bfloat16).contiguous()
     a, b, c = QUINTIC
     for _ in range(ROUNDS):
         s = x @ x.transpose(-1, -2)
-        x = a * x + (b * s + c * (s @ s)) @ x
+        x = torch.baddbmm(x, torch.baddbmm(s, s, s, beta=b, alpha=c), x, beta=a)
     return (x if wide else x.transpose(-1, -2)).to(g.dtype)
 
 
