@@ -65,10 +65,9 @@ class Optimizer:
                 (plain if p.dim() > 1 else vectors).append(p)
         self.rate, self.parameters = rate, [*matrices, *plain, *vectors]
         self.muon = Muon(matrices, matrix_rate) if matrices else None
-        fused = plain[0].is_cuda
         self.adam = torch.optim.AdamW(
             [{"params": plain, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}],
-            lr=rate, betas=(0.9, 0.95), eps=1e-10, fused=fused)
+            lr=rate, betas=(0.9, 0.95), eps=1e-10, fused=True)
 
     def step(self, scale, clip=1.0):
         """Clips, updates, clears the gradients; returns their norm, on the device."""
