@@ -381,10 +381,41 @@ def next_token_loss(x, embedding, tokens, weight):
     return loss.view(tokens.shape)
 
 
+class CrossEntropy(torch.autograd.Function):
+    """Loss of each target [N] under the logits x @ embedding.T, whose derivatives are computed with it: the logits of
+    PIECE positions stay in a CPU's cache, and only their derivatives, in the products' type, reach memory."""
+
+    PIECE = 128
+
+    @staticmethod
+    def forward(ctx, x, embedding, target):
+        losses, derivatives = [], []
+        for part, want in zip(x.split(CrossEntropy.PIECE), target.split(CrossEntropy.PIECE)):
+            logits, at = F.linear(part, embedding).float(), want[:, None]
+            highest = logits.amax(-1, keepdim=True)
+            chosen = logits.gather(-1, at)
+            total = logits.sub_(highest).exp_().sum(-1, keepdim=True)
+            losses.append((highest + total.log() - chosen)[:, 0])
+            if any(ctx.needs_input_grad):
+                logits.mul_(1 / total).scatter_add_(-1, at, logits.new_full(at.shape, -1))
+                derivatives.append(logits.to(x.dtype))
+        if derivatives:
+            ctx.save_for_backward(x, embedding, torch.cat(derivatives))
+        return torch.cat(losses)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, embedding, d = ctx.saved_tensors
+        grad = grad[:, None]
+        return ((d @ embedding) * grad).to(x.dtype), d.T @ (x * grad).to(d.dtype), None
+
+
 def learnt_loss(x, embedding, tokens, weight):
     """The same where weight is not 0, and 0 elsewhere: a CPU has no time for logits that nobody reads."""
     at = weight > 0
-    loss = F.cross_entropy(F.linear(x[at], embedding).float(), tokens.roll(-1, 1)[at].long(), reduction="none")
+    x, kind = x[at], torch.bfloat16 if torch.is_autocast_enabled(x.device.type) else x.dtype
+    with torch.autocast(x.device.type, enabled=False):
+        loss = CrossEntropy.apply(x.to(kind), embedding.to(kind), tokens.roll(-1, 1)[at].long())
     return torch.zeros(tokens.shape, device=x.device).masked_scatter(at, loss)
 
 

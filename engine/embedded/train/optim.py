@@ -19,14 +19,13 @@ PLAIN = ("embed_tokens", "conv1d", "mlp.gate.", "shared_expert_gate", "in_proj_a
 
 def orthogonal(g):
     """Nearly U V' of every matrix U S V' in a stack [N, rows, columns]."""
-    x = g.to(torch.bfloat16 if g.is_cuda else g.dtype)
-    wide = x.shape[-2] <= x.shape[-1]
-    x = x if wide else x.transpose(-1, -2)
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    wide = g.shape[-2] <= g.shape[-1]
+    x = g if wide else g.transpose(-1, -2)
+    x = (x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(torch.bfloat16).contiguous()
     a, b, c = QUINTIC
     for _ in range(ROUNDS):
         s = x @ x.transpose(-1, -2)
-        x = a * x + (b * s + c * (s @ s)) @ x
+        x = torch.baddbmm(x, torch.baddbmm(s, s, s, beta=b, alpha=c), x, beta=a)
     return (x if wide else x.transpose(-1, -2)).to(g.dtype)
 
 
@@ -66,10 +65,9 @@ class Optimizer:
                 (plain if p.dim() > 1 else vectors).append(p)
         self.rate, self.parameters = rate, [*matrices, *plain, *vectors]
         self.muon = Muon(matrices, matrix_rate) if matrices else None
-        fused = plain[0].is_cuda
         self.adam = torch.optim.AdamW(
             [{"params": plain, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}],
-            lr=rate, betas=(0.9, 0.95), eps=1e-10, fused=fused)
+            lr=rate, betas=(0.9, 0.95), eps=1e-10, fused=True)
 
     def step(self, scale, clip=1.0):
         """Clips, updates, clears the gradients; returns their norm, on the device."""
