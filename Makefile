@@ -49,9 +49,10 @@ golden: ## rewrite golden files; read the diff before you commit it
 
 PYTHON ?= python3
 TRAIN  := cd engine/embedded && $(PYTHON) -m
-.PHONY: train-data
-train-data: ## vocabulary, skill cases and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
+.PHONY: train-vocabulary train-data
+train-vocabulary: ## the vocabulary of the embedded models: with another one they must be trained anew (numpy, jinja2)
 	$(TRAIN) train.bpe --conversations 60000 --out train/tokenizer.json
+train-data: ## skill cases and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
 	$(TRAIN) train.record --out train/tests/testdata/prompts.json
 	$(TRAIN) train.skills --out skills.jsonl
 	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_render train.tests.test_skills
@@ -62,7 +63,7 @@ MINUTES ?= 11
 define train-model
 	$(TRAIN) train.train --config $(1) --name $(2) --minutes $(MINUTES) $(if $(RESUME),--resume $(RESUME) --rate-scale 0.5) --out runs/$(1) --log runs/$(1).jsonl $(3)
 	$(TRAIN) train.export --checkpoint runs/$(1) --name $(2) --out $(2).gguf --part-max 15728640
-	$(TRAIN) train.evaluate greedy --checkpoint runs/$(1) --name $(2) --out testdata/$(2).json $(4)
+	$(TRAIN) train.evaluate greedy --checkpoint runs/$(1) --name $(2) --out testdata/$(2).json
 	$(TRAIN) train.evaluate agreement --checkpoint runs/$(1) --recorded testdata/$(2).json --out runs/$(1)-agreement.json
 	$(TRAIN) train.card --name $(2) --checkpoint runs/$(1) --file $(2).gguf --logs runs/$(1).jsonl --agreement runs/$(1)-agreement.json --out $(2).md
 endef
@@ -72,12 +73,9 @@ train-mini: ## train and export core-1.1-mini: PyTorch and one GPU, MINUTES=11
 train-core: ## train and export core-1.1, likewise
 	$(call train-model,core,core-1.1)
 
-# What a small model learns from some ten million tokens: no texts of more than 1,024 tokens.
-SKILLS := greet=7,instruct=24,facts=12,unknown=4,memory=9,arithmetic=12,json=7,context=10,foreign=4,tool_choice=12,tool_none=2,agent=2
-SMALL := --device cpu --compile --rows 4 --row 1024 --prompt-weight 0 --rate 0.008 --matrix-rate 0.03 --workers 1 --repeat 2 \
-  --heldout 240 --eval-minutes 10 --skills $(SKILLS)
-train-small: ## train and export a smaller core-1.1-mini on one CPU core, MINUTES=120
-	$(call train-model,small,core-1.1-mini,$(SMALL),--skills $(SKILLS))
+SMALL := --device cpu --processes 2 --compile --rows 1 --row 5120 --prompt-weight 0 --rate 0.004 --matrix-rate 0.015 --workers 1 --repeat 1 --heldout 240 --eval-minutes 15
+train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUTES=150
+	$(call train-model,small,core-1.1-mini,$(SMALL))
 
 FUZZTIME ?= 1m
 .PHONY: fuzz

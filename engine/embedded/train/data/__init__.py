@@ -19,11 +19,10 @@ SIMPLE = {
 # Makers that can stand beside tools of any kind: none of these is what a tool does.
 BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
-# How many conversations of a thousand have this as their last question.
+# Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 50, "instruct": 210, "arithmetic": 190, "context": 80, "context_far": 17, "facts": 80, "memory": 85, "tool_choice": 150,
-    "tool_none": 25, "json": 70, "unknown": 45, "foreign": 45, "agent": 30,
-    "copy": 120,
+    "greet": 8, "instruct": 30, "arithmetic": 12, "context": 10, "context_far": 1, "facts": 10, "memory": 7, "tool_choice": 12,
+    "tool_none": 2, "json": 9, "unknown": 6, "foreign": 4, "agent": 2, "copy": 10,
 }
 THINKING_SHARE = 0.6
 
