@@ -9,7 +9,6 @@ always ends with small steps, a last evaluation and a checkpoint within its time
 """
 
 import argparse
-import ctypes
 import json
 import math
 import os
@@ -25,15 +24,6 @@ from . import batches, bpe, checkpoint, heldout, model, optim, parallel
 RESERVE = 20  # seconds at the end of a timed run for the last evaluation and checkpoint
 
 NOT_FINITE = "a derivative is not finite"
-
-
-def keep_memory():
-    """Has glibc keep what a step frees for the next one: pages given back are zeroed when they are wanted again, which
-    takes a CPU a fifteenth of its time."""
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
-        trim_threshold, mmap_max = -1, -4
-        mallopt(trim_threshold, 2 ** 31 - 1)
-        mallopt(mmap_max, 0)
 
 
 class Log:
@@ -100,7 +90,6 @@ class Trainer:
             torch.set_float32_matmul_precision("high")
         else:
             torch.set_flush_denormal(True)
-            keep_memory()
             self.attend, self.mask = model.attend_documents, lambda segment: segment
         self.compiled = a.compile
         if a.compile:
