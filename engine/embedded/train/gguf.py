@@ -1,4 +1,4 @@
-"""Writes GGUF files, version 3: little endian, typed keys, a directory of tensors, data
+"""Writes and reads GGUF files, version 3: little endian, typed keys, a directory of tensors, data
 aligned to 32 bytes. Only what the embedded models need."""
 
 import struct
@@ -69,3 +69,50 @@ def write(path, keys, tensors):
         f.write(head + b"\0" * (-len(head) % ALIGN))
         for data in blobs:
             f.write(data)
+
+
+class _Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def unpack(self, form):
+        values = struct.unpack_from(form, self.data, self.at)
+        self.at += struct.calcsize(form)
+        return values if len(values) > 1 else values[0]
+
+    def string(self):
+        n = self.unpack("<Q")
+        self.at += n
+        return bytes(self.data[self.at - n:self.at]).decode()
+
+    def value(self, kind):
+        if kind == STRING:
+            return self.string()
+        if kind == ARRAY:
+            element, n = self.unpack("<IQ")
+            return [self.value(element) for _ in range(n)]
+        return self.unpack(_SCALAR[kind])
+
+
+def _decoded(kind, data, at, shape):
+    count = int(np.prod(shape))
+    if kind == "Q8_0":
+        return from_q8_0(data[at:at + count // Q8_BLOCK * (Q8_BLOCK + 2)], shape)
+    return np.frombuffer(data, {"F32": "<f4", "F16": "<f2"}[kind], count, at).astype(np.float32).reshape(shape)
+
+
+def read(data):
+    """What write wrote: keys by name, and tensors as float32 arrays by name."""
+    r = _Reader(data)
+    magic, version, count, n = r.unpack("<4sIQQ")
+    if (magic, version) != (b"GGUF", 3):
+        raise ValueError(f"not a GGUF file of version 3: {magic}, {version}")
+    keys = {r.string(): r.value(r.unpack("<I")) for _ in range(n)}
+    directory = []
+    for _ in range(count):
+        name, dims = r.string(), r.unpack("<I")
+        shape = [r.unpack("<Q") for _ in range(dims)][::-1]
+        directory.append((name, shape, *r.unpack("<IQ")))
+    start = -(-r.at // ALIGN) * ALIGN
+    kinds = {number: kind for kind, (number, _) in TYPES.items()}
+    return keys, {name: _decoded(kinds[number], data, start + offset, shape) for name, shape, number, offset in directory}

@@ -43,9 +43,12 @@ KINDS = [lambda d: d.any(words.WORDS), lambda d: d.any(words.NAMES), lambda d: d
          lambda d: " ".join(d.some(words.WORDS, d.int(2, 4))), lambda d: d.any(words.WORDS).upper(), lambda d: d.any(words.WORDS).title()]
 
 
-def things(d: Draw, n: int) -> list[str]:
+PLAIN = [lambda d: d.any(words.WORDS), lambda d: d.any(words.WORDS), lambda d: d.any(words.NAMES), lambda d: d.any(words.CITIES), lambda d: str(d.int(10, 99))]
+
+
+def things(d: Draw, n: int, kinds=KINDS) -> list[str]:
     """n different things, of one kind or of all."""
-    kinds = [d.any(KINDS)] if d.chance(0.5) else KINDS
+    kinds = [d.any(kinds)] if d.chance(0.5) else kinds
     out: dict[str, None] = {}
     while len(out) < n:
         out[d.any(kinds)(d)] = None
@@ -67,14 +70,14 @@ BACK = ["Which one has {v}?", "What has {v}?", "Which key belongs to {v}?", "Whe
 
 def lookup(d: Draw) -> list[Turn]:
     """Pairs, and questions about some of them in both directions."""
-    n = d.int(2, 14)
-    keys, values = things(d, n), things(d, n)
-    values = [v for v in values if v not in keys]
-    pairs = list(zip(keys, values))
+    plain = d.chance(0.6)  # what has one token is found before what has many
+    n, kinds = (d.int(2, 8), PLAIN) if plain else (d.int(2, 14), KINDS)
+    keys, values = things(d, n, kinds), things(d, n, kinds)
+    pairs = [(k, v) for k, v in zip(keys, values) if v not in keys] or [(keys[0], "nothing")]
     form, between = d.any(FORMS)
     text = between.join(form.format(k=k, v=v) for k, v in pairs)
     turns = []
-    for i, (k, v) in enumerate(d.some(pairs, min(len(pairs), d.int(2, 8)))):
+    for i, (k, v) in enumerate(d.some(pairs, min(len(pairs), d.int(3, 10)))):
         back = d.chance(0.25)
         question = d.ask(BACK if back else QUESTIONS, k=k, v=v)
         user = question if i else d.any([f"{text}\n\n{question}", f"{text}\n{question}", f"Here is a list.\n{text}\n\n{question}", f"{question}\n\n{text}"])
@@ -101,4 +104,4 @@ def select(d: Draw) -> list[Turn]:
 
 
 def make(d: Draw) -> list[Turn]:
-    return d.any([repeat, lookup, lookup, select])(d)
+    return d.any([repeat, lookup, lookup, lookup, select])(d)

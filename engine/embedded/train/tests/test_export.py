@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 import torch
 
-from train import bpe, card, checkpoint, evaluate, export, generate, gguf, model, probe
+from train import bpe, card, checkpoint, evaluate, export, generate, gguf, model, probe, restore
 
 
 def scalar_q8_0(values):
@@ -63,6 +63,19 @@ class Export(unittest.TestCase):
         self.assertEqual(gguf.q8_0(x), scalar_q8_0(x))
         back = gguf.from_q8_0(gguf.q8_0(x), x.shape)
         self.assertLess(np.abs(back - x).max(), 7.5 / 127)
+
+    def test_training_goes_on_from_a_file(self):
+        m = random_model()
+        checkpoint.save(m, self.folder / "c")
+        saved = checkpoint.load(self.folder / "c")
+        for kind, most in (("F32", 1e-6), ("Q8_0", 0.01)):
+            export.write(self.folder / "c", probe.tokenizer(), "probe", kind, self.folder / "m.gguf")
+            export.split(self.folder / "m.gguf", 100_000)
+            back = restore.restored(*gguf.read(restore.joined(self.folder / "m.gguf")))
+            self.assertEqual(back.config, m.config)
+            for (name, a), b in zip(saved.named_parameters(), back.named_parameters()):
+                self.assertEqual(name, b[0])
+                torch.testing.assert_close(b[1], a, rtol=0, atol=most * float(a.detach().abs().max()), msg=name)
 
     def test_tiled(self):
         c = model.Config(key_heads=2, value_heads=6)
