@@ -32,6 +32,11 @@ def shape(c, sizes):
     return "\n".join(["| | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows)])
 
 
+def _stopped(start, step):
+    """What a run that was stopped had done at the last line of its log."""
+    return {"tokens": step["step"] * start["rows"] * start["row"] * start.get("processes", 1), "seconds": step["seconds"]}
+
+
 def training(logs):
     """One line for each run, and the sum."""
     rows, tokens, seconds = [], 0, 0.0
@@ -39,10 +44,11 @@ def training(logs):
         kinds = {}
         for e in events:
             kinds[e["kind"]] = e  # the last of each kind
-        start, end = kinds["start"], kinds["end"]
-        loss = kinds.get("eval", {}).get("loss", {}).get("all")
+        start = kinds["start"]
+        end = kinds.get("end") or _stopped(start, kinds["step"])
+        loss = kinds.get("eval", {}).get("loss", {}).get("all") if "end" in kinds else None
         rows.append(f"| {i + 1} | {start['device']} | {end['seconds'] / 60:.1f} | {end['tokens'] / 1e6:.0f} M | "
-                    f"{'' if loss is None else f'{loss:.4f}'} |")
+                    f"{'stopped' if loss is None else f'{loss:.4f}'} |")
         tokens, seconds = tokens + end["tokens"], seconds + end["seconds"]
     head = ["| run | on | minutes | tokens | held-out loss after it |", "|---|---|---|---|---|"]
     return "\n".join(head + rows) + f"\n\nTogether {tokens / 1e6:.0f} million tokens in {seconds / 60:.1f} minutes."

@@ -9,6 +9,7 @@ always ends with small steps, a last evaluation and a checkpoint within its time
 """
 
 import argparse
+import ctypes
 import json
 import math
 import os
@@ -201,6 +202,14 @@ def _rounded(losses):
     return {k: round(v, 4) for k, v in losses.items()}
 
 
+def _give_back():
+    """Returns freed memory to the system. Documents of other lengths in every batch leave holes in the heap: without
+    this a process grows by a gigabyte every two minutes."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    if trim:
+        trim(0)
+
+
 def _loop(a, trainer, feed, clock, loss, log, b):
     """Steps until the time is over; returns their number. The device is waited for once in
     `log_every` steps, so the host runs ahead of it by no more than that."""
@@ -218,6 +227,8 @@ def _loop(a, trainer, feed, clock, loss, log, b):
             log.write("step", step=step, loss=round(value, 4), balance=round(float(balance), 3), norm=round(float(norm), 3),
                       scale=round(scale, 4), done=round(done, 4), tokens_per_s=int(rate), dropped=dropped, seconds=round(now, 1))
             last = (step, now)
+            if trainer.device.type == "cpu":
+                _give_back()
             if a.out and group.first and now - saved > a.save_minutes * 60:
                 checkpoint.save(trainer.model, a.out)
                 saved = clock.seconds()

@@ -116,10 +116,12 @@ class Export(unittest.TestCase):
 
     def test_card(self):
         logs = [[{"kind": "start", "device": "one GPU"}, {"kind": "eval", "loss": {"all": 0.25}}, {"kind": "end", "seconds": 120, "tokens": 5e6}]] * 2
+        logs.append([{"kind": "start", "device": "cpu", "rows": 1, "row": 5120, "processes": 2}, {"kind": "eval", "loss": {"all": 9}},
+                     {"kind": "step", "step": 100, "seconds": 90.0}])
         score = {"skill": "facts", "cases": 50, "right": 49, "share": 0.98, "ended": 1.0, "looped": 0.0, "tokens": 9}
         reports = [{"options": {"temperature": t}, "skills": [score], "all": {**score, "skill": "all"}} for t in (0, -1)]
         text = card.card("core-1.1-mini", model.CONFIGS["mini"], [15 << 20, 1 << 20], logs, reports, {"choices": 1000, "share": 0.995}, 4096)
-        for want in ("10 million tokens in 4.0 minutes", "| facts | 50 | 98.0 % | 100.0 % | 98.0 % | 100.0 % |", "2 parts", "99.50 %", "4096",
+        for want in ("11 million tokens in 5.5 minutes", "| 3 | cpu | 1.5 | 1 M | stopped |", "| facts | 50 | 98.0 % | 100.0 % | 98.0 % | 100.0 % |", "2 parts", "99.50 %", "4096",
                      "right, temperature 0", "right, default temperature"):
             self.assertIn(want, text)
 
