@@ -26,9 +26,15 @@ const embeddedContext = 262144
 // context window must fit on any machine. Memory is taken only when it is used.
 const cacheLeast = 256 << 20
 
-// cardDefaults are the sampling parameters of the model family's card, for
-// what neither the request nor the config says.
-var cardDefaults = sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
+// Sampling parameters for what neither the request nor the config says.
+var (
+	// familyDefaults are those of the model family's card.
+	familyDefaults = sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
+	// embeddedDefaults are for the models in the binary. They are small and learnt
+	// one answer to a question, so what is less likely is mostly wrong; and what
+	// they are asked to do is mostly to repeat words, which a penalty forbids.
+	embeddedDefaults = sample.Params{Temperature: 0.3, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
+)
 
 // catalog holds the loaded engines by model id.
 type catalog struct {
@@ -93,7 +99,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 	o := engine.Options{
 		Info: engine.Info{ID: id, DisplayName: m.DisplayName, ContextLength: m.ContextLength,
 			OutputMax: m.OutputMax, Created: time.Now().Unix()},
-		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling),
+		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling, familyDefaults),
 		Cache: engine.CacheOptions{
 			PageTokens: m.KV.PageTokens, KV: kvType,
 			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes),
@@ -122,7 +128,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		if o.Data = embedded.Model(id); o.Data == nil {
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
 		}
-		o.Template = template.Builtin
+		o.Template, o.Defaults = template.Builtin, sampling(m.Sampling, embeddedDefaults)
 		if o.ContextLength == 0 {
 			o.ContextLength = embeddedContext
 		}
@@ -139,9 +145,8 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 	return o, nil
 }
 
-// sampling is the model card's defaults with what the config says.
-func sampling(s config.Sampling) sample.Params {
-	p := cardDefaults
+// sampling is a model's defaults with what the config says.
+func sampling(s config.Sampling, p sample.Params) sample.Params {
 	set := func(to *float32, from *float64) {
 		if from != nil {
 			*to = float32(*from)
