@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 8, "instruct": 30, "arithmetic": 12, "context": 10, "context_far": 1, "facts": 10, "memory": 7, "tool_choice": 12,
-    "tool_none": 2, "json": 9, "unknown": 6, "foreign": 4, "agent": 2, "copy": 24,
+    "greet": 8, "instruct": 30, "arithmetic": 18, "context": 10, "context_far": 1, "facts": 10, "memory": 7, "tool_choice": 12,
+    "tool_none": 2, "json": 9, "unknown": 6, "foreign": 4, "agent": 2, "copy": 28,
 }
 THINKING_SHARE = 0.6
 
