@@ -20,8 +20,8 @@ func TestOpenAIClientErrors(t *testing.T) {
 		s.out.Push(delta("half"), abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Overloaded, Msg: "out of pages"}})
 	})
 	n := startTranslated(t, Config{}, backend, &fakeTranslators{})
-	client := func(key string) openai.Client {
-		return openai.NewClient(option.WithBaseURL("http://"+n.addr+"/v1"), option.WithAPIKey(key), option.WithMaxRetries(0))
+	client := func(key string, more ...option.RequestOption) openai.Client {
+		return openai.NewClient(append([]option.RequestOption{option.WithBaseURL("http://" + n.addr + "/v1"), option.WithAPIKey(key)}, more...)...)
 	}
 	ask := openai.ChatCompletionNewParams{Model: "core-1.1", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hi")}}
 	answer := responses.ResponseNewParams{Model: "core-1.1", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("hi")}}
@@ -36,13 +36,16 @@ func TestOpenAIClientErrors(t *testing.T) {
 			}
 		}
 	}
-	check(client("wrong"), 401, "unauthorized")
+	once := option.WithMaxRetries(0)
+	check(client("wrong", once), 401, "unauthorized")
 	for _, k := range []abi.Kind{abi.InsufficientBalance, abi.RateLimited, abi.Overloaded, abi.InvalidRequest, abi.ModelNotFound, abi.Internal} {
 		backend.refuse = &abi.Error{Kind: k, Msg: "no", Param: "model"}
-		check(client(goodKey), wires[k].chatStatus, wires[k].chatCode)
+		check(client(goodKey, once), wires[k].chatStatus, wires[k].chatCode)
 	}
 	backend.refuse = nil
 
+	// The connection of a broken stream closes. Who reuses it at that moment has to
+	// send again, as the SDK does unless it is told not to.
 	c := client(goodKey)
 	stream := c.Chat.Completions.NewStreaming(t.Context(), ask)
 	for stream.Next() {
