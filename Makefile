@@ -73,7 +73,7 @@ train-mini: ## train and export core-1.1-mini: PyTorch and one GPU, MINUTES=11
 train-core: ## train and export core-1.1, likewise
 	$(call train-model,core,core-1.1)
 
-SMALL := --device cpu --processes 2 --compile --rows 1 --row 5120 --prompt-weight 0 --rate 0.004 --matrix-rate 0.015 --workers 1 --repeat 1 --heldout 240 --eval-minutes 15
+SMALL := --device cpu --processes 2 --compile --rows 1 --row 5120 --prompt-weight 0 --rate 0.008 --matrix-rate 0.03 --decay 0.9 --workers 1 --repeat 1 --heldout 240 --eval-minutes 15
 train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUTES=150
 	$(call train-model,small,core-1.1-mini,$(SMALL))
 
