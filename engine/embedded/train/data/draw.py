@@ -39,7 +39,8 @@ def _words(pattern: str) -> set[str]:
 def _wordings(items: tuple) -> tuple[tuple, tuple]:
     """Wordings of a question: up to a quarter is held out, all of the second half, for the first one has the
     plainest, which a user will use. What is held out is a new sentence of words that other wordings of the
-    list have: a model that has read nothing else cannot know what a word means that nobody ever used."""
+    list have: a model that has read nothing else cannot know what a word means that nobody ever used. A list that
+    has no such sentence lends the one with the fewest words of its own."""
     if len(items) < 4:
         return items, items
     uses = collections.Counter(w for i in items for w in _words(i))
@@ -105,7 +106,7 @@ def has(*texts: str, absent: tuple = ()) -> dict:
 
 
 def invented(d) -> str:
-    """A name of two or three syllables that is on no list."""
+    """A name of one to three syllables, mostly on no list."""
     begin = "b br c ch d dr f fl g gr h j k kl l m n p pr qu r s sh sk st t th tr v w y z".split()
     end = ["", "", "", "n", "r", "l", "s", "m", "t", "k", "nd", "rt", "ll", "x"]
     return "".join(d.any(begin) + d.any(["a", "e", "i", "o", "u", "ai", "ee", "ou"]) + d.any(end) for _ in range(d.int(1, 3))).title()
