@@ -12,7 +12,7 @@ const (
 	stopsMax         = 64   // stop sequences of one request
 	stopBytesMax     = 1024 // bytes of one stop sequence
 	toolNameBytesMax = 128
-	schemaBytesMax   = 256 << 10
+	schemaBytesMax   = 256 << 10 // of a tool or a format
 	// NonStreamingMax is the most max_tokens of a request without streaming.
 	NonStreamingMax = 32768
 )
@@ -29,13 +29,24 @@ type Request struct {
 	Sampling      Sampling
 	Tools         []Tool // the caller's function tools; server-side ones are skipped
 	ToolChoice    ToolChoice
-	Thinking      bool // on unless disabled
+	Format        *Format // nil for plain text
+	Thinking      bool    // on unless disabled
 }
 
-// ToolChoice is how the model may use tools.
+// ToolChoice is how the model may use tools. Invariant: with "any" and "tool"
+// there are tools, and with "tool" Name is one of theirs.
 type ToolChoice struct {
-	Mode            string // "auto" or "none"; "any" and "tool" are refused
+	Mode            string // "auto", "any", "tool" or "none"
+	Name            string // of the tool to call; counts with "tool" only
 	DisableParallel bool
+}
+
+// Format is the JSON that the answer's text must be. The protocol has no such
+// field; other protocols do, and here it means the same.
+type Format struct {
+	// Schema is the schema, an object as sent, that the text must be valid
+	// against; nil for any JSON object. At most schemaBytesMax.
+	Schema json.RawMessage
 }
 
 // Tool is a function the caller offers. Schema is the object schema as sent.

@@ -95,6 +95,19 @@ func complete(q *Request) *abi.Error {
 	case len(q.Messages) == 0:
 		return invalid("messages", "field required, at least one message")
 	}
+	return checkForced(q)
+}
+
+// checkForced refuses a forced call that no tool of the request can be.
+func checkForced(q *Request) *abi.Error {
+	c := q.ToolChoice
+	switch {
+	case c.Mode != "any" && c.Mode != "tool":
+	case len(q.Tools) == 0:
+		return invalid("tool_choice", "%q needs tools", c.Mode)
+	case c.Mode == "tool" && !slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == c.Name }):
+		return invalid("tool_choice.name", "%q is not the name of a tool of this request", c.Name)
+	}
 	return nil
 }
 
@@ -134,7 +147,7 @@ func (r *reader) field(q *Request, name string) {
 	case "thinking":
 		q.Thinking = r.thinking()
 	case "response_format":
-		r.responseFormat()
+		q.Format = r.responseFormat()
 	default:
 		if !r.sampling(&q.Sampling, name) {
 			r.skip()
@@ -209,6 +222,10 @@ func (r *reader) toolChoice() ToolChoice {
 		switch name {
 		case "type":
 			c.Mode = r.string()
+		case "name":
+			if !r.null() {
+				c.Name = r.string()
+			}
 		case "disable_parallel_tool_use":
 			c.DisableParallel = !r.null() && r.bool()
 		default:
@@ -219,33 +236,64 @@ func (r *reader) toolChoice() ToolChoice {
 		return c
 	}
 	switch c.Mode {
-	case "auto", "none":
-	case "any", "tool":
-		r.fail(invalid("tool_choice.type", "%q is not supported yet: a forced call needs decoding constrained to the tool's schema; use \"auto\" or \"none\"", c.Mode))
+	case "auto", "none", "any":
+	case "tool":
+		if c.Name == "" {
+			r.fail(invalid("tool_choice.name", "field required"))
+		}
 	default:
 		r.fail(invalid("tool_choice.type", "%q is not one of auto, any, tool, none", c.Mode))
 	}
 	return c
 }
 
-// responseFormat accepts plain text, the only format without constraint. The
-// protocol has no such field; other protocols do, and whoever sends it means it.
-func (r *reader) responseFormat() {
-	kind := ""
+// responseFormat reads response_format, nil for plain text.
+func (r *reader) responseFormat() *Format {
+	kind, definition := "", (*Format)(nil)
 	r.object(func(name string) {
-		if name == "type" {
+		switch {
+		case name == "type":
 			kind = r.string()
-		} else {
+		case name != "json_schema":
 			r.skip()
+		case !r.null():
+			definition = &Format{Schema: r.formatSchema()}
 		}
 	})
 	switch {
 	case r.err != nil || kind == "text":
-	case kind == "json_object" || kind == "json_schema":
-		r.fail(invalid("response_format.type", "%q is not supported yet: it needs decoding constrained to JSON; use \"text\"", kind))
-	default:
+	case kind == "json_object":
+		return &Format{}
+	case kind != "json_schema":
 		r.fail(invalid("response_format.type", "%q is not one of text, json_object, json_schema", kind))
+	case definition == nil:
+		r.fail(invalid("response_format.json_schema", "field required, an object"))
+	default:
+		return definition
 	}
+	return nil
+}
+
+// formatSchema reads json_schema of a response format: its schema, nil when absent.
+func (r *reader) formatSchema() (schema []byte) {
+	r.object(func(name string) {
+		switch {
+		case name != "schema":
+			r.skip()
+		case !r.null():
+			schema = r.schema()
+		}
+	})
+	return schema
+}
+
+// schema reads a JSON schema, which must be an object within its bound.
+func (r *reader) schema() []byte {
+	s := r.rawObject()
+	if len(s) > schemaBytesMax {
+		r.fail(invalid(r.path(), "has %d bytes, at most %d", len(s), schemaBytesMax))
+	}
+	return s
 }
 
 // serverTools are the type prefixes of tools that would run on the service's
@@ -273,8 +321,6 @@ func (r *reader) tools() (tools []Tool) {
 			r.fail(invalid(at+".name", "%q is there twice", t.Name))
 		case t.Schema == nil:
 			r.fail(invalid(at+".input_schema", "field required, an object schema"))
-		case len(t.Schema) > schemaBytesMax:
-			r.fail(invalid(at+".input_schema", "has %d bytes, at most %d", len(t.Schema), schemaBytesMax))
 		case len(tools) == toolsMax:
 			r.fail(invalid("tools", "at most %d tools", toolsMax))
 		default:
@@ -299,7 +345,7 @@ func (r *reader) tool() (t Tool, kind string) {
 		case "description":
 			t.Description = r.string()
 		case "input_schema":
-			t.Schema = r.rawObject()
+			t.Schema = r.schema()
 			r.checkObjectSchema(t.Schema)
 		default:
 			r.skip()

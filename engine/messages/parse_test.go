@@ -13,6 +13,12 @@ import (
 
 const hello = `"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]`
 
+// schemaOf is a schema of so many bytes.
+func schemaOf(size int) string {
+	const head, tail = `{"title":"`, `"}`
+	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
+}
+
 func TestParseAccepts(t *testing.T) {
 	cases := []struct {
 		name, body string
@@ -41,7 +47,13 @@ func TestParseAccepts(t *testing.T) {
 		{"odd seed beyond float64", `{` + hello + `,"seed":9007199254740993}`, func(q *Request) bool { return *q.Sampling.Seed == 9007199254740993 }},
 		{"seed as float", `{` + hello + `,"seed":1e3}`, func(q *Request) bool { return *q.Sampling.Seed == 1000 }},
 		{"null sampling", `{` + hello + `,"seed":null,"min_p":null,"presence_penalty":null,"frequency_penalty":null,"repetition_penalty":null}`, func(q *Request) bool { return q.Sampling == Sampling{} }},
-		{"response format text", `{` + hello + `,"response_format":{"x":1,"type":"text"}}`, func(q *Request) bool { return true }},
+		{"response format text", `{` + hello + `,"response_format":{"x":1,"json_schema":null,"type":"text"}}`, func(q *Request) bool { return q.Format == nil }},
+		{"no response format", `{` + hello + `,"response_format":null}`, func(q *Request) bool { return q.Format == nil }},
+		{"json object", `{` + hello + `,"response_format":{"type":"json_object"}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
+		{"json schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type": "object"}}}}`, func(q *Request) bool { return string(q.Format.Schema) == `{"type":"object"}` }},
+		{"json schema first", `{` + hello + `,"response_format":{"json_schema":{"schema":{"enum":[1]}},"type":"json_schema"}}`, func(q *Request) bool { return string(q.Format.Schema) == `{"enum":[1]}` }},
+		{"json schema without a schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":null}}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
+		{"largest schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":` + schemaOf(schemaBytesMax) + `}}}`, func(q *Request) bool { return len(q.Format.Schema) == schemaBytesMax }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
 		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" }},
 		{"tool round", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
@@ -56,6 +68,13 @@ func TestParseAccepts(t *testing.T) {
 		{"block type last", `{"model":"m","max_tokens":5,"messages":[{"content":[{"text":"x","type":"text"}],"role":"user"}]}`, func(q *Request) bool { return q.Messages[0].Blocks[0].Text == "x" }},
 		{"system role inside", `{"model":"m","max_tokens":5,"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"}]}`, func(q *Request) bool { return q.Messages[0].Role == "system" }},
 		{"tool choice", `{` + hello + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`, func(q *Request) bool { return q.ToolChoice.DisableParallel && q.ToolChoice.Mode == "auto" }},
+		{"any", `{` + hello + `,"tool_choice":{"type":"any","name":null,"disable_parallel_tool_use":true},"tools":[{"name":"f","input_schema":{}}]}`, func(q *Request) bool {
+			return q.ToolChoice == ToolChoice{Mode: "any", DisableParallel: true}
+		}},
+		{"tool", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"g","input_schema":{}}],"tool_choice":{"name":"g","type":"tool"}}`, func(q *Request) bool {
+			return q.ToolChoice == ToolChoice{Mode: "tool", Name: "g"}
+		}},
+		{"none without tools", `{` + hello + `,"tool_choice":{"type":"none"}}`, func(q *Request) bool { return q.ToolChoice.Mode == "none" }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,11 +147,22 @@ func TestParseRefuses(t *testing.T) {
 		{"seed fraction", `{` + hello + `,"seed":1.5}`, "seed", "integer"},
 		{"seed range", `{` + hello + `,"seed":9223372036854775808}`, "seed", "64 bits"},
 		{"seed type", `{` + hello + `,"seed":"7"}`, "seed", "integer"},
-		{"json object", `{` + hello + `,"response_format":{"type":"json_object"}}`, "response_format.type", "not supported yet"},
-		{"json schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{}}}`, "response_format.type", "constrained"},
 		{"response format", `{` + hello + `,"response_format":{}}`, "response_format.type", "not one of"},
-		{"any", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice.type", "not supported yet"},
-		{"tool", `{` + hello + `,"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice.type", "constrained"},
+		{"response format kind", `{` + hello + `,"response_format":{"type":"xml"}}`, "response_format.type", "xml"},
+		{"response format type", `{` + hello + `,"response_format":"json_object"}`, "response_format", "object"},
+		{"no json schema", `{` + hello + `,"response_format":{"type":"json_schema"}}`, "response_format.json_schema", "required"},
+		{"json schema type", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":[]}}`, "response_format.json_schema", "object"},
+		{"schema type", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":true}}}`, "response_format.json_schema.schema", "object"},
+		{"schema over its bound", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":` + schemaOf(schemaBytesMax+1) + `}}}`, "response_format.json_schema.schema", "at most 262144"},
+		{"schema member twice", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"a":1,"a":2}}}}`, "response_format.json_schema.schema.a", "twice"},
+		{"tool choice kind", `{` + hello + `,"tool_choice":{"type":"some"}}`, "tool_choice.type", "some"},
+		{"any without tools", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice", `"any" needs tools`},
+		{"any with skipped tools", `{` + hello + `,"tools":[{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"any"}}`, "tool_choice", `"any" needs tools`},
+		{"tool without tools", `{` + hello + `,"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice", `"tool" needs tools`},
+		{"tool without a name", `{` + hello + `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool"}}`, "tool_choice.name", "required"},
+		{"tool name type", `{` + hello + `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":["f"]}}`, "tool_choice.name", "string"},
+		{"tool not offered", `{` + hello + `,"tool_choice":{"type":"tool","name":"g"},"tools":[{"name":"f","input_schema":{}}]}`, "tool_choice.name", `"g" is not`},
+		{"tool schema over its bound", `{` + hello + `,"tools":[{"name":"f","input_schema":` + schemaOf(schemaBytesMax+1) + `}]}`, "tools.0.input_schema", "at most 262144"},
 		{"tool without schema", `{` + hello + `,"tools":[{"name":"f"}]}`, "tools.0.input_schema", "required"},
 		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
 		{"tool name", `{` + hello + `,"tools":[{"name":"a b","input_schema":{}}]}`, "tools.0.name", "letters"},
@@ -225,10 +255,15 @@ func TestParseForms(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"system":[{"type":"text","text":"\ud83d\ude00"}]}`))
 	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[]}]}]}`))
+	f.Add([]byte(`{` + hello + `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"f"}}`))
+	f.Add([]byte(`{` + hello + `,"tool_choice":{"type":"any"},"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q, err := Parse(body)
 		if err == nil && (q.Model == "" || len(q.Messages) == 0 || q.MaxTokens < 1) {
 			t.Fatalf("accepted an incomplete request %+v", q)
+		}
+		if err == nil && (q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool") && len(q.Tools) == 0 {
+			t.Fatalf("accepted a forced call without tools %+v", q)
 		}
 		loose, looseErr := ParseTranslated(body)
 		if err == nil && looseErr != nil || looseErr == nil && err != nil && loose.MaxTokens != 0 {
@@ -261,6 +296,7 @@ func TestErrorsAreShort(t *testing.T) {
 		"seed":                `{` + hello + `,"seed":` + strings.Repeat("1", 1<<16) + `}`,
 		"thinking":            `{` + hello + `,"thinking":{"type":"` + long + `"}}`,
 		"tool type":           `{` + hello + `,"tools":[{"type":"` + long + `"}]}`,
+		"tool choice":         `{` + hello + `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"` + long + `"}}`,
 		"format":              `{` + hello + `,"response_format":{"type":"` + long + `"}}`,
 		"role":                `{"model":"m","max_tokens":5,"messages":[{"content":"x","role":"` + long + `"}]}`,
 		"block":               `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"` + long + `"}]}]}`,

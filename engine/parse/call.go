@@ -147,7 +147,7 @@ func compactObject(raw []byte) (string, bool) {
 
 // readXML reads <function=NAME> with its parameters. Values are not XML: they
 // hold whatever the model wrote.
-func readXML(inside string, tools []Tool) (name, arguments string, ok bool) {
+func readXML(inside string, tools []Tool, constrained bool) (name, arguments string, ok bool) {
 	rest, ok := strings.CutPrefix(inside, functionOpen)
 	if !ok {
 		return "", "", false
@@ -168,7 +168,7 @@ func readXML(inside string, tools []Tool) (name, arguments string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
-	return tool.Name, encodeArguments(parameters, tool.Schema), true
+	return tool.Name, encodeArguments(parameters, tool.Schema, constrained), true
 }
 
 type parameter struct{ name, value string }
@@ -222,8 +222,9 @@ func stripNewline(s string) string {
 }
 
 // encodeArguments writes the parameters as one compact JSON object.
-func encodeArguments(parameters []parameter, schema json.RawMessage) string {
+func encodeArguments(parameters []parameter, schema json.RawMessage, constrained bool) string {
 	types := readSchema(schema)
+	types.exact = constrained
 	b := []byte{'{'}
 	for i, p := range parameters {
 		if i > 0 {

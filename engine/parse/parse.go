@@ -58,6 +58,9 @@ type Options struct {
 	Stops []string
 	// SingleCall ends the answer after its first call.
 	SingleCall bool
+	// Constrained says that calls are of their schemas: "null" is the word where a
+	// schema asks for a string. Without it that is null, as models write it for no value.
+	Constrained bool
 	// NewID makes the id of a call. Required when there are Tools.
 	NewID func() string
 }
@@ -361,7 +364,7 @@ func (p *Parser) readCall(raw string) (string, string, bool) {
 	if strings.HasPrefix(inside, "{") {
 		return readJSON(inside, p.options.Tools)
 	}
-	return readXML(inside, p.options.Tools)
+	return readXML(inside, p.options.Tools, p.options.Constrained)
 }
 
 func (p *Parser) emitCall(dst []abi.Event, name, arguments string) []abi.Event {

@@ -38,6 +38,7 @@ type schema struct {
 	properties   map[string]json.RawMessage
 	root         map[string]json.RawMessage // of $ref
 	alternatives int
+	exact        bool // a string may be "null"
 }
 
 // node is one schema inside of another, as far as types go.
@@ -69,10 +70,10 @@ func readSchema(raw json.RawMessage) *schema {
 // one and that type is allowed, in this order; else a string.
 func (s *schema) appendValue(b []byte, name, text string) []byte {
 	trimmed := strings.Trim(text, space)
-	if strings.EqualFold(trimmed, "null") {
+	allowed := s.kinds(s.properties[name], 0)
+	if strings.EqualFold(trimmed, "null") && !(s.exact && allowed&kindString != 0 && allowed&kindNull == 0) {
 		return append(b, "null"...)
 	}
-	allowed := s.kinds(s.properties[name], 0)
 	if allowed&kindBoolean != 0 && (strings.EqualFold(trimmed, "true") || strings.EqualFold(trimmed, "false")) {
 		return append(b, strings.ToLower(trimmed)...)
 	}

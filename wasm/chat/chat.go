@@ -9,6 +9,9 @@
 // between the quotes of the body stands between quotes in what is made of it,
 // and the payloads of event frames are escaped already.
 //
+// A response_format becomes the native field of that name, which holds the
+// schema as it was sent; the engine makes the answer fit.
+//
 // A name that an object has twice counts the last time, as in most readers of
 // JSON; in what is passed on whole (tool schemas, arguments) it is refused.
 package chat

@@ -71,7 +71,7 @@ func chatWords(msg, native, path string) string {
 	switch native {
 	case "max_tokens":
 		return strings.ReplaceAll(msg, native, path)
-	case "tool_choice.type":
+	case "tool_choice":
 		return strings.NewReplacer(`"any"`, `"required"`, `"tool"`, "a named function").Replace(msg)
 	}
 	return msg
@@ -92,6 +92,9 @@ func chatPath(native string, k kept) string {
 		}
 		return "stop." + rest
 	case "tool_choice":
+		if rest == "name" {
+			return "tool_choice.function.name"
+		}
 		return first
 	case "tools":
 		return toolPath(native)

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"slices"
 
 	"corenode/wasm/sdk/scan"
 )
@@ -193,24 +194,88 @@ func (r *request) readThinking() {
 	}
 }
 
+// anyObject is the native format of an answer that is some JSON object.
+const anyObject = `{"type":"json_object"}`
+
+// responseFormat reads response_format as the native field of that name.
 func (r *request) responseFormat() {
 	if !r.open(scan.Object) {
 		return
 	}
 	var kind []byte
+	var f schemaFormat
 	for r.s.Next() {
-		if string(r.s.Key()) == "type" {
+		name := r.s.Key()
+		if r.s.Null() {
+			continue
+		}
+		switch string(name) {
+		case "type":
 			kind = r.text()
+		case "json_schema":
+			f = r.schemaFormat()
 		}
 	}
-	switch path := r.s.Path() + ".type"; string(kind) {
+	switch path := r.s.Path(); string(kind) {
 	case "text":
+		r.format = nil
+	case "json_object":
+		r.format = []byte(anyObject)
+	case "json_schema":
+		r.format = r.nativeFormat(path+".json_schema", f)
 	case "":
-		r.fail(path, "field required, \"text\"")
-	case "json_object", "json_schema":
-		r.fail(path, quoted(kind)+" needs decoding constrained to a format, which this version does not have; "+
-			"use \"text\" and ask for the format in the messages")
+		r.fail(path+".type", "field required, one of text, json_object, json_schema")
 	default:
-		r.fail(path, quoted(kind)+" is not one of text, json_object, json_schema")
+		r.fail(path+".type", quoted(kind)+" is not one of text, json_object, json_schema")
 	}
+}
+
+// schemaFormat is json_schema of a response_format: a name, and the text of a
+// schema, nil for none.
+type schemaFormat struct {
+	given        bool
+	name, schema []byte
+}
+
+// schemaFormat reads json_schema. What strict asks for, an answer that fits
+// the schema, is what every answer is held to as far as it can be.
+func (r *request) schemaFormat() schemaFormat {
+	f := schemaFormat{given: true}
+	if !r.open(scan.Object) {
+		return f
+	}
+	for r.s.Next() {
+		name := r.s.Key()
+		if r.s.Null() {
+			continue
+		}
+		switch string(name) {
+		case "name":
+			f.name = r.str()
+		case "description":
+			r.str()
+		case "strict":
+			r.bool()
+		case "schema":
+			if r.s.Kind() != scan.Object {
+				r.want("an object schema")
+			}
+			f.schema = r.s.Raw()
+		}
+	}
+	return f
+}
+
+// nativeFormat is the native format of f, which stands at path.
+func (r *request) nativeFormat(path string, f schemaFormat) []byte {
+	switch {
+	case !f.given:
+		r.fail(path, "field required, an object")
+	case len(f.name) == 0:
+		r.fail(path+".name", "field required")
+	}
+	if f.schema == nil {
+		return []byte(anyObject)
+	}
+	return slices.Concat([]byte(`{"type":"json_schema","json_schema":{"schema":`), f.schema, []byte("}}"))
 }

@@ -19,6 +19,9 @@ func FuzzRequest(f *testing.F) {
 		`{"model":"m","messages":[{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","content":[]}]}`,
 		`{"messages":[{"content":[{"type":"refusal","refusal":"\ud83d\ude00"}],"role":"assistant"}],"model":"m","messages":[]}`,
 		`{"model":"m","max_tokens":1e5,"stream":true,"response_format":{"type":"text"},"n":1,"logit_bias":{}}`,
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_object"}}`,
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"json_schema":{"schema": {"a" : 1e999} ,"name":"n","strict":true},"type":"json_schema"}}`,
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":null}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -40,6 +43,7 @@ func FuzzRequest(f *testing.F) {
 		var native struct {
 			Model    string
 			Messages []struct{ Role string }
+			Format   *nativeFormat `json:"response_format"`
 		}
 		if err := json.Unmarshal(out.Body, &native); err != nil || native.Model == "" || len(native.Messages) == 0 {
 			t.Fatalf("%q became %q: %v", body, out.Body, err)
@@ -49,7 +53,23 @@ func FuzzRequest(f *testing.F) {
 				t.Fatalf("%q became %q, with a role %q", body, out.Body, m.Role)
 			}
 		}
+		if native.Format != nil && !native.Format.valid() {
+			t.Fatalf("%q became %q, with a format %+v", body, out.Body, native.Format)
+		}
 	})
+}
+
+// nativeFormat is a response_format of the native body.
+type nativeFormat struct {
+	Type       string
+	JSONSchema struct{ Schema json.RawMessage } `json:"json_schema"`
+}
+
+func (f *nativeFormat) valid() bool {
+	if f.Type == "json_object" {
+		return f.JSONSchema.Schema == nil
+	}
+	return f.Type == "json_schema" && len(f.JSONSchema.Schema) > 0 && f.JSONSchema.Schema[0] == '{'
 }
 
 // FuzzInput gives the module any bytes as the input of every op. What the

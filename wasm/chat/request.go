@@ -33,6 +33,7 @@ type request struct {
 	usage    bool   // stream_options.include_usage
 	silent   bool   // reasoning_effort or enable_thinking switch thinking off
 	thinking []byte // thinking.type, raw
+	format   []byte // the native response_format, nil for plain text
 }
 
 // Request translates a chat completions body. Every error is of kind
@@ -134,6 +135,7 @@ func (r *request) finish() {
 		{`,"max_tokens":`, r.budget()}, {`,"temperature":`, r.temperature}, {`,"top_p":`, r.topP},
 		{`,"top_k":`, r.topK}, {`,"min_p":`, r.minP}, {`,"presence_penalty":`, r.presence},
 		{`,"frequency_penalty":`, r.frequency}, {`,"repetition_penalty":`, r.repetition}, {`,"seed":`, r.seed},
+		{`,"response_format":`, r.format},
 	} {
 		if p.value != nil {
 			r.out = append(append(r.out, p.name...), p.value...)

@@ -63,7 +63,7 @@ func translatedWords(msg, native, path string) string {
 	switch native {
 	case "max_tokens":
 		return strings.ReplaceAll(msg, native, path)
-	case "tool_choice.type":
+	case "tool_choice":
 		return strings.NewReplacer(`"any"`, `"required"`, `"tool"`, "a named tool").Replace(msg)
 	}
 	return msg
@@ -83,7 +83,11 @@ func translatedPath(path string, renumbered bool) string {
 	case "thinking":
 		return "reasoning"
 	case "tool_choice":
-		return "tool_choice"
+		if rest != "name" {
+			return head
+		}
+	case "response_format":
+		return join("text.format", strings.TrimPrefix(rest, "json_schema."))
 	case "tools":
 		number, field, deep := strings.Cut(rest, ".")
 		switch {

@@ -45,16 +45,17 @@ func (r *request) readText(s *scan.Scanner) {
 		return
 	}
 	var verbosity []byte
+	format := []byte(textFormat)
 	for s.Open(); r.err == nil && s.Next(); {
 		switch key := string(s.Key()); {
 		case key != "format" && key != "verbosity" || s.Null():
 		case key == "format":
-			r.format(s)
+			format = r.readFormat(s)
 		default:
 			verbosity = r.str(s)
 		}
 	}
-	echo := append([]byte{}, `{"format":{"type":"text"}`...)
+	echo := append([]byte(`{"format":`), format...)
 	if len(verbosity) > 0 {
 		echo = append(echo, `,"verbosity":`...)
 		echo = appendWord(echo, verbosity, "low", "medium", "high")
@@ -62,27 +63,66 @@ func (r *request) readText(s *scan.Scanner) {
 	r.echo.raw(echoText, append(echo, '}'))
 }
 
-func (r *request) format(s *scan.Scanner) {
-	if !r.want(s, top, scan.Object) {
-		return
+// The formats without a schema, which are the same in both protocols.
+const (
+	textFormat = `{"type":"text"}`
+	anyObject  = `{"type":"json_object"}`
+)
+
+// readFormat reads text.format, and returns what is echoed of it.
+func (r *request) readFormat(s *scan.Scanner) []byte {
+	var f fields
+	r.fields(s, top, &f)
+	p := place{base: "text.format", item: -1, part: -1}
+	kind := word(r.required(f.kind, p, "type"))
+	r.format = nil
+	switch string(kind) {
+	case "text":
+		return []byte(textFormat)
+	case "json_object":
+		r.format = []byte(anyObject)
+		return r.format
+	case "json_schema":
+		return r.schemaFormat(&f, p)
 	}
-	kind, found := []byte(nil), false
-	for s.Open(); r.err == nil && s.Next(); {
-		if string(s.Key()) == "type" {
-			kind, found = r.str(s), true
-		}
+	r.fail(p.at("type"), quote(kind)+" is not one of text, json_schema, json_object")
+	return nil
+}
+
+// schemaFormat reads a format that has a schema. What strict asks for, an
+// answer that fits it, is what every answer is held to as far as it can be.
+func (r *request) schemaFormat(f *fields, p place) []byte {
+	r.required(f.name, p, "name")
+	r.text(f.description, p, "description")
+	switch {
+	case r.err != nil:
+	case f.schema == nil:
+		r.fail(p.at("schema"), "field required, an object")
+	case f.schema[0] != '{':
+		r.wrong(p.at("schema"), "an object", kindOf(f.schema))
+	case f.strict != nil && kindOf(f.strict) != scan.Bool:
+		r.wrong(p.at("strict"), "a boolean", kindOf(f.strict))
 	}
 	if r.err != nil {
-		return
+		return nil
 	}
-	switch k := string(word(kind)); {
-	case !found:
-		r.fail("text.format.type", "field required")
-	case k == "json_object" || k == "json_schema":
-		r.fail("text.format.type", quote(word(kind))+` needs decoding constrained to a schema, which this version does not have; use "text"`)
-	case k != "text":
-		r.fail("text.format.type", quote(word(kind))+" is not one of text, json_schema, json_object")
+	r.format = append([]byte(`{"type":"json_schema","json_schema":{"schema":`), f.schema...)
+	r.format = append(r.format, "}}"...)
+	return f.appendFormatEcho(nil)
+}
+
+// appendFormatEcho appends a format that has a schema, with what was sent of it.
+func (f *fields) appendFormatEcho(dst []byte) []byte {
+	dst = append(dst, `{"type":"json_schema"`...)
+	for _, m := range []struct {
+		name  string
+		value []byte
+	}{{"name", f.name}, {"description", f.description}, {"schema", f.schema}, {"strict", f.strict}} {
+		if m.value != nil {
+			dst = appendMember(dst, m.name, m.value)
+		}
 	}
+	return append(dst, '}')
 }
 
 // readMetadata checks metadata, which is only echoed.

@@ -35,6 +35,7 @@ type request struct {
 	choice      choice
 	sequential  bool // parallel_tool_calls is false
 	thinkingOff bool
+	format      []byte // the native response_format, nil for plain text
 
 	echo echoes
 }
@@ -114,6 +115,9 @@ func (r *request) body() []byte {
 	}
 	if r.topP != nil {
 		b = append(append(b, `,"top_p":`...), r.topP...)
+	}
+	if r.format != nil {
+		b = append(append(b, `,"response_format":`...), r.format...)
 	}
 	if r.thinkingOff {
 		b = append(b, `,"thinking":{"type":"disabled"}`...)

@@ -21,6 +21,9 @@
 // that a service would run are skipped in silence, and so are the items that
 // tell of them.
 //
+// The format of text becomes the native response_format, which holds the schema
+// as it was sent; the engine makes the answer fit.
+//
 // Texts are never decoded: what stands between the quotes of the body stands
 // between quotes in what is made of it, and the payloads of event frames are
 // escaped already. A field that the body has twice is refused; in an item the

@@ -8,7 +8,7 @@ import (
 	"corenode/wasm/sdk/scan"
 )
 
-// fields are what may count in an item, a tool or a choice: checked values,
+// fields are what may count in an item, a tool, a choice or a format: checked values,
 // nil when absent or null. Which of them do depends on kind.
 type fields struct {
 	kind, role, content, id              []byte
@@ -16,6 +16,7 @@ type fields struct {
 	arguments, input, output             []byte
 	summary, description, parameters     []byte
 	strict, format, tools, text, refusal []byte
+	schema                               []byte
 }
 
 // slot is where the value of a field goes, nil for one that never counts.
@@ -57,6 +58,8 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.text
 	case "refusal":
 		return &f.refusal
+	case "schema":
+		return &f.schema
 	}
 	return nil
 }

@@ -1,0 +1,73 @@
+package responses
+
+import (
+	"errors"
+	"testing"
+
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// TestForcedAnswersAreNative reads translated bodies as the engine does: the
+// format and the forced call that the client asked for are there.
+func TestForcedAnswersAreNative(t *testing.T) {
+	object := &messages.Format{}
+	city := &messages.Format{Schema: []byte(`{"type":"object","required":["city"]}`)}
+	cases := []struct {
+		name, fields string
+		format       *messages.Format
+		choice       messages.ToolChoice
+	}{
+		{"text", `"text":{"format":{"type":"text"}}`, nil, messages.ToolChoice{Mode: "auto"}},
+		{"json object", `"text":{"format":{"type":"json_object"}}`, object, messages.ToolChoice{Mode: "auto"}},
+		{"json schema", `"text":{"format":{"type":"json_schema","name":"n","schema":{ "type":"object", "required":["city"] }}}`, city, messages.ToolChoice{Mode: "auto"}},
+		{"required", `"tool_choice":"required"`, nil, messages.ToolChoice{Mode: "any"}},
+		{"named", `"tool_choice":{"type":"function","name":"f"},"parallel_tool_calls":false`, nil, messages.ToolChoice{Mode: "tool", Name: "f", DisableParallel: true}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, refusal := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":"x","tools":[{"type":"function","name":"f"}],` + c.fields + `}`)})
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			q, err := messages.ParseTranslated(out.Body)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out.Body)
+			}
+			if q.ToolChoice != c.choice || (q.Format == nil) != (c.format == nil) ||
+				q.Format != nil && string(q.Format.Schema) != string(c.format.Schema) {
+				t.Errorf("the engine reads %+v and %+v of %s", q.ToolChoice, q.Format, out.Body)
+			}
+		})
+	}
+}
+
+// TestNativeErrorsNameTheClientsField sends what only the engine refuses: its
+// error names the field that the client wrote.
+func TestNativeErrorsNameTheClientsField(t *testing.T) {
+	cases := []struct{ name, fields, param, says string }{
+		{"required without tools", `"tool_choice":"required"`, "tool_choice", `tool_choice: "required" needs tools`},
+		{"required with skipped tools", `"tool_choice":"required","tools":[{"type":"web_search"}]`, "tool_choice", `tool_choice: "required" needs tools`},
+		{"named without tools", `"tool_choice":{"type":"function","name":"f"}`, "tool_choice", "tool_choice: a named tool needs tools"},
+		{"not offered", `"tool_choice":{"type":"function","name":"g"},"tools":[{"type":"function","name":"f"}]`, "tool_choice.name", `tool_choice.name: "g" is not the name of a tool of this request`},
+		{"schema", `"text":{"format":{"type":"json_schema","name":"n","schema":{"a":1,"a":1}}}`, "text.format.schema.a", "text.format.schema.a: a member is there twice"},
+		{"parameters", `"tools":[{"type":"function","name":"f","parameters":{"a":1,"a":1}}]`, "tools.0.parameters.a", "tools.0.parameters.a: a member is there twice"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, refusal := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":"x",` + c.fields + `}`)})
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			_, err := messages.ParseTranslated(out.Body)
+			native, ok := errors.AsType[*abi.Error](err)
+			if !ok {
+				t.Fatalf("the engine says %v of %s", err, out.Body)
+			}
+			got := failure(abi.ErrorInput{Kind: native.Kind, Param: native.Param, Msg: native.Msg, Kept: out.Kept})
+			if got.param != c.param || got.message != c.says {
+				t.Errorf("the client reads %q at %q, want %q at %q", got.message, got.param, c.says, c.param)
+			}
+		})
+	}
+}
