@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"corenode/engine/grammar"
 	"corenode/engine/parse"
 	"corenode/engine/sample"
 )
@@ -28,7 +29,9 @@ type Request struct {
 	Prompt    []int32
 	MaxTokens int // most tokens to produce, thinking included
 	Sampling  sample.Params
-	Parse     parse.Options
+	// Grammar is what the answer is constrained to; nil when it is free.
+	Grammar *grammar.Grammar
+	Parse   parse.Options
 	// Snapshots are ascending prompt positions where the state of a recurrent
 	// model is worth keeping: the end of system and tools, the end of the last
 	// user message.

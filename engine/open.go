@@ -3,9 +3,11 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"corenode/engine/grammar"
 	"corenode/engine/instant"
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
@@ -78,6 +80,7 @@ type Engine struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *template.Template
 	defaults  sample.Params
+	jsonCalls bool   // the template shows calls as JSON
 	bos, eos  string // as templates write them, empty without one
 	turn      int32  // id of the token that starts a turn, -1 without one
 	forwarder forwarder
@@ -87,6 +90,9 @@ type Engine struct {
 	fileContext int
 	memory      memory
 	stats       atomic.Pointer[Stats]
+
+	vocabularyOnce sync.Once
+	walkable       *grammar.Vocabulary
 }
 
 // Open loads a model. The error names the file and what is wrong with it.
@@ -137,6 +143,7 @@ func (e *Engine) loadText(o Options) (err error) {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
+	e.jsonCalls = writesJSONCalls(source)
 	e.bos, e.eos = e.tokenText("tokenizer.ggml.bos_token_id"), e.tokenText("tokenizer.ggml.eos_token_id")
 	e.turn = -1
 	if id, ok := e.tokenizer.ID("<|im_start|>"); ok && slices.Contains(e.tokenizer.Specials(), "<|im_start|>") {

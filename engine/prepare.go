@@ -38,11 +38,15 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	form, err := e.constrain(q, thinking)
+	if err != nil {
+		return nil, err
+	}
 	return &Request{
-		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params,
+		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Grammar: form,
 		Parse: parse.Options{
 			Thinking: thinking, Tools: offered(q), Stops: q.StopSequences,
-			SingleCall: q.ToolChoice.DisableParallel, NewID: newToolID,
+			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
 		Snapshots: e.snapshots(prompt), Conversation: conversation(q),
 	}, nil

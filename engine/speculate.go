@@ -30,6 +30,9 @@ const (
 func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 	r.sampled, r.events = r.sampled[:0], r.events[:0]
 	for i, row := range logits {
+		if r.matcher != nil {
+			r.matcher.Mask(row)
+		}
 		token := r.sampler.Sample(row)
 		r.sampled = append(r.sampled, token)
 		r.outcome = r.take(token, stops)
@@ -55,6 +58,9 @@ func (r *run) take(token int32, stops []int32) outcome {
 		return ended
 	}
 	r.sampler.Accept(token)
+	if r.matcher != nil {
+		r.matcher.Accept(token)
+	}
 	r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 	switch {
 	case r.parser.Done():

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"corenode/engine/draft"
+	"corenode/engine/grammar"
 	"corenode/engine/kernel"
 	"corenode/engine/kv"
 	"corenode/engine/parse"
@@ -53,6 +54,7 @@ type run struct {
 	job     *Job
 	seq     sched.Sequence
 	sampler *sample.Sampler
+	matcher *grammar.Matcher // nil for a free answer
 	decoder *tokenizer.Decoder
 	parser  *parse.Parser
 	drafter drafter // nil without speculation
@@ -137,6 +139,9 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),
 			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
 		},
+	}
+	if q.Grammar != nil {
+		r.matcher = q.Grammar.NewMatcher(s.engine.vocabulary())
 	}
 	if s.speculates {
 		r.drafter = draft.New(s.stops)

@@ -46,6 +46,7 @@ var inside = map[string][]string{
 	"engine/sample":     {},
 	"engine/draft":      {},
 	"engine/parse":      {},
+	"engine/grammar":    {},
 	"engine/template":   {},
 	"engine/messages":   {},
 	"engine/modelfile":  {"engine/kernel"},

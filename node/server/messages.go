@@ -66,6 +66,9 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engin
 	if err != nil {
 		return nil, abi.AsError(err)
 	}
+	if g := prepared.Grammar; g != nil && len(g.Ignored()) > 0 {
+		x.s.log.Info("keywords of a schema are not enforced", "id", x.id, "keywords", g.Ignored())
+	}
 	return prepared, nil
 }
 

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"corenode/engine/grammar"
+	"corenode/engine/messages"
+)
+
+// constrain compiles what the request asks of the answer's form: calls, JSON, or with
+// tools that may be called either of them. It is nil when the answer is free.
+func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar, error) {
+	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls}
+	var tools []int // of the request, in the order of the form's
+	forced := q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
+	for i, t := range q.Tools {
+		if q.ToolChoice.Mode != "none" && (forced || q.Format != nil) && (q.ToolChoice.Name == "" || t.Name == q.ToolChoice.Name) {
+			tools = append(tools, i)
+			f.Calls = append(f.Calls, grammar.Tool{Name: t.Name, Schema: t.Schema})
+		}
+	}
+	if q.Format != nil && !forced {
+		f.Text = q.Format.Schema
+		if f.Text == nil {
+			f.Text = grammar.Object
+		}
+	}
+	if f.Text == nil && len(f.Calls) == 0 {
+		return nil, nil
+	}
+	g, err := grammar.Compile(f)
+	if wrong, ok := errors.AsType[*grammar.Error](err); ok {
+		param := "response_format.json_schema.schema"
+		switch {
+		case wrong.Tool >= 0:
+			param = fmt.Sprintf("tools.%d.input_schema", tools[wrong.Tool])
+		case f.Text == nil:
+			param = "tools"
+		}
+		return nil, invalidf(param, "%v", wrong)
+	}
+	e.vocabulary() // here, where nobody waits but this request
+	return g, err
+}
+
+// singleCall says whether the answer ends with its first call: it is asked for, or one
+// tool was named, which whoever does that expects to be called once.
+func singleCall(q *messages.Request) bool {
+	return q.ToolChoice.DisableParallel || q.ToolChoice.Mode == "tool"
+}
+
+// writesJSONCalls says whether a chat template shows calls as JSON. What a template
+// shows is what its model was trained to write.
+func writesJSONCalls(template string) bool { return !strings.Contains(template, "<function=") }
+
+// vocabulary is the tokenizer's, as a grammar walks it: made when it is first needed,
+// since it takes some fifty bytes for every token.
+func (e *Engine) vocabulary() *grammar.Vocabulary {
+	e.vocabularyOnce.Do(func() {
+		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.tokenizer.Bytes, e.tokenizer.Stops())
+	})
+	return e.walkable
+}

@@ -1,0 +1,373 @@
+package grammar
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// byteSet is a set of bytes.
+type byteSet [4]uint64
+
+func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
+
+func (s *byteSet) add(from, to byte) {
+	for b := int(from); b <= int(to); b++ {
+		s[b>>6] |= 1 << (b & 63)
+	}
+}
+
+// bytesOf is the set of the bytes of text.
+func bytesOf(text string) (s byteSet) {
+	for i := range len(text) {
+		s.add(text[i], text[i])
+	}
+	return s
+}
+
+func (s byteSet) without(text string) byteSet {
+	for i := range len(text) {
+		s[text[i]>>6] &^= 1 << (text[i] & 63)
+	}
+	return s
+}
+
+func span(from, to byte) (s byteSet) {
+	s.add(from, to)
+	return s
+}
+
+// kind says what a state does.
+type kind uint8
+
+const (
+	kindSplit kind = iota // goes to every state of split, on no byte
+	kindBytes             // goes to next on a byte of set
+	kindCall              // goes through a rule and then to next
+	kindEnd               // ends its rule
+)
+
+// plain is a class of tokens that a state takes whole, one after the other, which
+// spares walking most of a vocabulary inside of strings.
+type plain uint8
+
+const (
+	plainJSON plain = 1 << iota // the inside of a JSON string
+	plainText                   // free text
+	plainKinds
+)
+
+type state struct {
+	kind  kind
+	plain plain // tokens of this class lead back to a state like this one
+	rule  int32
+	next  int32
+	set   byteSet
+	split []int32
+}
+
+// builder collects states. An expr adds those of a part of a form, in front of
+// the state where the form goes on, and returns the first of them.
+type builder struct {
+	states  []state
+	entries []int32
+	rules   map[string]int32 // by key: the index of a rule
+	waiting []func()         // rules whose states are not made yet
+	needed  []need
+	ignored []string
+	spent   int
+	err     error
+}
+
+// need is a state from which an answer has to come to its end; why says what is wrong
+// if it does not.
+type need struct {
+	state int32
+	why   func() error
+}
+
+type expr func(b *builder, next int32) int32
+
+func (b *builder) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// spend counts the steps of compiling.
+func (b *builder) spend(steps int) {
+	if b.spent += steps; b.spent > spentMax {
+		b.fail(&Error{Tool: -1, Msg: "the schema is too large: its parts are combined in too many ways"})
+	}
+}
+
+func (b *builder) add(s state) int32 {
+	if len(b.states) == statesMax {
+		b.fail(&Error{Tool: -1, Msg: "the schema is too large: its grammar would have more than 50000 states"})
+	}
+	if b.err != nil && len(b.states) > 0 {
+		return 0 // nobody will use the grammar
+	}
+	b.states = append(b.states, s)
+	return int32(len(b.states) - 1)
+}
+
+// rule returns a call of the rule with a key, which body makes once; it may use
+// the rule itself.
+func (b *builder) rule(key string, body func() expr) expr {
+	at, known := b.rules[key]
+	if !known {
+		at = int32(len(b.entries))
+		b.rules[key] = at
+		b.entries = append(b.entries, 0)
+		b.waiting = append(b.waiting, func() {
+			first := body()(b, b.add(state{kind: kindEnd}))
+			b.entries[at] = first // body may have made rules
+		})
+	}
+	return func(b *builder, next int32) int32 { return b.add(state{kind: kindCall, rule: at, next: next}) }
+}
+
+// finish makes the states of all rules, also of those that rules bring up.
+func (b *builder) finish() {
+	for len(b.waiting) > 0 && b.err == nil {
+		make := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		make()
+	}
+	if b.err == nil {
+		b.prune()
+	}
+}
+
+// prune takes out the ways that never come to an end, so that no answer gets stuck.
+func (b *builder) prune() {
+	before := make([][]int32, len(b.states)) // the states that go to a state
+	live := make([]bool, len(b.states))
+	var work []int32
+	for i, s := range b.states {
+		at := int32(i)
+		switch s.kind {
+		case kindSplit:
+			for _, to := range s.split {
+				before[to] = append(before[to], at)
+			}
+		case kindCall:
+			before[b.entries[s.rule]] = append(before[b.entries[s.rule]], at)
+			before[s.next] = append(before[s.next], at)
+		case kindBytes:
+			before[s.next] = append(before[s.next], at)
+		case kindEnd:
+			live[at] = true
+			work = append(work, at)
+		}
+	}
+	for len(work) > 0 {
+		at := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, from := range before[at] {
+			s := &b.states[from]
+			ends := s.kind == kindSplit || live[s.next] && (s.kind == kindCall && live[b.entries[s.rule]] || s.kind == kindBytes && s.set != (byteSet{}))
+			if ends && !live[from] {
+				live[from] = true
+				work = append(work, from)
+			}
+		}
+	}
+	for _, n := range b.needed {
+		if !live[n.state] {
+			b.fail(n.why())
+		}
+	}
+	for i := range b.states {
+		b.states[i].split = slices.DeleteFunc(b.states[i].split, func(to int32) bool { return !live[to] })
+	}
+}
+
+func oneOf(set byteSet) expr {
+	return func(b *builder, next int32) int32 { return b.add(state{kind: kindBytes, set: set, next: next}) }
+}
+
+func lit(text string) expr {
+	return func(b *builder, next int32) int32 {
+		for i := len(text) - 1; i >= 0; i-- {
+			next = b.add(state{kind: kindBytes, set: span(text[i], text[i]), next: next})
+		}
+		return next
+	}
+}
+
+func seq(parts ...expr) expr {
+	return func(b *builder, next int32) int32 {
+		for i := len(parts) - 1; i >= 0 && b.err == nil; i-- {
+			next = parts[i](b, next)
+		}
+		return next
+	}
+}
+
+func alt(options ...expr) expr {
+	if len(options) == 1 {
+		return options[0]
+	}
+	return func(b *builder, next int32) int32 {
+		split := make([]int32, len(options))
+		for i := 0; i < len(options) && b.err == nil; i++ {
+			split[i] = options[i](b, next)
+		}
+		return b.add(state{split: split})
+	}
+}
+
+func optional(e expr) expr { return alt(e, seq()) }
+
+func star(e expr) expr { return loop(e, 0) }
+
+// loop is star; tokens of a class lead through it and back to its start.
+func loop(e expr, of plain) expr {
+	return func(b *builder, next int32) int32 {
+		at, _ := again(b, e, next, of)
+		return at
+	}
+}
+
+// again makes a loop; first is its first e, where it is begun to pass at least once.
+func again(b *builder, e expr, next int32, of plain) (at, first int32) {
+	at = b.add(state{plain: of})
+	if b.err == nil {
+		first = e(b, at)
+		b.states[at].split = []int32{first, next}
+	}
+	return at, first
+}
+
+// repeat is e at least least and at most most times; no upper bound with most < 0.
+func repeat(e expr, least, most int) expr { return repeatPlain(e, least, most, 0) }
+
+// repeatPlain is repeat where one byte or more is one e for tokens of a class.
+func repeatPlain(e expr, least, most int, of plain) expr {
+	return func(b *builder, next int32) int32 {
+		least := least
+		if most < 0 {
+			at, first := again(b, e, next, of)
+			next = at
+			if least > 0 {
+				next = first
+				least--
+			}
+		}
+		end := next
+		for left := 1; left <= most-least && b.err == nil; left++ { // left of those that may be there are still to come
+			at := state{split: []int32{e(b, next), end}}
+			if left >= plainMax {
+				at.plain = of
+			}
+			next = b.add(at)
+		}
+		for i := 0; i < least && b.err == nil; i++ {
+			next = e(b, next)
+		}
+		return next
+	}
+}
+
+// until is text up to and with end, in which none of the forbidden texts occurs:
+// the automaton of Aho and Corasick (1975) over all of them.
+func until(end string, forbidden ...string) expr {
+	return func(b *builder, next int32) int32 {
+		words := append([]string{end}, forbidden...)
+		prefixes := []string{""}
+		for _, w := range words {
+			for n := 1; n < len(w); n++ {
+				prefixes = append(prefixes, w[:n])
+			}
+		}
+		slices.Sort(prefixes)
+		prefixes = slices.Compact(prefixes)
+		at := map[string]int32{}
+		for _, p := range prefixes {
+			at[p] = b.add(state{})
+		}
+		if b.err != nil {
+			return 0
+		}
+		b.states[at[""]].plain = plainText
+		for _, p := range prefixes {
+			b.follow(at[p], func(c byte) (int32, bool) {
+				for text := p + string([]byte{c}); ; text = text[1:] {
+					for i, w := range words {
+						if text == w {
+							return next, i == 0
+						}
+					}
+					if to, ok := at[text]; ok {
+						return to, true
+					}
+				}
+			})
+		}
+		return at[""]
+	}
+}
+
+// follow makes s go, for every byte, to where to says, if anywhere.
+func (b *builder) follow(s int32, to func(byte) (int32, bool)) {
+	sets := map[int32]*byteSet{}
+	var order []int32
+	for c := range 256 {
+		target, ok := to(byte(c))
+		if !ok {
+			continue
+		}
+		if sets[target] == nil {
+			sets[target] = &byteSet{}
+			order = append(order, target)
+		}
+		sets[target].add(byte(c), byte(c))
+	}
+	for _, target := range order {
+		at := b.add(state{kind: kindBytes, set: *sets[target], next: target})
+		b.states[s].split = append(b.states[s].split, at)
+	}
+}
+
+// runes is one character from one to another, both included, as UTF-8: ranges of
+// equal length are cut where all of their last bytes are free.
+func runes(from, to rune) expr {
+	if from < utf8.RuneSelf && to < utf8.RuneSelf {
+		return oneOf(span(byte(from), byte(to)))
+	}
+	for _, last := range []rune{utf8.RuneSelf - 1, 0x7ff, 0xd7ff, 0xdfff, 0xffff} { // of each length; surrogates are none
+		if from <= last && last < to {
+			if last == 0xdfff {
+				return runes(last+1, to)
+			}
+			return alt(runes(from, last), runes(last+1, to))
+		}
+	}
+	if from >= 0xd800 && to <= 0xdfff {
+		return alt()
+	}
+	var lo, hi [utf8.UTFMax]byte
+	n := utf8.EncodeRune(lo[:], from)
+	utf8.EncodeRune(hi[:], to)
+	return byteRange(lo[:n], hi[:n])
+}
+
+// byteRange is the texts of continuation bytes between two of equal length.
+func byteRange(lo, hi []byte) expr {
+	if len(lo) == 1 {
+		return oneOf(span(lo[0], hi[0]))
+	}
+	if lo[0] == hi[0] {
+		return seq(lit(string(lo[:1])), byteRange(lo[1:], hi[1:]))
+	}
+	low, high := make([]byte, len(lo)-1), make([]byte, len(lo)-1)
+	for i := range low {
+		low[i], high[i] = 0x80, 0xbf
+	}
+	options := []expr{seq(lit(string(lo[:1])), byteRange(lo[1:], high)), seq(lit(string(hi[:1])), byteRange(low, hi[1:]))}
+	if hi[0]-lo[0] > 1 {
+		options = append(options, seq(oneOf(span(lo[0]+1, hi[0]-1)), byteRange(low, high)))
+	}
+	return alt(options...)
+}

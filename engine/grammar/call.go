@@ -1,0 +1,247 @@
+package grammar
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+)
+
+const (
+	readMax      = 1000 // schemas that the call parser looks at
+	readDepthMax = 16   // how deep it follows references and unions
+)
+
+// taggable says that arguments can be written in the tagged form and are read back as
+// what they are.
+func (c *compiler) taggable(s *schema) bool {
+	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "enum", "const"} {
+		if c.root[0].member(keyword) != nil {
+			return false // names and types have to stand in the schema's own properties
+		}
+	}
+	if len(s.properties) == 0 && s.open() && len(s.others) > 0 || len(c.members(s)) > len(s.properties) {
+		return false // it has members that no schema names
+	}
+	looked := 0
+	for _, p := range s.properties {
+		if p.name == "" || strings.ContainsAny(p.name, "<>\n\r") || strings.TrimSpace(p.name) != p.name {
+			return false
+		}
+		if len(p.schemas) > 1 || !c.readable(p.schemas, c.read(p.schemas[0], 0, &looked)) || looked > readMax {
+			return false
+		}
+	}
+	return true
+}
+
+// read is the types that the call parser expects of a parameter, as parse.kinds finds
+// them; none known means string.
+func (c *compiler) read(v *value, depth int, looked *int) (all types) {
+	*looked++
+	if v == nil || depth > readDepthMax || *looked > readMax {
+		return 0
+	}
+	if t := v.member("type"); t != nil {
+		for _, n := range append(t.values, t) {
+			all |= typeNames[n.text]
+		}
+		return all
+	}
+	if ref := v.member("$ref"); ref != nil {
+		to := c.root[0]
+		steps := strings.Split(ref.text, "/")
+		for _, step := range steps[1:] {
+			to = to.member(pointerUnescape.Replace(step))
+		}
+		if steps[0] == "#" && len(steps) > 1 {
+			all |= c.read(to, depth+1, looked)
+		}
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, part := range v.member(keyword).list() {
+			all |= c.read(part, depth+1, looked)
+		}
+	}
+	listed := v.member("enum").list()
+	if only := v.member("const"); only != nil {
+		listed = append(slices.Clone(listed), only)
+	}
+	for _, w := range listed {
+		if w.kind == '0' {
+			all |= typeNumber
+		}
+		all |= typeOf(w)
+	}
+	if all == 0 && v.member("properties") != nil {
+		all = typeObject
+	}
+	if all == 0 && v.member("items") != nil {
+		all = typeArray
+	}
+	return all
+}
+
+// readable says that what an argument of some schemas can be is read back as what it is
+// by a parser that expects some types.
+func (c *compiler) readable(all []*value, expected types) bool {
+	options := c.options(all)
+	var of, whole types // what it can be, and what it can be without a list of values
+	for _, o := range options {
+		if o.limited {
+			for _, v := range c.listed(o) {
+				of |= typeOf(v)
+				if !reads(v, expected) {
+					return false
+				}
+			}
+			continue
+		}
+		of |= o.types
+		whole |= o.types
+	}
+	if expected == 0 {
+		return len(options) == 1 && options[0].anyText()
+	}
+	if of&^expected != 0 {
+		return false
+	}
+	if whole&typeString == 0 {
+		return true
+	}
+	return expected&typeBoolean&^whole == 0 && expected&typeNull&^of == 0 && !slices.ContainsFunc(options, func(o *schema) bool {
+		return len(o.pattern) > 0 && (expected&typeLong != 0 || strings.Contains(o.pattern[0].member("pattern").text, "<"))
+	})
+}
+
+// typeLong are the types whose texts are told from others by how they begin.
+const typeLong = typeNumber | typeInteger | typeArray | typeObject
+
+// begins are the bytes with which texts of those types, and blanks before them, begin.
+const begins = "0123456789+-.{[ \t\n\r"
+
+// reads says whether the text of a listed value is read as that value.
+func reads(v *value, expected types) bool {
+	text := v.compact()
+	if v.kind == '"' {
+		text = v.text
+	}
+	if strings.Contains(text, valueClose) || strings.Contains(text, callClose) {
+		return false
+	}
+	switch v.kind {
+	case '0':
+		x, ok := rational(v.raw)
+		return ok && (!strings.ContainsAny(v.raw, ".eE") || x.Abs(x).Cmp(big.NewRat(1<<53, 1)) < 0)
+	case '"':
+		switch word := strings.Trim(text, " \t\r\n"); {
+		case strings.EqualFold(word, "null"):
+			return expected&typeNull == 0
+		case strings.EqualFold(word, "true"), strings.EqualFold(word, "false"):
+			return expected&typeBoolean == 0
+		case word != "" && strings.IndexByte(begins, word[0]) >= 0:
+			return expected&typeLong == 0
+		}
+	}
+	return true
+}
+
+// anyText says that every text is of the schema.
+func (s *schema) anyText() bool {
+	return s.types == typeAll && !s.limited && len(s.pattern) == 0 && s.least[ofLength] == 0 && s.most[ofLength] < 0
+}
+
+// parameters are the arguments of a call in the tagged form, in the order of the
+// schema, each on lines of its own.
+func (c *compiler) parameters(s *schema) expr {
+	required := s.needed()
+	var all []expr
+	for _, m := range s.properties {
+		one := seq(lit("<parameter="+m.name+">\n"), c.argument(m.schemas), lit("\n"))
+		if !required[m.name] {
+			one = optional(one)
+		}
+		all = append(all, one)
+	}
+	return seq(all...)
+}
+
+// argument is the value of a parameter and the tag behind it: the text of a string
+// as it is, anything else as JSON.
+func (c *compiler) argument(all []*value) expr {
+	return c.rule(c.key("argument", all), func() expr {
+		expected := c.read(all[0], 0, new(int))
+		var each []expr
+		for _, o := range c.options(all) {
+			if expected == 0 { // whatever is written is read as text
+				o.types = typeString
+			}
+			each = append(each, c.written(o, expected)...)
+		}
+		if len(each) == 0 {
+			c.impossible(all[0])
+		}
+		return alt(each...)
+	})
+}
+
+// written are the ways to write one alternative of an argument of which some types
+// are expected.
+func (c *compiler) written(s *schema, expected types) (each []expr) {
+	closing := lit("\n" + valueClose)
+	if s.limited {
+		for _, v := range c.listed(s) {
+			text := v.compact()
+			if v.kind == '"' {
+				text = v.text
+			}
+			each = append(each, seq(lit(text), closing))
+		}
+		return each
+	}
+	rest := *s
+	rest.types &^= typeString
+	for _, e := range c.option(&rest) {
+		each = append(each, seq(e, closing))
+	}
+	if s.types&typeString == 0 || s.none(ofLength) {
+		return each
+	}
+	return append(each, c.raw(s, expected))
+}
+
+// raw is the text of a string and the tag behind it. It does not begin like a value
+// of another type that is expected, for it would be read as that.
+func (c *compiler) raw(s *schema, expected types) expr {
+	closing := lit("\n" + valueClose)
+	if e := c.patterned(s, false); e != nil {
+		return seq(e, closing)
+	}
+	free := c.rule("text", func() expr { return until(valueClose, callClose) })
+	char := alt(oneOf(textASCII), multibyte)
+	first := alt(oneOf(textASCII.without(begins)), multibyte)
+	least, most := s.least[ofLength], s.most[ofLength]
+	switch {
+	case expected&typeLong == 0 && least == 0 && most < 0:
+		return free
+	case expected&typeLong == 0:
+		return seq(repeatPlain(char, least, most, plainText), closing)
+	case least == 0 && most < 0:
+		return alt(closing, seq(first, free))
+	}
+	var each []expr
+	if least == 0 {
+		each = append(each, closing)
+	}
+	if most != 0 {
+		each = append(each, seq(first, repeatPlain(char, max(0, least-1), max(-1, most-1), plainText), closing))
+	}
+	return alt(each...)
+}
+
+// textASCII is what a text of bounded length has of ASCII: no tag can be in it.
+var textASCII = func() byteSet {
+	s := span(0x20, 0x7e).without("<")
+	s.add('\n', '\n')
+	s.add('\t', '\t')
+	return s
+}()

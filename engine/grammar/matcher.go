@@ -1,0 +1,357 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+const (
+	// setsMax is how many sets a matcher remembers; beyond it all but the one it is at are forgotten.
+	setsMax = 4096
+	// masksMax is how many sets keep their allowed tokens.
+	masksMax = 64
+	// stacksMax is how many configurations of a set may differ from others in their
+	// stacks only. Alternatives beyond it are given up.
+	stacksMax = 1024
+	// followedMax is how many configurations are followed for one mask. Beyond it only
+	// tokens of one byte are tried, and those that need nothing new.
+	followedMax = 200_000
+)
+
+const (
+	unknown = -2
+	nowhere = -1
+)
+
+// Matcher follows one answer through a grammar. It is not safe for concurrent use.
+type Matcher struct {
+	g *Grammar
+	v *Vocabulary
+
+	// frames are the stacks: where to go on after a rule, and the frame below. They
+	// are shared, so that equal stacks have equal numbers; 0 is the empty one.
+	frames  []frame
+	framed  map[frame]int32
+	sets    []*set
+	at      int32 // the set after all bytes so far; nowhere after a token that was not allowed
+	sharing map[string]int32
+	masks   []idSet // as many as are in use, each of one set, the oldest replaced first
+	holders []*set
+	oldest  int
+
+	key  []byte
+	work []config
+	seen seen
+	path []int32
+
+	followed int // configurations, in all
+}
+
+type frame struct{ next, below int32 }
+
+// config is a state with a stack.
+type config struct{ state, frame int32 }
+
+// seen are the configurations that were followed. Few states come with several stacks.
+type seen struct {
+	now   uint32
+	round []uint32        // by state: when it was added
+	frame []int32         // by state: with which stack first
+	more  map[config]bool // with others
+}
+
+func (s *seen) clear() {
+	s.now++
+	if s.now == 0 { // after four thousand million sets
+		clear(s.round)
+		s.now = 1
+	}
+	if len(s.more) > 0 {
+		clear(s.more)
+	}
+}
+
+// add says whether a configuration is new.
+func (s *seen) add(c config) bool {
+	if s.round[c.state] != s.now {
+		s.round[c.state], s.frame[c.state] = s.now, c.frame
+		return true
+	}
+	if s.frame[c.state] == c.frame || s.more[c] || len(s.more) == stacksMax {
+		return false
+	}
+	s.more[c] = true
+	return true
+}
+
+// set is all configurations that the same bytes lead to.
+type set struct {
+	configs  []config // that wait for a byte
+	next     [256]int32
+	complete bool // the answer may end here
+	plain    plain
+	mask     idSet // nil: not known
+}
+
+// NewMatcher returns the matcher of one answer whose tokens are of v.
+func (g *Grammar) NewMatcher(v *Vocabulary) *Matcher {
+	m := &Matcher{g: g, v: v, seen: seen{round: make([]uint32, len(g.states)), frame: make([]int32, len(g.states)), more: map[config]bool{}}}
+	m.forget()
+	m.work = append(m.work[:0], config{g.entries[0], 0})
+	m.at = m.close()
+	return m
+}
+
+func (m *Matcher) forget() {
+	m.frames, m.framed = []frame{{}}, map[frame]int32{}
+	m.sets, m.sharing = nil, map[string]int32{}
+	m.masks, m.holders, m.oldest = nil, nil, 0
+}
+
+// Mask makes the tokens impossible with which the answer would leave the grammar.
+// A stop token is possible where the answer may end. Logits of ids beyond the
+// vocabulary become impossible too.
+func (m *Matcher) Mask(logits []float32) {
+	impossible := float32(math.Inf(-1))
+	for i, word := range m.allowed() { // whole words of a mask are most often of one kind
+		part := logits[min(i*64, len(logits)):min(i*64+64, len(logits))]
+		if word == 0 {
+			for j := range part {
+				part[j] = impossible
+			}
+			continue
+		}
+		for others := ^word; others != 0; others &= others - 1 {
+			if j := bits.TrailingZeros64(others); j < len(part) {
+				part[j] = impossible
+			}
+		}
+	}
+	for id := m.v.size; id < len(logits); id++ {
+		logits[id] = impossible
+	}
+}
+
+// Allows says whether a token may come next.
+func (m *Matcher) Allows(token int32) bool {
+	return token >= 0 && int(token) < m.v.size && m.allowed().has(token)
+}
+
+// Accept takes the token that was chosen. After one that is not allowed only stop tokens are.
+func (m *Matcher) Accept(token int32) {
+	if int(token) >= m.v.size {
+		m.at = nowhere
+		return
+	}
+	for _, c := range m.v.texts[token] {
+		if m.at == nowhere {
+			return
+		}
+		m.at = m.step(m.at, c)
+	}
+	if len(m.sets) > setsMax {
+		m.shrink()
+	}
+}
+
+// Complete says whether the answer may end here.
+func (m *Matcher) Complete() bool { return m.at == nowhere || m.sets[m.at].complete }
+
+// step is the set that a byte leads to.
+func (m *Matcher) step(from int32, c byte) int32 {
+	s := m.sets[from]
+	if to := s.next[c]; to != unknown {
+		return to
+	}
+	m.work = m.work[:0]
+	for _, at := range s.configs {
+		if st := &m.g.states[at.state]; st.set.has(c) {
+			m.work = append(m.work, config{st.next, at.frame})
+		}
+	}
+	to := m.close()
+	s.next[c] = to
+	return to
+}
+
+// close turns the configurations of work into a set: it follows what needs no byte.
+func (m *Matcher) close() int32 {
+	s := &set{}
+	m.seen.clear()
+	for len(m.work) > 0 {
+		at := m.work[len(m.work)-1]
+		m.work = m.work[:len(m.work)-1]
+		if !m.seen.add(at) {
+			continue
+		}
+		m.followed++
+		st := &m.g.states[at.state]
+		s.plain |= st.plain
+		switch st.kind {
+		case kindBytes:
+			s.configs = append(s.configs, at)
+		case kindSplit:
+			for _, to := range st.split {
+				m.work = append(m.work, config{to, at.frame})
+			}
+		case kindCall:
+			m.work = append(m.work, config{m.g.entries[st.rule], m.push(st.next, at.frame)})
+		case kindEnd:
+			if at.frame == 0 {
+				s.complete = true
+				continue
+			}
+			f := m.frames[at.frame]
+			m.work = append(m.work, config{f.next, f.below})
+		}
+	}
+	if len(s.configs) == 0 && !s.complete {
+		return nowhere
+	}
+	return m.share(s)
+}
+
+// push is the stack with one more frame. What would only end its rule is left out, so
+// that the stack of a list does not grow with the list.
+func (m *Matcher) push(next, below int32) int32 {
+	for m.g.states[next].kind == kindEnd && below != 0 {
+		f := m.frames[below]
+		next, below = f.next, f.below
+	}
+	f := frame{next, below}
+	at, known := m.framed[f]
+	if !known {
+		at = int32(len(m.frames))
+		m.frames = append(m.frames, f)
+		m.framed[f] = at
+	}
+	return at
+}
+
+// share is the number of a set, the same for equal ones.
+func (m *Matcher) share(s *set) int32 {
+	slices.SortFunc(s.configs, func(a, b config) int {
+		if a.state != b.state {
+			return int(a.state - b.state)
+		}
+		return int(a.frame - b.frame)
+	})
+	m.key = m.key[:0]
+	for _, c := range s.configs {
+		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(c.state)), uint32(c.frame))
+	}
+	m.key = append(m.key, byte(s.plain))
+	if s.complete {
+		m.key = append(m.key, 1)
+	}
+	if at, known := m.sharing[string(m.key)]; known {
+		return at
+	}
+	for i := range s.next {
+		s.next[i] = unknown
+	}
+	at := int32(len(m.sets))
+	m.sets = append(m.sets, s)
+	m.sharing[string(m.key)] = at
+	return at
+}
+
+// shrink forgets all but the set it is at and its stacks.
+func (m *Matcher) shrink() {
+	if m.at == nowhere {
+		return
+	}
+	s, frames := m.sets[m.at], m.frames
+	m.forget()
+	var again func(at int32) int32
+	again = func(at int32) int32 {
+		if at == 0 {
+			return 0
+		}
+		return m.push(frames[at].next, again(frames[at].below))
+	}
+	kept := &set{complete: s.complete, plain: s.plain}
+	for _, c := range s.configs {
+		kept.configs = append(kept.configs, config{c.state, again(c.frame)})
+	}
+	m.at = m.share(kept)
+}
+
+// allowed are the tokens that may come next.
+func (m *Matcher) allowed() idSet {
+	if m.at == nowhere {
+		out := make(idSet, (m.v.size+63)/64)
+		for _, id := range m.v.stops {
+			out.set(id)
+		}
+		return out
+	}
+	s := m.sets[m.at]
+	if s.mask != nil {
+		return s.mask
+	}
+	out := m.room(s)
+	through := &m.v.all
+	for _, of := range []plain{plainJSON, plainText} {
+		if s.plain&of != 0 {
+			copy(out, m.v.plain[of])
+			through = &m.v.rest[of]
+			break
+		}
+	}
+	m.walk(out, through)
+	if s.complete {
+		for _, id := range m.v.stops {
+			out.set(id)
+		}
+	}
+	s.mask = out
+	return out
+}
+
+// room is an empty mask for a set; the set whose mask is the oldest loses it.
+func (m *Matcher) room(s *set) idSet {
+	if len(m.masks) < masksMax {
+		m.masks = append(m.masks, make(idSet, (m.v.size+63)/64))
+		m.holders = append(m.holders, s)
+		return m.masks[len(m.masks)-1]
+	}
+	at := m.oldest
+	m.oldest = (at + 1) % masksMax
+	m.holders[at].mask = nil
+	m.holders[at] = s
+	clear(m.masks[at])
+	return m.masks[at]
+}
+
+// walk adds the tokens whose bytes lead somewhere. A beginning that leads nowhere
+// is tried once for all tokens that have it.
+func (m *Matcher) walk(out idSet, w *walk) {
+	m.path = append(m.path[:0], m.at) // the set after each byte of the token before
+	most := m.followed + followedMax
+	dead := -1 // length of its beginning that still led somewhere, if not all did
+	for i, id := range w.ids {
+		text, same := m.v.texts[id], int(w.same[i])
+		if dead >= 0 && same > dead {
+			continue
+		}
+		dead = -1
+		m.path = m.path[:same+1]
+		for n := same; n < len(text); n++ {
+			to := int32(nowhere)
+			if n == 0 || m.followed < most || m.sets[m.path[n]].next[text[n]] != unknown {
+				to = m.step(m.path[n], text[n])
+			}
+			if to == nowhere {
+				dead = n
+				break
+			}
+			m.path = append(m.path, to)
+		}
+		if dead < 0 {
+			out.set(id)
+		}
+	}
+}
