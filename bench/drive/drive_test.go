@@ -177,7 +177,8 @@ func TestBothProtocolsStreamedAndWhole(t *testing.T) {
 					t.Errorf("%s was asked %+v", p, a)
 				}
 			}
-			if keys["k0"] != 6 || keys["k1"] != 6 {
+			// Keys take turns by conversation; with three clients the last two of them may pass earlier ones.
+			if keys["k0"]+keys["k1"] != 12 || keys["k0"] < 5 || keys["k1"] < 5 {
 				t.Errorf("%s: keys %v", p, keys)
 			}
 		}
