@@ -79,18 +79,18 @@ func activate(t *testing.T, operator *admin.Client, folder, settings string) ext
 }
 
 // openStream begins a chat stream and returns it after its first chunk.
-func openStream(t *testing.T, base, key string, tokens int) (id string, rest *bufio.Reader, done func()) {
-	t.Helper()
+func openStream(ctx context.Context, base, key string, tokens int) (id string, rest *bufio.Reader, done func(), err error) {
 	body := fmt.Sprintf(`{"model":"endless","max_tokens":%d,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"go"}]}`, tokens)
-	response, err := postChat(t.Context(), base, key, body)
+	response, err := postChat(ctx, base, key, body)
 	if err != nil {
-		t.Fatal(err)
+		return "", nil, nil, err
 	}
 	rest = bufio.NewReader(response.Body)
 	if line, err := rest.ReadString('\n'); err != nil || response.StatusCode != 200 || !strings.HasPrefix(line, "data: ") {
-		t.Fatalf("status %d, %v: %s", response.StatusCode, err, line)
+		response.Body.Close()
+		return "", nil, nil, fmt.Errorf("status %d, %v: %s", response.StatusCode, err, line)
 	}
-	return response.Header.Get("X-Llm-Request-Id"), rest, func() { response.Body.Close() }
+	return response.Header.Get("X-Llm-Request-Id"), rest, func() { response.Body.Close() }, nil
 }
 
 func postChat(ctx context.Context, base, key, body string) (*http.Response, error) {
@@ -147,6 +147,7 @@ func endless(t *testing.T) func(*config.Config) {
 		m.Path, m.ContextLength = path, 4096
 		m.Batch.SequencesMax = 64
 		m.Batch.GapMax, m.Batch.GapStretchMax = time.Hour, 0 // all run at once, however slow the machine
+		cfg.Limits.QueueTimeout = time.Hour                  // and none is refused for what the machine is expected to take
 		cfg.Models = map[string]config.Model{"endless": m}
 	}
 }
@@ -161,13 +162,16 @@ func TestModulesAreSwappedUnderStreams(t *testing.T) {
 	ids := make([]string, streams)
 	var reading sync.WaitGroup
 	swapped := make(chan struct{})
-	opened := make(chan int, streams)
+	opened := make(chan error, streams)
 	for i := range streams {
 		reading.Go(func() {
-			id, rest, done := openStream(t, base, key, tokens)
+			id, rest, done, err := openStream(t.Context(), base, key, tokens)
+			opened <- err
+			if err != nil {
+				return
+			}
 			defer done()
 			ids[i] = id
-			opened <- i
 			<-swapped // unread until the modules are others
 			text, err := io.ReadAll(rest)
 			if err != nil || !bytes.HasSuffix(text, []byte("data: [DONE]\n\n")) || !bytes.Contains(text, []byte(`"completion_tokens":60`)) ||
@@ -177,7 +181,9 @@ func TestModulesAreSwappedUnderStreams(t *testing.T) {
 		})
 	}
 	for range streams {
-		<-opened
+		if err := <-opened; err != nil {
+			t.Fatal(err)
+		}
 	}
 	tariff := settledBy(t, n, base, key, chatBody)
 	translator, fee := activate(t, operator, "translator-c", ""), activate(t, operator, "billing-c", fmt.Sprintf(`{"fee_nano":%d}`, feeNano))
