@@ -46,7 +46,7 @@ var inside = map[string][]string{
 	"engine/sample":     {},
 	"engine/draft":      {},
 	"engine/parse":      {},
-	"engine/grammar":    {},
+	"engine/grammar":    {"engine/parse"},
 	"engine/template":   {},
 	"engine/messages":   {},
 	"engine/modelfile":  {"engine/kernel"},

@@ -1,14 +1,12 @@
 package grammar
 
 import (
+	"encoding/json"
 	"math/big"
 	"slices"
 	"strings"
-)
 
-const (
-	readMax      = 1000 // schemas that the call parser looks at
-	readDepthMax = 16   // how deep it follows references and unions
+	"corenode/engine/parse"
 )
 
 // taggable says that arguments can be written in the tagged form and are read back as
@@ -22,63 +20,41 @@ func (c *compiler) taggable(s *schema) bool {
 	if len(s.properties) == 0 && s.open() && len(s.others) > 0 || len(c.members(s)) > len(s.properties) {
 		return false // it has members that no schema names
 	}
-	looked := 0
+	if c.expected == nil {
+		return false
+	}
 	for _, p := range s.properties {
 		if p.name == "" || strings.ContainsAny(p.name, "<>\n\r") || strings.TrimSpace(p.name) != p.name {
 			return false
 		}
-		if len(p.schemas) > 1 || !c.readable(p.schemas, c.read(p.schemas[0], 0, &looked)) || looked > readMax {
+		if len(p.schemas) > 1 || !c.readable(p.schemas, c.expected[p.name]) {
 			return false
 		}
 	}
 	return true
 }
 
-// read is the types that the call parser expects of a parameter, as parse.kinds finds
-// them; none known means string.
-func (c *compiler) read(v *value, depth int, looked *int) (all types) {
-	*looked++
-	if v == nil || depth > readDepthMax || *looked > readMax {
-		return 0
+// expected are the types that the call parser expects of each parameter, none for a
+// string; nil where it does not look the whole schema up.
+func expected(schema json.RawMessage) map[string]types {
+	of, ok := parse.ParameterTypes(schema)
+	if !ok {
+		return nil
 	}
-	if t := v.member("type"); t != nil {
-		for _, n := range append(t.values, t) {
-			all |= typeNames[n.text]
+	all := make(map[string]types, len(of))
+	for name, t := range of {
+		for one, as := range parsedTypes {
+			if t&one != 0 {
+				all[name] |= as
+			}
 		}
-		return all
-	}
-	if ref := v.member("$ref"); ref != nil {
-		to := c.root[0]
-		steps := strings.Split(ref.text, "/")
-		for _, step := range steps[1:] {
-			to = to.member(pointerUnescape.Replace(step))
-		}
-		if steps[0] == "#" && len(steps) > 1 {
-			all |= c.read(to, depth+1, looked)
-		}
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		for _, part := range v.member(keyword).list() {
-			all |= c.read(part, depth+1, looked)
-		}
-	}
-	listed := v.member("enum").list()
-	if only := v.member("const"); only != nil {
-		listed = append(slices.Clone(listed), only)
-	}
-	for _, w := range listed {
-		if w.kind == '0' {
-			all |= typeNumber
-		}
-		all |= typeOf(w)
-	}
-	if all == 0 && v.member("properties") != nil {
-		all = typeObject
-	}
-	if all == 0 && v.member("items") != nil {
-		all = typeArray
 	}
 	return all
+}
+
+var parsedTypes = map[parse.Types]types{
+	parse.TypeString: typeString, parse.TypeBoolean: typeBoolean, parse.TypeNull: typeNull, parse.TypeInteger: typeInteger,
+	parse.TypeNumber: typeNumber | typeInteger, parse.TypeArray: typeArray, parse.TypeObject: typeObject,
 }
 
 // readable says that what an argument of some schemas can be is read back as what it is
@@ -156,7 +132,7 @@ func (c *compiler) parameters(s *schema) expr {
 	required := s.needed()
 	var all []expr
 	for _, m := range s.properties {
-		one := seq(lit("<parameter="+m.name+">\n"), c.argument(m.schemas), lit("\n"))
+		one := seq(lit("<parameter="+m.name+">\n"), c.argument(m), lit("\n"))
 		if !required[m.name] {
 			one = optional(one)
 		}
@@ -167,18 +143,18 @@ func (c *compiler) parameters(s *schema) expr {
 
 // argument is the value of a parameter and the tag behind it: the text of a string
 // as it is, anything else as JSON.
-func (c *compiler) argument(all []*value) expr {
-	return c.rule(c.key("argument", all), func() expr {
-		expected := c.read(all[0], 0, new(int))
+func (c *compiler) argument(p property) expr {
+	return c.rule(c.key("argument", p.schemas), func() expr {
+		expected := c.expected[p.name]
 		var each []expr
-		for _, o := range c.options(all) {
+		for _, o := range c.options(p.schemas) {
 			if expected == 0 { // whatever is written is read as text
 				o.types = typeString
 			}
 			each = append(each, c.written(o, expected)...)
 		}
 		if len(each) == 0 {
-			c.impossible(all[0])
+			c.impossible(p.schemas[0])
 		}
 		return alt(each...)
 	})

@@ -129,6 +129,7 @@ func (b *builder) calls(f Form) expr {
 // call is what stands between the tags of one call.
 func (b *builder) call(at int, t Tool, asJSON bool) expr {
 	c := b.compiler(t.Schema, at)
+	c.expected = expected(t.Schema)
 	arguments := append(slices.Clone(c.root), anyObject)
 	if options := c.options(arguments); len(options) == 1 && !asJSON && c.taggable(options[0]) {
 		c.noAngle = true // no tag can be in a value

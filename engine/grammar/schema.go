@@ -285,11 +285,12 @@ func anything(all []*value) []*value {
 // compiler makes the expressions of one schema.
 type compiler struct {
 	*builder
-	root    []*value
-	tool    int
-	noAngle bool   // strings have no <
-	nothing *value // the first schema of which there is no value
-	regexps map[*value]*regexp.Regexp
+	root     []*value
+	tool     int
+	noAngle  bool             // strings have no <
+	expected map[string]types // of the parameters of a call
+	nothing  *value           // the first schema of which there is no value
+	regexps  map[*value]*regexp.Regexp
 }
 
 func (b *builder) compiler(raw json.RawMessage, tool int) *compiler {

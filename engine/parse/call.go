@@ -223,8 +223,8 @@ func stripNewline(s string) string {
 
 // encodeArguments writes the parameters as one compact JSON object.
 func encodeArguments(parameters []parameter, schema json.RawMessage, constrained bool) string {
-	types := readSchema(schema)
-	types.exact = constrained
+	parameterTypes := readSchema(schema)
+	parameterTypes.exact = constrained
 	b := []byte{'{'}
 	for i, p := range parameters {
 		if i > 0 {
@@ -232,7 +232,7 @@ func encodeArguments(parameters []parameter, schema json.RawMessage, constrained
 		}
 		b = appendString(b, p.name)
 		b = append(b, ':')
-		b = types.appendValue(b, p.name, p.value)
+		b = parameterTypes.appendValue(b, p.name, p.value)
 	}
 	return string(append(b, '}'))
 }

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// kinds is the set of JSON types that a schema allows.
-type kinds uint8
+// Types is a set of JSON types. A number may be whole.
+type Types uint8
 
 const (
-	kindString kinds = 1 << iota
-	kindBoolean
-	kindInteger
-	kindNumber
-	kindArray
-	kindObject
-	kindNull
+	TypeString Types = 1 << iota
+	TypeBoolean
+	TypeInteger
+	TypeNumber
+	TypeArray
+	TypeObject
+	TypeNull
 )
 
-var kindNames = map[string]kinds{
-	"string": kindString, "boolean": kindBoolean, "integer": kindInteger,
-	"number": kindNumber, "array": kindArray, "object": kindObject, "null": kindNull,
+var typeNames = map[string]Types{
+	"string": TypeString, "boolean": TypeBoolean, "integer": TypeInteger,
+	"number": TypeNumber, "array": TypeArray, "object": TypeObject, "null": TypeNull,
 }
 
 // schemaDepthMax bounds the nesting of references and unions that are followed.
@@ -65,24 +65,36 @@ func readSchema(raw json.RawMessage) *schema {
 	return s
 }
 
+// ParameterTypes returns the types that a tool's schema allows for each parameter that it
+// names: what the text of a parameter in a call is read as; none known means string. ok is
+// false where the schema has more alternatives than a call's parameters are looked up in.
+func ParameterTypes(raw json.RawMessage) (types map[string]Types, ok bool) {
+	s := readSchema(raw)
+	types = make(map[string]Types, len(s.properties))
+	for name, property := range s.properties {
+		types[name] = s.types(property, 0)
+	}
+	return types, s.alternatives <= unionMax
+}
+
 // appendValue writes the text of a parameter as the JSON value that its schema
 // asks for: null, a boolean, a number, an array or an object if it reads as
 // one and that type is allowed, in this order; else a string.
 func (s *schema) appendValue(b []byte, name, text string) []byte {
 	trimmed := strings.Trim(text, space)
-	allowed := s.kinds(s.properties[name], 0)
-	if strings.EqualFold(trimmed, "null") && !(s.exact && allowed&kindString != 0 && allowed&kindNull == 0) {
+	allowed := s.types(s.properties[name], 0)
+	if strings.EqualFold(trimmed, "null") && !(s.exact && allowed&TypeString != 0 && allowed&TypeNull == 0) {
 		return append(b, "null"...)
 	}
-	if allowed&kindBoolean != 0 && (strings.EqualFold(trimmed, "true") || strings.EqualFold(trimmed, "false")) {
+	if allowed&TypeBoolean != 0 && (strings.EqualFold(trimmed, "true") || strings.EqualFold(trimmed, "false")) {
 		return append(b, strings.ToLower(trimmed)...)
 	}
-	if allowed&(kindInteger|kindNumber) != 0 {
-		if number, ok := readNumber(trimmed, allowed&kindNumber == 0); ok {
+	if allowed&(TypeInteger|TypeNumber) != 0 {
+		if number, ok := readNumber(trimmed, allowed&TypeNumber == 0); ok {
 			return append(b, number...)
 		}
 	}
-	if allowed&(kindArray|kindObject) != 0 {
+	if allowed&(TypeArray|TypeObject) != 0 {
 		if value, ok := readComposite(trimmed, allowed); ok {
 			return append(b, value...)
 		}
@@ -90,73 +102,73 @@ func (s *schema) appendValue(b []byte, name, text string) []byte {
 	return appendString(b, text)
 }
 
-// kinds returns the types that a schema allows; none known means string.
-func (s *schema) kinds(raw json.RawMessage, depth int) kinds {
+// types returns the types that a schema allows; none known means string.
+func (s *schema) types(raw json.RawMessage, depth int) Types {
 	var n node
 	s.alternatives++
 	if depth > schemaDepthMax || s.alternatives > unionMax || json.Unmarshal(raw, &n) != nil {
 		return 0
 	}
-	if k := typeKinds(n.Type); k != 0 {
+	if k := typesOf(n.Type); k != 0 {
 		return k
 	}
-	var k kinds
+	var k Types
 	if n.Ref != "" {
-		k |= s.kinds(s.resolve(n.Ref), depth+1)
+		k |= s.types(s.resolve(n.Ref), depth+1)
 	}
 	for _, list := range [][]json.RawMessage{n.AnyOf, n.OneOf, n.AllOf} {
 		for _, alternative := range list {
-			k |= s.kinds(alternative, depth+1)
+			k |= s.types(alternative, depth+1)
 		}
 	}
 	for _, v := range append(n.Enum, n.Const) {
-		k |= kindOf(v)
+		k |= typeOf(v)
 	}
 	if k == 0 && n.Properties != nil {
-		k = kindObject
+		k = TypeObject
 	}
 	if k == 0 && n.Items != nil {
-		k = kindArray
+		k = TypeArray
 	}
 	return k
 }
 
-// typeKinds reads the type keyword: a name or a list of names.
-func typeKinds(raw json.RawMessage) kinds {
+// typesOf reads the type keyword: a name or a list of names.
+func typesOf(raw json.RawMessage) Types {
 	var name string
 	if json.Unmarshal(raw, &name) == nil {
-		return kindNames[name]
+		return typeNames[name]
 	}
 	var names []string
 	if json.Unmarshal(raw, &names) != nil {
 		return 0
 	}
-	var k kinds
+	var k Types
 	for _, name := range names {
-		k |= kindNames[name]
+		k |= typeNames[name]
 	}
 	return k
 }
 
-// kindOf returns the type of a JSON value.
-func kindOf(raw json.RawMessage) kinds {
+// typeOf returns the type of a JSON value.
+func typeOf(raw json.RawMessage) Types {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return 0
 	}
 	switch raw[0] {
 	case '"':
-		return kindString
+		return TypeString
 	case 't', 'f':
-		return kindBoolean
+		return TypeBoolean
 	case 'n':
-		return kindNull
+		return TypeNull
 	case '[':
-		return kindArray
+		return TypeArray
 	case '{':
-		return kindObject
+		return TypeObject
 	}
-	return kindNumber
+	return TypeNumber
 }
 
 // resolve follows a reference within the same schema, such as #/$defs/Point.
@@ -210,8 +222,8 @@ func readNumber(text string, whole bool) (string, bool) {
 // numberMax is the longest number that is read as one, in bytes.
 const numberMax = 1000
 
-func readComposite(text string, allowed kinds) (string, bool) {
-	if text == "" || text[0] == '[' && allowed&kindArray == 0 || text[0] == '{' && allowed&kindObject == 0 {
+func readComposite(text string, allowed Types) (string, bool) {
+	if text == "" || text[0] == '[' && allowed&TypeArray == 0 || text[0] == '{' && allowed&TypeObject == 0 {
 		return "", false
 	}
 	if text[0] != '[' && text[0] != '{' {
