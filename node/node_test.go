@@ -128,7 +128,7 @@ func TestTypedErrors(t *testing.T) {
 		{"temperature", key, func(p *anthropic.MessageNewParams) { p.Temperature = anthropic.Float(-1) }, 400, "temperature"},
 		{"forced tool", key, func(p *anthropic.MessageNewParams) {
 			p.ToolChoice = anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{}}
-		}, 400, "constrained"},
+		}, 400, "needs tools"},
 		{"context", key, func(p *anthropic.MessageNewParams) { // no vocabulary merges the bytes of this character: four tokens each
 			p.Messages[0] = anthropic.NewUserMessage(anthropic.NewTextBlock(strings.Repeat("\U000E0001", 70000)))
 		}, 400, "262144"},

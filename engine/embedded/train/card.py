@@ -5,12 +5,14 @@
         --agreement agreement.json --scored-to 4096 --out core-1.1-mini.md
 
 Numbers come from files: the checkpoint's shape, the logs of the runs, the reports of
-`corebench skills` and the comparison with float32. A part whose file is not named is left out.
+`corebench skills` and the comparison with float32. A part whose file is not named is left out. A model
+that went on from another has that one's runs too, from its card (--before).
 """
 
 import argparse
 import json
 import pathlib
+import re
 
 from . import checkpoint, model
 
@@ -37,21 +39,23 @@ def _stopped(start, step):
     return {"tokens": step["step"] * start["rows"] * start["row"] * start.get("processes", 1), "seconds": step["seconds"]}
 
 
-def training(logs):
+def run(events):
+    """What a run's log says: device, minutes, millions of tokens, held-out loss or that it was stopped."""
+    kinds = {e["kind"]: e for e in events}  # the last of each kind
+    start = kinds["start"]
+    end = kinds.get("end") or _stopped(start, kinds["step"])
+    loss = kinds.get("eval", {}).get("loss", {}).get("all") if "end" in kinds else None
+    return start["device"], f"{end['seconds'] / 60:.1f}", f"{end['tokens'] / 1e6:.0f}", "stopped" if loss is None else f"{loss:.4f}"
+
+
+ROW = re.compile(r"\| \d+ \| ([^|]+) \| ([\d.]+) \| (\d+) M \| (stopped|[\d.]+) \|")
+
+
+def training(runs):
     """One line for each run, and the sum."""
-    rows, tokens, seconds = [], 0, 0.0
-    for i, events in enumerate(logs):
-        kinds = {}
-        for e in events:
-            kinds[e["kind"]] = e  # the last of each kind
-        start = kinds["start"]
-        end = kinds.get("end") or _stopped(start, kinds["step"])
-        loss = kinds.get("eval", {}).get("loss", {}).get("all") if "end" in kinds else None
-        rows.append(f"| {i + 1} | {start['device']} | {end['seconds'] / 60:.1f} | {end['tokens'] / 1e6:.0f} M | "
-                    f"{'stopped' if loss is None else f'{loss:.4f}'} |")
-        tokens, seconds = tokens + end["tokens"], seconds + end["seconds"]
+    rows = [f"| {i + 1} | {device} | {minutes} | {tokens} M | {loss} |" for i, (device, minutes, tokens, loss) in enumerate(runs)]
     head = ["| run | on | minutes | tokens | held-out loss after it |", "|---|---|---|---|---|"]
-    return "\n".join(head + rows) + f"\n\nTogether {tokens / 1e6:.0f} million tokens in {seconds / 60:.1f} minutes."
+    return "\n".join(head + rows) + f"\n\nTogether {sum(int(r[2]) for r in runs)} million tokens in {sum(float(r[1]) for r in runs):.1f} minutes."
 
 
 def skills(reports):
@@ -72,12 +76,13 @@ LIMITS = ("It knows what the generator taught: short instructions, small numbers
           "the context, tools described in the request. It does not know the world, and is taught to say so. English only.")
 
 
-def card(name, config, sizes, logs, reports, agreement, scored_to, note="", limits=LIMITS):
+def card(name, config, sizes, runs, reports, agreement, scored_to, note="", limits=LIMITS):
     out = [f"# {name}", f"A small language model of architecture `qwen35moe` that is part of the node's binary.\n\n{shape(config, sizes)}"]
     out.append("## Data\nConversations from the seeded generator in `train/data`: its own templates and word lists, nothing downloaded. "
                "Held-out conversations use wordings, names and values that no training conversation has.")
-    if logs:
-        out.append(f"## Training\nMuon for matrices and AdamW for the rest, bf16 with float32 sums.\n\n{training(logs)}" + (f" {note}" if note else ""))
+    if runs:
+        out.append("## Training\nMuon for matrices and AdamW for the rest. Products are in bfloat16 where a device has instructions for that and in float32 elsewhere, sums in float32."
+                   f"\n\n{training(runs)}" + (f" {note}" if note else ""))
     if reports:
         out.append("## What it can do\nMeasured with `corebench skills` through the HTTP API on held-out cases.\n\n" + skills(reports))
     if agreement:
@@ -103,6 +108,7 @@ def main():
     p.add_argument("--name", required=True)
     p.add_argument("--checkpoint", required=True)
     p.add_argument("--file", help="the exported file, or what its parts are named after")
+    p.add_argument("--before", help="the card of the model that it went on from, whose runs are the first")
     p.add_argument("--logs", nargs="*", default=[])
     p.add_argument("--skills", nargs="*", default=[], help="reports of corebench skills")
     p.add_argument("--agreement")
@@ -112,7 +118,8 @@ def main():
     p.add_argument("--out", required=True)
     a = p.parse_args()
     files = [f for f in pathlib.Path(a.file).parent.glob(pathlib.Path(a.file).name + "*")] if a.file else []
-    text = card(a.name, checkpoint.read_config(a.checkpoint), [f.stat().st_size for f in files], [_lines(x) for x in a.logs],
+    runs = ROW.findall(pathlib.Path(a.before).read_text(encoding="utf-8")) if a.before else []
+    text = card(a.name, checkpoint.read_config(a.checkpoint), [f.stat().st_size for f in files], runs + [run(_lines(x)) for x in a.logs],
                 [_json(x) for x in a.skills], _json(a.agreement) if a.agreement else None, a.scored_to, a.note, a.limits)
     pathlib.Path(a.out).write_text(text, encoding="utf-8")
 

@@ -17,11 +17,11 @@ QUINTIC, ROUNDS = (3.4445, -4.7750, 2.0315), 5
 PLAIN = ("embed_tokens", "conv1d", "mlp.gate.", "shared_expert_gate", "in_proj_a", "in_proj_b")
 
 
-def orthogonal(g):
-    """Nearly U V' of every matrix U S V' in a stack [N, rows, columns]."""
+def orthogonal(g, kind=torch.float32):
+    """Nearly U V' of every matrix U S V' in a stack [N, rows, columns], computed in a type of numbers."""
     wide = g.shape[-2] <= g.shape[-1]
     x = g if wide else g.transpose(-1, -2)
-    x = (x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(torch.bfloat16).contiguous()
+    x = (x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(kind).contiguous()
     a, b, c = QUINTIC
     for _ in range(ROUNDS):
         s = x @ x.transpose(-1, -2)
@@ -32,8 +32,8 @@ def orthogonal(g):
 class Muon:
     """One learning rate for all shapes: the step of a matrix has the size of its rows."""
 
-    def __init__(self, parameters, rate, momentum=0.95, decay=0.02):
-        self.rate, self.momentum, self.decay = rate, momentum, decay
+    def __init__(self, parameters, rate, momentum=0.95, decay=0.02, kind=torch.float32):
+        self.rate, self.momentum, self.decay, self.kind = rate, momentum, decay, kind
         shapes = collections.defaultdict(list)
         for p in parameters:
             shapes[p.shape[-2:]].append(p)
@@ -46,7 +46,7 @@ class Muon:
         for ps, buffer in self.groups:
             g = torch.cat([p.grad.reshape(-1, *buffer.shape[1:]) for p in ps])
             buffer.lerp_(g, 1 - self.momentum)
-            update = orthogonal(g.lerp(buffer, self.momentum))  # Nesterov's look ahead
+            update = orthogonal(g.lerp(buffer, self.momentum), self.kind)  # Nesterov's look ahead
             parts = update.split([p.numel() // buffer[0].numel() for p in ps])
             size = max(1, buffer.shape[1] / buffer.shape[2]) ** 0.5
             torch._foreach_mul_(ps, 1 - rate * self.decay)
@@ -56,7 +56,7 @@ class Muon:
 class Optimizer:
     """Both, under one schedule: step's scale multiplies all rates."""
 
-    def __init__(self, model, rate=0.003, matrix_rate=0.02, decay=0.01, muon=True):
+    def __init__(self, model, rate=0.003, matrix_rate=0.02, decay=0.01, muon=True, kind=torch.float32):
         matrices, plain, vectors = [], [], []
         for name, p in model.named_parameters():
             if muon and p.dim() > 1 and not any(n in name for n in PLAIN):
@@ -64,7 +64,7 @@ class Optimizer:
             else:
                 (plain if p.dim() > 1 else vectors).append(p)
         self.rate, self.parameters = rate, [*matrices, *plain, *vectors]
-        self.muon = Muon(matrices, matrix_rate) if matrices else None
+        self.muon = Muon(matrices, matrix_rate, kind=kind) if matrices else None
         self.adam = torch.optim.AdamW(
             [{"params": plain, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}],
             lr=rate, betas=(0.9, 0.95), eps=1e-10, fused=True)

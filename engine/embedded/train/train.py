@@ -86,7 +86,7 @@ class Trainer:
         self.model.to(self.device)
         self.attend, self.mask = model.attend_dense, model.dense_mask
         self.head = model.learnt_loss if self.device.type == "cpu" else model.next_token_loss
-        self.half = a.dtype == "bfloat16"
+        self.half = (a.dtype or _fastest(self.device)) == "bfloat16"
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
         else:
@@ -95,7 +95,8 @@ class Trainer:
         self.compiled = a.compile
         if a.compile:
             self.compile()
-        self.optimizer = optim.Optimizer(self.model, a.rate * a.rate_scale, a.matrix_rate * a.rate_scale, muon=a.optimizer == "muon")
+        self.optimizer = optim.Optimizer(self.model, a.rate * a.rate_scale, a.matrix_rate * a.rate_scale,
+                                         muon=a.optimizer == "muon", kind=torch.bfloat16 if self.half else torch.float32)
 
     def compile(self):
         """Layers of one kind share one compilation; whole models take minutes."""
@@ -169,7 +170,7 @@ def run(a, source, evaluation=None, tokenizer=None):
         if loss:
             log.write("eval", step=0, loss=_rounded(loss(trainer.per_token)))
         clock.start()
-        log.write("start", config=a.config, parameters=sum(p.numel() for p in trainer.model.parameters()), seed=a.seed,
+        log.write("start", config=a.config, dtype="bfloat16" if trainer.half else "float32", parameters=sum(p.numel() for p in trainer.model.parameters()), seed=a.seed,
                   device=_name(trainer.device), torch=torch.__version__, rows=a.rows, row=a.row, processes=group.size, resume=a.resume, skills=a.skills, compiled_s=round(clock.seconds(), 1))
         before = signal.signal(signal.SIGTERM, lambda *_: clock.finish(a.finish_steps, a.decay))
         try:
@@ -187,6 +188,12 @@ def run(a, source, evaluation=None, tokenizer=None):
             log.write("sample", **s)
     log.write("end", step=step, tokens=step * a.rows * a.row * group.size, seconds=round(clock.seconds(), 1))
     return trainer
+
+
+def _fastest(device):
+    """The type in which products are fastest: a CPU without instructions for bfloat16 takes it apart one by one."""
+    able = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bfloat16" if device.type == "cuda" or able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
 
 
 def _name(device):
@@ -256,7 +263,7 @@ def parser():
     p.add_argument("--log", help="file for JSON lines")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    p.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16")
+    p.add_argument("--dtype", choices=["bfloat16", "float32"], help="of products; without it bfloat16 where the device has instructions for that")
     p.add_argument("--attention", choices=["flex", "dense"], default="flex", help="flex needs a GPU and --compile")
     p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=torch.cuda.is_available())
     p.add_argument("--rows", type=int, default=8)

@@ -8,7 +8,7 @@ has (draw.py says how they are parted).
 
 import copy
 
-from . import arithmetic, context, copying, facts, identity, instruct, memory, structured, system, tools, unknown
+from . import arithmetic, context, copying, drills, facts, identity, instruct, memory, structured, system, tools, unknown
 from .draw import Draw, Turn
 
 # Makers of one turn that can stand anywhere in a conversation without tools.
@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 8, "instruct": 30, "arithmetic": 18, "context": 10, "context_far": 1, "facts": 10, "memory": 7, "tool_choice": 12,
-    "tool_none": 2, "json": 9, "unknown": 6, "foreign": 4, "agent": 2, "copy": 28,
+    "greet": 22, "instruct": 56, "arithmetic": 32, "context": 30, "context_far": 1, "facts": 14, "memory": 12, "tool_choice": 42,
+    "tool_none": 3, "json": 14, "unknown": 8, "foreign": 6, "agent": 4, "copy": 26, "drill": 44,
 }
 THINKING_SHARE = 0.6
 
@@ -46,6 +46,8 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         return context.far(d, d.any([40, 80, 150, 250, 350, 450, 530, 610])), None if d.chance(0.7) else system.short(d)
     if skill == "copy":
         return copying.make(d), system.short(d) if d.chance(0.2) else None
+    if skill == "drill":
+        return drills.make(d), system.short(d) if d.chance(0.2) else None
     if skill == "context":
         return _before(d, skill) + context.several(d), system.prompt(d)
     if skill == "agent":

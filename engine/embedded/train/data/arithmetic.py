@@ -359,6 +359,27 @@ STORIES = {
 }
 
 
+# Word problems put together of parts: what there is, what becomes of it and what is asked.
+THERE_IS = ["{n} has {a} {o}", "{n} had {a} {o}", "There are {a} {o} in the {p}", "There were {a} {o} in the {p}", "[I|We] had {a} {o}", "[I|We] have {a} {o}",
+            "The {p} has {a} {o}", "{n} owns {a} {o}", "{n} bought {a} {o}", "{n} starts with {a} {o}", "On {day} there were {a} {o} in the {p}", "{a} {o} were in the {p}"]
+LESS = ["{m} [took|takes] {b}[ away| of them|]", "{m} sold {b}[ of them|]", "{m} sells {b}", "{b} [were|are] [sold|lost|eaten|stolen|given away|taken away|used]", "{b} [broke|are gone]",
+        "{m} [ate|eats] {b}[ of them|]", "{m} gave {b} away", "{m} gives {b} away", "{m} [lost|loses|used|uses] {b}", "{m} carried {b} out", "{m} threw {b} away"]
+MORE = ["{m} [brought|brings] {b} more", "{m} [brought|brings] another {b}", "{m} [adds|added|buys|finds|found|made] {b} more", "{b} more [came|arrived|are added|were added|are brought]", "{m} puts in {b} more",
+        "{m} gave {b} more", "{m} gives another {b}"]
+THEN = [". ", ". Then ", ". On {day} ", ", and ", ", but then ", ". Later "]
+LEFT = [" How many {o} are left?", " How many are left?", " How many are there now?", " How many {o} are there now?", " How many remain?", " How many {o} are still there?", " What is left?", " How many {o} does that leave?"]
+NOW = [" How many {o} are there now?", " How many are there now?", " How many are there [in total|in all|altogether]?", " How many {o} is that [now|together|in all]?", " What is the total?", " How many are there in the end?"]
+BOTH = ["{n} has {a} {o}, {m} has {b}. How many {o} [do they have|is that|are there] [together|in total|in all|altogether]?", "{n} has {a} {o} and {m} has {b}. How many {o} [are there|do they have|is that][ together| in all|]?",
+        "How many {o} do {n} and {m} have [together|in total|in all] if {n} has {a} and {m} has {b}?", "If {n} has {a} {o} and {m} has {b}, how many {o} [are there|is that|do they have][ together|]?",
+        "{n} [made|found|sold|bought|picked|counted] {a} {o} and {m} {b}. How many [were there|are there|is that] [together|in all|in total]?",
+        "With the {a} {o} of {n} and the {b} of {m}, how many {o} are there?", "How many {o} are in the {p} if {n} [brings|brought] {a} and {m} {b}?"]
+COMPOSED = {"add": lambda d: d.any(BOTH) if d.chance(0.4) else d.any(THERE_IS) + d.any(THEN) + d.any(MORE) + "." + d.any(NOW),
+            "subtract": lambda d: d.any(THERE_IS) + d.any(THEN) + d.any(LESS) + "." + d.any(LEFT)}
+
+
+SIGNS = {"add": "+", "subtract": "-", "multiply": "*"}
+
+
 def story(d: Draw) -> Turn:
     kind = d.any(["add", "subtract", "multiply"])
     if kind == "multiply":
@@ -368,15 +389,16 @@ def story(d: Draw) -> Turn:
         if kind == "subtract" and a < b:
             a, b = b, a
     n, m = d.some(words.NAMES, 2, split=True)
-    pattern = d.ask(STORIES[kind], a=a, b=b, n=n, m=m, o=words.plural(d.any(words.OBJECTS + words.FOODS)), p=d.any(words.PLACES), day=d.any(words.DAYS))
+    user = d.ask(STORIES[kind], compose=COMPOSED.get(kind), a=a, b=b, n=n, m=m, o=words.plural(d.any(words.OBJECTS + words.FOODS)), p=d.any(words.PLACES), day=d.any(words.DAYS))
     r = {"add": a + b, "subtract": a - b, "multiply": a * b}[kind]
-    sign = {"add": "+", "subtract": "-", "multiply": "*"}[kind]
+    sign = SIGNS[kind]
     steps = {"add": add_steps, "subtract": subtract_steps, "multiply": multiply_steps}[kind](a, b)
-    return _worked(turn(SKILL, pattern, f"I must compute {a} {sign} {b}. {steps}", f"{a} {sign} {b} = {r}.", _equals(r), (kind, a, b)), a, b, steps)
+    return _worked(turn(SKILL, user, f"I must compute {a} {sign} {b}. {steps}", f"{a} {sign} {b} = {r}.", _equals(r), (kind, a, b)), a, b, steps)
 
 
 ALL = [add, add, add, subtract, subtract, subtract, multiply, multiply, divide, compare, extreme, story, story]
+PRACTISED = [subtract, multiply, divide, story, story, story]
 
 
 def make(d: Draw) -> Turn:
-    return d.any(ALL)(d)
+    return d.task(ALL, PRACTISED)(d)

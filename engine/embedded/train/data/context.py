@@ -306,10 +306,10 @@ def near(d: Draw, many: int | None = None) -> Turn:
 
 def several(d: Draw) -> list[Turn]:
     """A text and one question or more about it, some of which it does not answer."""
-    if d.chance(0.4):
+    if d.chance(0.4 if d.heldout else 0.2):
         return [near(d)]
     used: set = set()
-    facts = [Fact(d, used) for _ in range(d.int(2, 6))]
+    facts = [Fact(d, used) for _ in range(d.int(2, 6 if d.heldout else 9))]
     missing = [d.chance(0.12) for _ in facts]
     sentences = distractors(d, d.int(0, 8), used)
     for fact, gone in zip(facts, missing):
@@ -366,7 +366,7 @@ def far(d: Draw, sentences: int) -> list[Turn]:
     """A text of so many sentences (about twelve tokens each), and questions whose facts stand near its
     beginning; the text is in the question's message or a turn before."""
     used: set = set()
-    facts = [Fact(d, used) for _ in range(d.int(2, 8))]
+    facts = [Fact(d, used) for _ in range(d.int(3, 16))]
     lines = distractors(d, sentences, used)
     for f in facts:
         at = d.int(0, max(1, len(lines) // 8)) if d.chance(0.6) else d.int(0, len(lines))

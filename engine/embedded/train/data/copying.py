@@ -119,4 +119,4 @@ def letters(d: Draw) -> list[Turn]:
 
 
 def make(d: Draw) -> list[Turn]:
-    return d.any([repeat, lookup, lookup, lookup, select, letters, letters, letters])(d)
+    return d.any([repeat, lookup, lookup, select, letters, letters])(d)

@@ -56,6 +56,13 @@ def _wordings(items: tuple) -> tuple[tuple, tuple]:
 
 
 @functools.cache
+def _held_out(items: tuple) -> re.Pattern:
+    """Every held-out wording of a list, whichever of its options is taken."""
+    groups = {"[": "(?:", "]": ")", "|": "|"}
+    return re.compile("|".join("(?:" + "".join(groups.get(c) or re.escape(c) for c in w) + ")" for w in _wordings(items)[1]))
+
+
+@functools.cache
 def _parts(items: tuple) -> tuple[tuple, tuple]:
     if len(items) < 4:
         return items, items
@@ -130,6 +137,10 @@ class Draw:
             return invented(self)
         return items[int(self.rng.random() * len(items))]
 
+    def task(self, makers, practised):
+        """One of the makers; in training, half of the time one of those that want more practice."""
+        return self.any(practised if not self.heldout and self.chance(0.5) else makers)
+
     def mine(self, items) -> tuple:
         return _parts(tuple(items))[self.heldout]
 
@@ -154,18 +165,26 @@ class Draw:
             if self.fresh([kind, payload]):
                 return payload
 
-    def fill(self, pattern: str, /, **values) -> str:
-        """Resolves [a|b] to one of its options and {name} to a value."""
+    def choose(self, pattern: str) -> str:
+        """Resolves [a|b] to one of its options."""
         while "[" in pattern:
             pattern, n = _OPTIONS.subn(lambda m: self.any(m.group(1).split("|")), pattern)
             if not n:
                 break
-        return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
+        return pattern
 
-    def ask(self, patterns, /, **values) -> str:
-        """A wording of this split, at times written carelessly; values are never changed."""
-        pattern = self.fill(self.any(_wordings(tuple(patterns))[self.heldout]), **{k: "{" + k + "}" for k in values})
-        pattern = self._careless(pattern)
+    def fill(self, pattern: str, /, **values) -> str:
+        """The same, and {name} to a value."""
+        return _SLOT.sub(lambda m: str(values[m.group(1)]), self.choose(pattern))
+
+    def ask(self, patterns, /, compose=None, **values) -> str:
+        """A wording of this split, at times written carelessly; values are never changed. compose makes others for
+        training, of parts that the patterns have: half of them are its own, none is one that is held out."""
+        pattern = ""
+        if compose and not self.heldout and self.chance(0.5):
+            while not pattern or _held_out(tuple(patterns)).fullmatch(pattern):
+                pattern = self.choose(compose(self))
+        pattern = self._careless(pattern or self.choose(self.any(_wordings(tuple(patterns))[self.heldout])))
         return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
 
     def _careless(self, text: str) -> str:

@@ -209,7 +209,7 @@ def talk(d: Draw, between) -> list[Turn]:
         turns.append(between(d))
     for kind in d.some(list(known), d.int(1, len(known))):
         turns.append(asked(d, kind, known[kind]))
-    if d.chance(0.15):
+    if d.chance(0.15 if d.heldout else 0.3):  # rare in talk, and the hardest to know
         kind = d.any([k for k in THINGS if k not in known])
         turns.append(asked(d, kind, None))
     return turns

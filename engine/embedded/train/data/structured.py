@@ -142,4 +142,4 @@ def computed(d: Draw) -> Turn:
 
 
 def make(d: Draw) -> Turn:
-    return d.any([given, given, extracted, extracted, array, array, records, computed])(d)
+    return d.task([given, given, extracted, extracted, array, array, records, computed], [records, records, computed, given])(d)

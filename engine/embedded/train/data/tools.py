@@ -770,7 +770,21 @@ def talk(d: Draw) -> list[Turn]:
     """Questions to the same tools: what is offered is long, so it is asked more than once."""
     tools, tool = offer(d, some(d))
     clear = [tool] + [x for x in tools if x is not tool and not any(_confusable(x, y) for y in tools if y is not x)]
-    return [_called(d, tools, tool if i == 0 else d.any(clear), CHOOSE) for i in range(d.any([1, 1, 2, 3, 4, 5]))]
+    if d.heldout:
+        return [_called(d, tools, tool if i == 0 else d.any(clear), CHOOSE) for i in range(d.any([1, 1, 2, 3, 4, 5]))]
+    return [_any_wish(d, tools, clear) for _ in range(d.int(1, 10))]
+
+
+def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
+    """In training: a call, a value that is missing, or something that none of the tools does, side by side."""
+    kind, tool = d.rng.random(), d.any(clear)
+    if kind < 0.12 and tool.verb and (askable := _askable(tool)):
+        return _asked_for(d, tools, tool, askable)
+    if kind < 0.24:
+        other = offer(d, 1)[1]
+        if not any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools):
+            return _refused(wanted_call(d, other)[0], other, tools)
+    return _called(d, tools, tool, CHOOSE)
 
 
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
@@ -782,7 +796,7 @@ def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
         if more != arguments:
             user = f"{user.rstrip('.!?')}. {d.any(['Also: ', 'Then: ', 'And: ', ''])}{again}"
             calls.append((tool.name, more))
-            thought = f"The tool {tool.name} fits, two times. First: {told(arguments)}. Second: {told(more)}."
+            thought = f"{_wish(tool)} The tool {tool.name} fits, two times. First: {told(arguments)}. Second: {told(more)}."
     return _replied(d, tool, user, calls, thought, skill, [x.spec for x in tools])
 
 
@@ -791,8 +805,13 @@ def answered_call(d: Draw, tool: Tool, user: str, arguments: dict) -> Turn:
     return _replied(d, tool, user, [(tool.name, arguments)], _fits(tool, arguments), CHOOSE, None)
 
 
+def _wish(tool: Tool) -> str:
+    """What the user wants, in the words of the tools and not of the user: the first step to the name of the one that does it."""
+    return f"The user wants: {tool.verb} {tool.noun}." if tool.verb else f"The user wants: {tool.noun.replace('_', ' ')}."
+
+
 def _fits(tool: Tool, arguments: dict) -> str:
-    return f"The tool {tool.name} fits" + (f": {told(arguments)}." if arguments else ". It needs nothing.")
+    return f"{_wish(tool)} The tool {tool.name} fits" + (f": {told(arguments)}." if arguments else ". It needs nothing.")
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -811,16 +830,22 @@ def missing(d: Draw) -> Turn:
     """A required value that the user did not say is asked for."""
     while True:
         tools, tool = offer(d, d.int(1, 6))
-        askable = [k for k in tool.required if tool.slots[k].kind != "boolean"]
+        askable = _askable(tool)
         if tool.verb and askable:
-            break
+            return _asked_for(d, tools, tool, askable)
+
+
+def _askable(tool: Tool) -> list[str]:
+    return [k for k in tool.required if tool.slots[k].kind != "boolean"]
+
+
+def _asked_for(d: Draw, tools: list[Tool], tool: Tool, askable: list[str]) -> Turn:
     gone = d.any(askable)
     values = {k: s.value(d) for k, s in tool.slots.items() if k in tool.required and k != gone}
     user = tool.ask(d, values)
     name = gone.replace("_", " ")
-    t = Turn(CHOOSE, user, [say(f"The tool {tool.name} fits, but the {name} is missing. I ask for it.", f"Please tell me the {name}.")],
-             {"tools": [], "text": "(?i)" + name}, ("missing argument", gone), [x.spec for x in tools])
-    return t
+    return Turn(CHOOSE, user, [say(f"{_wish(tool)} The tool {tool.name} fits, but the {name} is missing. I ask for it.", f"Please tell me the {name}.")],
+                {"tools": [], "text": "(?i)" + name}, ("missing argument", gone), [x.spec for x in tools])
 
 
 NO_TOOL = "I have no tool for that."
@@ -833,8 +858,12 @@ def none_fits(d: Draw) -> Turn:
     left = [x for x in tools if x is not tool and not (x.verb and tool.verb and (x.noun == tool.noun))]
     if not left:
         return none_fits(d)
-    return Turn(CHOOSE, user, [say("No tool fits what the user wants.", NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
-                ("no tool",), [x.spec for x in left])
+    return _refused(user, tool, left)
+
+
+def _refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
+    return Turn(CHOOSE, user, [say(f"{_wish(wanted)} No tool fits that.", NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
+                ("no tool",), [x.spec for x in tools])
 
 
 def make(d: Draw) -> list[Turn]:

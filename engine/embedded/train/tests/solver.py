@@ -84,14 +84,14 @@ RULES = {
 
 def thought_is_sound(thought: str) -> bool:
     """Every equation of a thought holds."""
-    for left, right in re.findall(r"((?:\d+ [-+*] )+\d+) = (-?\d+)", thought):
+    for left, right in re.findall(r"((?:\d+ [-+*/] )+\d+) = (-?\d+)", thought):
         total, sign = None, "+"
         for part in left.split():
-            if part in "+-*":
+            if part in "+-*/":
                 sign = part
                 continue
             n = Fraction(part)
-            total = n if total is None else {"+": total + n, "-": total - n, "*": total * n}[sign]
+            total = n if total is None else {"+": total + n, "-": total - n, "*": total * n, "/": total / (n or 1)}[sign]
         if total != Fraction(right):
             return False
     return True

@@ -5,6 +5,7 @@ import re
 import unittest
 
 from .. import data
+from ..data import draw, drills
 from . import solver
 
 N = 6000
@@ -95,7 +96,23 @@ class TestData(unittest.TestCase):
         for c in data.conversations(2, 3000, "train"):
             seen.setdefault(c["skill"], set()).add(c["thinking"])
         self.assertEqual({k for k, v in seen.items() if len(v) == 2},
-                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy"})
+                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill"})
+
+    def test_drills_compute(self):
+        seen = 0
+        for i in range(2000):
+            answers = [t.reply[-1]["content"] for t in drills.make(draw.Draw(f"drill {i}", "train"))]
+            seen += " = " in answers[0]
+            self.assertTrue(all(map(solver.thought_is_sound, answers)), answers)
+        self.assertGreater(seen, 500)
+
+    def test_no_composed_wording_is_held_out(self):
+        wordings = ["[There|Here] are {a} {o}. {b} left.", "{n} has {a}. How many are there?", "How many?", "There are how many {o}?", "How many are left of {a}?", "How many {o} are there?"]
+        held = draw._wordings(tuple(wordings))[1]
+        self.assertEqual(held, ("How many {o} are there?",))
+        made = {draw.Draw(i, "train").ask(wordings, compose=lambda d: d.any(["how many {o} are there?", "How many {o} [are|were] there?"]), a=1, b=2, o="{o}", n="Ann") for i in range(300)}
+        self.assertIn("How many {o} were there?", made)
+        self.assertNotIn("How many {o} are there?", made)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Checkpoints and exports hold what the model holds; the Go tests run what is exported here."""
 
+import dataclasses
 import pathlib
 import struct
 import tempfile
@@ -8,7 +9,7 @@ import unittest
 import numpy as np
 import torch
 
-from train import bpe, card, checkpoint, evaluate, export, generate, gguf, model, probe, restore
+from train import average, bpe, card, checkpoint, evaluate, export, generate, gguf, grow, model, probe, restore
 
 
 def scalar_q8_0(values):
@@ -114,16 +115,37 @@ class Export(unittest.TestCase):
         other, _ = evaluate.choices(random_model(seed=4), answers)
         self.assertLess(other, same)
 
+    def test_grown(self):
+        """More layers and heads, and the same logits."""
+        old = random_model(seed=1)
+        c = dataclasses.replace(old.config, layers=2 * old.config.layers, heads=2 * old.config.heads, kv_heads=2 * old.config.kv_heads)
+        new, tokens = grow.grown(old, c, seed=2), torch.arange(128)[None] * 7 % c.vocab
+        got = new(tokens)
+        torch.testing.assert_close(got, old(tokens))
+        got.square().sum().backward()
+        for name, p in new.named_parameters():
+            if name.endswith(grow.ADDS):  # a new layer can begin to learn
+                self.assertGreater(p.grad.abs().max(), 0, name)
+        for bad in (dict(hidden=2 * c.hidden), dict(layers=c.layers + 1), dict(heads=old.config.heads, kv_heads=old.config.kv_heads, layers=3), dict(heads=c.heads // 2)):
+            with self.assertRaises(ValueError):
+                grow.grown(new, dataclasses.replace(c, **bad))
+
+    def test_average(self):
+        want = [0.25 * a + 0.75 * b for a, b in zip(random_model(seed=1).parameters(), random_model(seed=2).parameters())]
+        for got, w in zip(average.average([random_model(seed=1), random_model(seed=2)], [1, 3]).parameters(), want):
+            self.assertTrue(torch.allclose(got, w, atol=1e-6))
+
     def test_card(self):
         logs = [[{"kind": "start", "device": "one GPU"}, {"kind": "eval", "loss": {"all": 0.25}}, {"kind": "end", "seconds": 120, "tokens": 5e6}]] * 2
         logs.append([{"kind": "start", "device": "cpu", "rows": 1, "row": 5120, "processes": 2}, {"kind": "eval", "loss": {"all": 9}},
                      {"kind": "step", "step": 100, "seconds": 90.0}])
         score = {"skill": "facts", "cases": 50, "right": 49, "share": 0.98, "ended": 1.0, "looped": 0.0, "tokens": 9}
         reports = [{"options": {"temperature": t}, "skills": [score], "all": {**score, "skill": "all"}} for t in (0, -1)]
-        text = card.card("core-1.1-mini", model.CONFIGS["mini"], [15 << 20, 1 << 20], logs, reports, {"choices": 1000, "share": 0.995}, 4096)
+        text = card.card("core-1.1-mini", model.CONFIGS["mini"], [15 << 20, 1 << 20], [card.run(x) for x in logs], reports, {"choices": 1000, "share": 0.995}, 4096)
         for want in ("11 million tokens in 5.5 minutes", "| 3 | cpu | 1.5 | 1 M | stopped |", "| facts | 50 | 98.0 % | 100.0 % | 98.0 % | 100.0 % |", "2 parts", "99.50 %", "4096",
                      "right, temperature 0", "right, default temperature"):
             self.assertIn(want, text)
+        self.assertEqual(card.ROW.findall(text), [card.run(x) for x in logs])
 
 
 if __name__ == "__main__":

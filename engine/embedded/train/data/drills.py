@@ -1,0 +1,151 @@
+"""Drills: small tasks of one kind, several at once; learnt from, never asked in an evaluation.
+
+A conversation with one sum in it is mostly prompt. Here the answer does the same thing again and again, in the words
+that the thoughts of the skills have, so most of what is read is learnt from.
+"""
+
+from . import arithmetic, words
+from .draw import Draw, Turn, turn
+
+SKILL = "drill"
+
+
+def _numbered(d: Draw, tasks: list[str]) -> str:
+    """Tasks as a user lists them."""
+    style = d.any(["; ", ", ", "\n", "number"])
+    return "\n".join(f"{i + 1}. {t}" for i, t in enumerate(tasks)) if style == "number" else style.join(tasks)
+
+
+def _drill(d: Draw, patterns, tasks: list[str], answers: list[str], between: str = "\n") -> list[Turn]:
+    return [turn(SKILL, d.ask(patterns, q=_numbered(d, tasks)), f"There are {len(tasks)} tasks. I take one after the other.", between.join(answers), {}, ("ack",))]
+
+
+# What a pair of numbers is called where the skills part pairs into trained and held-out ones.
+KINDS = {"+": ("+", "add", "json sum"), "-": ("-", "subtract"), "*": ("*",)}
+
+
+def _pair(d: Draw, sign: str, make) -> tuple[int, int]:
+    """Two numbers, in training ones that no evaluation asks to add, subtract or multiply; of a difference the larger one is first."""
+    while True:
+        pair = make()
+        if d.heldout or all(d.fresh([kind, p]) for kind in KINDS[sign] for p in (pair, pair[::-1])):
+            return (max(pair), min(pair)) if sign == "-" else pair
+
+
+def _sum(d: Draw) -> tuple[str, str]:
+    """A small sum and its equation."""
+    sign = d.any("+-*/")
+    if sign in "+-":
+        a, b = _pair(d, sign, lambda: (d.int(0, 19), d.int(0, 19)) if d.chance(0.4) else (d.int(1, 99), d.int(1, 99)))
+        return f"{a} {sign} {b}", f"{a} {sign} {b} = {a + b if sign == '+' else a - b}"
+    a, b = d.int(1, 12), d.int(1, 12)
+    return (f"{a} * {b}", f"{a} * {b} = {a * b}") if sign == "*" else (f"{a * b} / {b}", f"{a * b} / {b} = {a}")
+
+
+def sums(d: Draw) -> list[Turn]:
+    pairs = [_sum(d) for _ in range(d.int(4, 14))]
+    return _drill(d, ["[Compute|Calculate|Solve] [each|all] of these: {q}", "{q}\n\n[Compute|Solve] all of them.", "[My homework|All of these], please: {q}", "What are the results? {q}"],
+                  [p[0] for p in pairs], [p[1] for p in pairs], d.any([". ", "\n", ", "]))
+
+
+def steps(d: Draw) -> list[Turn]:
+    """Larger sums, worked out column by column."""
+    tasks, answers = [], []
+    for _ in range(d.int(2, 5)):
+        sign, n = d.any("++--*"), d.any([10, 100, 100, 1000])
+        a, b = _pair(d, sign, lambda: (d.int(13, 99), d.int(2, 9)) if sign == "*" else (d.int(n, 10 * n - 1), d.int(1, 10 * n - 1)))
+        tasks.append(f"{a} {sign} {b}")
+        answers.append({"+": arithmetic.add_steps, "-": arithmetic.subtract_steps, "*": arithmetic.multiply_steps}[sign](a, b))
+    return _drill(d, ["[Show|Write] the steps of each: {q}", "{q}\n\nStep by step, one after the other.", "Work out each of these with all steps: {q}", "[Compute|Solve] these, and show the steps: {q}"], tasks, answers)
+
+
+def operations(d: Draw) -> list[Turn]:
+    """What has to be computed in each of some word problems."""
+    tasks, answers = [], []
+    for _ in range(d.int(2, 6)):
+        t = arithmetic.story(d)
+        kind, a, b = t.task
+        tasks.append(t.user)
+        answers.append(f"{a} {arithmetic.SIGNS[kind]} {b}")
+    return _drill(d, ["What must be computed in each of these? {q}", "{q}\n\nWrite only what has to be computed.", "Do not solve these, only write what to compute: {q}"], tasks, answers)
+
+
+def sorts(d: Draw) -> list[Turn]:
+    """Lists of words or numbers, each in order."""
+    numbers = d.chance(0.4)
+    tasks, answers = [], []
+    down = d.chance(0.3)
+    for _ in range(d.int(2, 5)):
+        pool = range(d.any([30, 100, 1000])) if numbers else d.any([words.FOODS, words.ANIMALS, words.OBJECTS, words.SHORT, words.WORDS])
+        x = d.some(pool, d.int(2, 5))
+        tasks.append(", ".join(map(str, x)))
+        answers.append(", ".join(map(str, sorted(x, reverse=down))))
+    order = ("the largest first" if down else "the smallest first") if numbers else ("from z to a" if down else "from a to z")
+    return [turn(SKILL, d.ask(["Sort each line, {o}:\n{q}", "{q}\n\n[Sort|Order] every line, {o}.", "[Every line|Each list] in order, {o}:\n{q}"], q="\n".join(tasks), o=order),
+                 f"There are {len(tasks)} lines. I take one after the other.", "\n".join(answers), {}, ("ack",))]
+
+
+def _changed(d: Draw, x: list[str]) -> tuple[str, str]:
+    """Something that can be done to a list of words, and what comes of it."""
+    kind, w = d.int(0, 9), d.any(x)
+    if kind == 0:
+        new = d.any(words.SHORT)
+        return f"{new} instead of {w}", " ".join(new if y == w else y for y in x)
+    if kind == 1:
+        return f"without {w}", " ".join(y for y in x if y != w)
+    if kind == 2:
+        return "in capitals", " ".join(x).upper()
+    if kind == 3:
+        return "backwards", " ".join(x[::-1])
+    if kind == 4:
+        return "how many words", str(len(x))
+    if kind == 5:
+        return "the first word", x[0]
+    if kind == 6:
+        return "the last word", x[-1]
+    if kind == 7:
+        i = d.int(1, len(x))
+        return f"word number {i}", x[i - 1]
+    if kind == 8:
+        sign = d.any(["-", "+", "/", "_", ";"])
+        return f"joined with {sign}", sign.join(x)
+    return "from a to z", " ".join(sorted(x))
+
+
+def changes(d: Draw) -> list[Turn]:
+    """One list of words, and one thing after the other done to it."""
+    x = d.some(words.SENTENCE_WORDS if d.chance(0.6) else words.WORDS, d.int(2, 8))
+    pairs = [_changed(d, x) for _ in range(d.int(3, 8))]
+    text = " ".join(x)
+    first, rest = pairs[0], pairs[1:]
+    turns = [turn(SKILL, d.any([f"The words are: {text}\nGive me them {first[0]}.", f"{text}: {first[0]}", f"{text}\n\n{first[0]}"]), f"The words are {text}.", first[1], {}, ("ack",))]
+    return turns + [turn(SKILL, d.any([f"Now {w}.", f"{w.capitalize()}.", f"And {w}?", w]), f"The words are {text}.", said, {}, ("ack",)) for w, said in rest]
+
+
+def doubles(d: Draw) -> list[Turn]:
+    """Lists without the words that come again."""
+    tasks, answers = [], []
+    for _ in range(d.int(2, 5)):
+        x = d.some(d.any([words.FOODS, words.ANIMALS, words.OBJECTS, words.SHORT, words.NAMES]), d.int(2, 5))
+        more = x + d.some(x, d.int(0, min(3, len(x))))
+        d.rng.shuffle(more)
+        tasks.append(", ".join(more))
+        answers.append(", ".join(dict.fromkeys(more)))
+    return [turn(SKILL, d.ask(["Each line without repeats:\n{q}", "{q}\n\nEvery line again, each word once.", "Remove the [repeats|duplicates] from every line:\n{q}"], q="\n".join(tasks)),
+                 f"There are {len(tasks)} lines. I take one after the other.", "\n".join(answers), {}, ("ack",))]
+
+
+SPELLED = [w for w in words.WORDS if 3 <= len(w) <= 8]
+
+
+def backwards(d: Draw) -> list[Turn]:
+    """Words with their letters, and from the end."""
+    x = d.some([w for w in SPELLED if d.fresh(["reversed word", w])], d.int(2, 7))
+    spelled = d.chance(0.6)
+    show = (lambda w: f"{w}: {' '.join(w)}, {' '.join(w[::-1])}, {w[::-1]}") if spelled else (lambda w: f"{w}: {w[::-1]}")
+    return [turn(SKILL, d.ask(["[Reverse|Turn around] each of these words[, letter by letter|]: {q}", "{q}: [each of them|every word] backwards[, with its letters|].",
+                               "Every word backwards: {q}"], q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(show, x)) + ".", {}, ("ack",))]
+
+
+def make(d: Draw) -> list[Turn]:
+    return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, changes, changes, doubles, backwards, backwards])(d)
