@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
+	"corenode/engine/grammar/grammartest"
 	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
@@ -24,27 +23,6 @@ const orderTools = `"tools":[{"name":"ship","input_schema":{"type":"object","pro
 // constrained is a body whose answer has a form; more are further fields.
 func constrained(seed int, more string) string {
 	return fmt.Sprintf(`{"model":"m","max_tokens":600,"seed":%d,"thinking":{"type":"disabled"},"messages":[{"role":"user","content":"Order two lamps."}],%s}`, seed, more)
-}
-
-func schemaOf(t testing.TB, schema string) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("s.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	return c.MustCompile("s.json")
-}
-
-func holds(s *jsonschema.Schema, text string) error {
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		return err
-	}
-	return s.Validate(v)
 }
 
 // calls are the names and arguments of the calls of an answer.
@@ -62,7 +40,7 @@ func calls(events []abi.Event) (names, arguments []string) {
 
 // TestForcedCalls has noise call tools: whatever it writes is a valid call.
 func TestForcedCalls(t *testing.T) {
-	want := map[string]*jsonschema.Schema{"order": schemaOf(t, order), "ship": schemaOf(t, `{"type":"object","properties":{"id":{"type":"integer","minimum":5,"maximum":7}},"required":["id"]}`)}
+	want := map[string]func(text string) error{"order": grammartest.Validator(t, order), "ship": grammartest.Validator(t, `{"type":"object","properties":{"id":{"type":"integer","minimum":5,"maximum":7}},"required":["id"]}`)}
 	for _, speculate := range []bool{false, true} {
 		o := options(CPU)
 		o.Speculate = speculate
@@ -93,7 +71,7 @@ func TestForcedCalls(t *testing.T) {
 					t.Errorf("%s: %d calls", c.choice, len(names))
 				}
 				for i, name := range names {
-					if err := holds(want[name], arguments[i]); err != nil || c.named != "" && name != c.named {
+					if err := want[name](arguments[i]); err != nil || c.named != "" && name != c.named {
 						t.Errorf("%s: %s(%s): %v", c.choice, name, arguments[i], err)
 					}
 				}
@@ -128,7 +106,7 @@ func TestFormats(t *testing.T) {
 			_, a := submit(t, s, "acct", ask(t, e, constrained(seed, c.more)))
 			runAll(t, s)
 			checkStream(t, a.events)
-			if err := holds(schemaOf(t, c.schema), text(a.events)); a.result.Stop != abi.StopEndTurn || err != nil {
+			if err := grammartest.Validator(t, c.schema)(text(a.events)); a.result.Stop != abi.StopEndTurn || err != nil {
 				t.Errorf("%s: %q, %v, %v", c.more, text(a.events), a.result.Stop, err)
 			}
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
-	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"corenode/engine/grammar/grammartest"
 )
 
 // trip is a schema that the embedded model would hardly fill by itself.
@@ -30,19 +31,7 @@ func isTrip(t *testing.T, text string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("trip.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		return err
-	}
-	return c.MustCompile("trip.json").Validate(v)
+	return grammartest.Validator(t, string(raw))(text)
 }
 
 // TestFormsOverEveryProtocol asks for calls and JSON with the official clients, of a

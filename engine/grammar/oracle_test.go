@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"corenode/engine/grammar"
+	"corenode/engine/grammar/grammartest"
 	"corenode/engine/parse"
 	"corenode/wasm/abi"
 )
@@ -33,31 +32,6 @@ var schemas = []string{
 	`{"type":"object","properties":{"k":{"const":1}},"anyOf":[{"properties":{"l":{"const":2}},"required":["l"]},{"required":["k"]}]}`,
 	`{"type":"object","properties":{"weird<name":{"type":"string"}},"required":["weird<name"]}`,
 	`{"type":"object","properties":{}}`,
-}
-
-func validator(t testing.TB, schema string) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("s.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("s.json")
-	if err != nil {
-		t.Fatalf("%s: %v", schema, err)
-	}
-	return s
-}
-
-func check(s *jsonschema.Schema, text string) error {
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		return err
-	}
-	return s.Validate(v)
 }
 
 const stop = 256
@@ -116,7 +90,7 @@ func TestTextsAreOfTheirSchema(t *testing.T) {
 	texts, v := tokens()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, schema := range schemas {
-		s := validator(t, schema)
+		check := grammartest.Validator(t, schema)
 		g, err := grammar.Compile(grammar.Form{Text: json.RawMessage(schema)})
 		if err != nil {
 			t.Errorf("%s: %v", schema, err)
@@ -129,7 +103,7 @@ func TestTextsAreOfTheirSchema(t *testing.T) {
 				continue
 			}
 			said++
-			if err := check(s, text); err != nil {
+			if err := check(text); err != nil {
 				t.Errorf("%s\n%q\n%v", schema, text, err)
 			}
 		}
@@ -144,7 +118,7 @@ func TestCallsAreOfTheirSchema(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, asJSON := range []bool{false, true} {
 		for i, schema := range schemas {
-			s := validator(t, schema)
+			check := grammartest.Validator(t, schema)
 			other := grammar.Tool{Name: "other", Schema: grammar.Object}
 			form := grammar.Form{Thinking: i%2 == 0, Calls: []grammar.Tool{other, {Name: "wanted", Schema: json.RawMessage(schema)}}[i%2:], JSONCalls: asJSON, SingleCall: i%3 > 0}
 			g, err := grammar.Compile(form)
@@ -165,7 +139,7 @@ func TestCallsAreOfTheirSchema(t *testing.T) {
 				said++
 				for name, arguments := range called(t, options, text) {
 					if name == "wanted" {
-						if err := check(s, arguments); err != nil {
+						if err := check(arguments); err != nil {
 							t.Errorf("%s\n%q\n%s\n%v", schema, text, arguments, err)
 						}
 					}

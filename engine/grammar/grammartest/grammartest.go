@@ -1,0 +1,33 @@
+// Package grammartest judges constrained answers by a validator that is not ours.
+package grammartest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Validator compiles a JSON schema; what it returns says what is wrong with a JSON text by it.
+func Validator(t testing.TB, schema string) func(text string) error {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("s.json", doc); err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	s, err := c.Compile("s.json")
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	return func(text string) error {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			return err
+		}
+		return s.Validate(v)
+	}
+}
