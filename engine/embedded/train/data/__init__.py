@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 22, "instruct": 56, "arithmetic": 32, "context": 30, "context_far": 1, "facts": 14, "memory": 12, "tool_choice": 42,
-    "tool_none": 3, "json": 14, "unknown": 8, "foreign": 6, "agent": 4, "copy": 26, "drill": 44,
+    "greet": 22, "instruct": 58, "arithmetic": 36, "context": 30, "context_far": 1, "facts": 20, "memory": 14, "tool_choice": 38,
+    "tool_none": 3, "json": 18, "unknown": 8, "foreign": 6, "agent": 4, "copy": 26, "drill": 44,
 }
 THINKING_SHARE = 0.6
 

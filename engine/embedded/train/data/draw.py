@@ -134,8 +134,12 @@ class Draw:
     def any(self, items):
         """One of all items, held out or not; at times, in training, one that is on no list."""
         if type(items) is words.Open and not self.heldout and self.chance(INVENTED):
-            return invented(self)
+            return self.invented()
         return items[int(self.rng.random() * len(items))]
+
+    def invented(self) -> str:
+        """A name of this split that is on no list."""
+        return self.until_fresh(lambda: invented(self), "name")
 
     def task(self, makers, practised):
         """One of the makers; in training, half of the time one of those that want more practice."""
@@ -145,14 +149,20 @@ class Draw:
         return _parts(tuple(items))[self.heldout]
 
     def pick(self, items):
-        """One of the items of this split; at times, in training, one that is on no list."""
-        if type(items) is words.Open and not self.heldout and self.chance(INVENTED):
-            return invented(self)
+        """One of the items of this split. A held-out name is on no list: those on one are tokens of the vocabulary, which
+        have to be learnt like other words, and no user's name is a token that nobody ever asked about."""
+        if type(items) is words.Open:
+            return self.invented() if self.heldout else self.any(items)
         return self.any(self.mine(items))
 
     def some(self, items, n: int, split: bool = False) -> list:
         """Different items, of all or of this split."""
-        return self.rng.sample(self.mine(items) if split else items, n)
+        if not split:
+            return self.rng.sample(items, n)
+        out: dict = {}
+        while len(out) < n:
+            out[self.pick(items)] = None
+        return list(out)
 
     def fresh(self, payload) -> bool:
         """Says whether a payload belongs to this split."""

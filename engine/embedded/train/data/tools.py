@@ -778,9 +778,9 @@ def talk(d: Draw) -> list[Turn]:
 def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
     """In training: a call, a value that is missing, or something that none of the tools does, side by side."""
     kind, tool = d.rng.random(), d.any(clear)
-    if kind < 0.12 and tool.verb and (askable := _askable(tool)):
+    if kind < 0.1 and tool.verb and (askable := _askable(tool)):
         return _asked_for(d, tools, tool, askable)
-    if kind < 0.24:
+    if kind < 0.18:
         other = offer(d, 1)[1]
         if not any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools):
             return _refused(wanted_call(d, other)[0], other, tools)
@@ -811,7 +811,7 @@ def _wish(tool: Tool) -> str:
 
 
 def _fits(tool: Tool, arguments: dict) -> str:
-    return f"{_wish(tool)} The tool {tool.name} fits" + (f": {told(arguments)}." if arguments else ". It needs nothing.")
+    return f"{_wish(tool)} The tool {tool.name} fits" + (f": {told(arguments)}." if arguments else ".")
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -844,7 +844,7 @@ def _asked_for(d: Draw, tools: list[Tool], tool: Tool, askable: list[str]) -> Tu
     values = {k: s.value(d) for k, s in tool.slots.items() if k in tool.required and k != gone}
     user = tool.ask(d, values)
     name = gone.replace("_", " ")
-    return Turn(CHOOSE, user, [say(f"{_wish(tool)} The tool {tool.name} fits, but the {name} is missing. I ask for it.", f"Please tell me the {name}.")],
+    return Turn(CHOOSE, user, [say(f"{_fits(tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
                 {"tools": [], "text": "(?i)" + name}, ("missing argument", gone), [x.spec for x in tools])
 
 
