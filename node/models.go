@@ -22,9 +22,12 @@ import (
 // no limit, and the contract says this many.
 const embeddedContext = 262144
 
-// cacheLeast is what the automatic sizes do not go under: the embedded models'
+// What the automatic sizes of pages and of states do not go under: the embedded models'
 // context window must fit on any machine. Memory is taken only when it is used.
-const cacheLeast = 256 << 20
+const (
+	pagesLeast  = 512 << 20
+	statesLeast = 256 << 20
+)
 
 // Sampling parameters for what neither the request nor the config says.
 var (
@@ -119,10 +122,10 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		o.DisplayName = id
 	}
 	if o.Cache.Bytes == 0 {
-		o.Cache.Bytes = max(physicalMemory()/4, cacheLeast)
+		o.Cache.Bytes = max(physicalMemory()/4, pagesLeast)
 	}
 	if o.Cache.StateBytes == 0 {
-		o.Cache.StateBytes = max(physicalMemory()/8, cacheLeast)
+		o.Cache.StateBytes = max(physicalMemory()/8, statesLeast)
 	}
 	if m.Path == "" {
 		if o.Data = embedded.Model(id); o.Data == nil {

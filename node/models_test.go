@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"corenode/engine"
 	"corenode/engine/sample"
 	"corenode/node/config"
 )
@@ -38,5 +39,24 @@ func TestSamplingDefaults(t *testing.T) {
 				t.Errorf("got %+v, want %+v", o.Defaults, c.want)
 			}
 		})
+	}
+}
+
+// On a small machine the embedded models still accept all of their context.
+func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	o, err := engineOptions(cfg, "core-1.1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Cache.Bytes, o.Cache.StateBytes = pagesLeast, statesLeast
+	e, err := engine.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if got := e.Info().ContextLength; got != embeddedContext {
+		t.Errorf("context of %d tokens, want %d", got, embeddedContext)
 	}
 }
