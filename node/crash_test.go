@@ -72,6 +72,12 @@ type tally struct {
 	overMax, underMax                     int // tokens charged beyond what arrived, and the other way round
 }
 
+// shown says whether there was something to prove: a kill may fall where nothing streams.
+func (n *tally) shown() bool { return n.told > 0 && n.cutOff > 0 && n.crashed > 0 }
+
+// moreRoundsMax is how many rounds follow while nothing was shown.
+const moreRoundsMax = 10
+
 // TestCrash kills a node again and again under mixed load, at random points and
 // right after chosen ones, and proves after each start that every charge a
 // client was told of is in the ledger to the nano-dollar, that what was in
@@ -85,10 +91,10 @@ func TestCrash(t *testing.T) {
 		node: newChild(t, filepath.Join(t.TempDir(), "data"), ""), acked: map[string]abi.Nano{}, unsure: map[string]topUp{}}
 	c.node.start()
 	c.open()
-	for round := range rounds {
+	for round := 0; round < rounds || !c.toll.shown() && round < rounds+moreRoundsMax; round++ {
 		c.round(round)
 		if t.Failed() {
-			t.Fatalf("round %d of %d failed; the node logged:\n%s", round+1, rounds, tailOf(c.node.log()))
+			t.Fatalf("round %d failed; the node logged:\n%s", round+1, tailOf(c.node.log()))
 		}
 	}
 	n := &c.toll
@@ -97,7 +103,7 @@ func TestCrash(t *testing.T) {
 		n.checkpointed, n.crashedFree+n.freeInFlight, n.freeInFlight, n.lateSettled, n.unlinked)
 	t.Logf("a killed stream was charged at most %d tokens more and %d fewer than arrived; %d rows; %d top-ups, %d of them sent again",
 		n.overMax, n.underMax, c.books.last, n.acked, n.replayed)
-	if n.told == 0 || n.cutOff == 0 || n.crashed == 0 {
+	if !n.shown() {
 		t.Error("nothing was told, cut off or settled after a crash: nothing was shown")
 	}
 }
