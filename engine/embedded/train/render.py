@@ -9,14 +9,14 @@ template puts in front of it (the header, <think>, an empty thought) is not.
 import functools
 import json
 import pathlib
-import re
 
 import jinja2
 import jinja2.sandbox
 
 TEMPLATE = pathlib.Path(__file__).resolve().parents[2] / "template" / "corenode.jinja"
 HEADER, END = "<|im_start|>assistant\n", "<|im_end|>"
-THINK, EMPTY = "<think>\n", "<think>\n\n</think>\n\n"
+THINK, THOUGHT = "<think>\n", "\n</think>\n\n"
+EMPTY = THINK + THOUGHT
 
 
 def _raise(message):
@@ -39,10 +39,14 @@ def prompt(messages: list[dict], tools: list[dict] | None, thinking: bool, gener
 
 
 def text(conversation: dict) -> str:
-    """All of a conversation, up to the end of its last answer. The template shows the empty thought of the last answer
-    only; with empty_thoughts every answer has one, so that all are learnt as they are asked for."""
+    """All of a conversation, up to the end of its last answer. The template leaves the thoughts of earlier answers out, the
+    empty ones too; a conversation `as_asked` has them all, so that every answer is learnt in the form in which it is asked for."""
     whole = prompt(conversation["messages"], conversation["tools"], conversation["thinking"], generate=False)
-    return re.sub(f"{re.escape(HEADER)}(?!{THINK})", HEADER + EMPTY, whole) if conversation["empty_thoughts"] else whole
+    if not conversation["as_asked"]:
+        return whole
+    start, *said = whole.split(HEADER)
+    thoughts = [m.get("reasoning_content", "").strip() for m in conversation["messages"] if m["role"] == "assistant"]
+    return start + "".join(HEADER + (s if s.startswith(THINK) else f"{THINK}{t}{THOUGHT}{s}") for s, t in zip(said, thoughts, strict=True))
 
 
 def segments(conversation: dict) -> list[tuple[str, bool]]:

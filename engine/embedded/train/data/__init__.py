@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 22, "instruct": 58, "arithmetic": 36, "context": 30, "context_far": 1, "facts": 20, "memory": 14, "tool_choice": 38,
-    "tool_none": 3, "json": 18, "unknown": 8, "foreign": 6, "agent": 4, "copy": 26, "drill": 44,
+    "greet": 16, "instruct": 110, "arithmetic": 48, "context": 24, "context_far": 1, "facts": 16, "memory": 12, "tool_choice": 38,
+    "tool_none": 3, "json": 14, "unknown": 7, "foreign": 5, "agent": 4, "copy": 28, "drill": 60,
 }
 THINKING_SHARE = 0.6
 
@@ -94,7 +94,7 @@ def _agent(d: Draw) -> list[Turn]:
     else:
         tool = d.any(offered)
         user, arguments = tools.wanted_call(d, tool)
-        t = tools.answered_call(d, tool, user, arguments)
+        t = tools.answered_call(d, offered, tool, user, arguments)
     t.tools = [x.spec for x in offered]
     return [t]
 
@@ -107,6 +107,7 @@ class _named:
 def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
     """The conversation in chat-template form."""
     messages = [{"role": "system", "content": prompt}] if prompt else []
+    as_asked = len(turns[-1].user) % 4 > 0 if thinking else len(turns[-1].user) % 2 == 0
     for t in turns:
         messages.append({"role": "user", "content": t.user})
         for m in t.reply:
@@ -115,12 +116,12 @@ def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
             if not thinking:
                 m.pop("reasoning_content", None)
                 m["content"] = worked or m["content"]
-            elif worked and t is not turns[-1]:
+            elif worked and t is not turns[-1] and not as_asked:
                 m["learnt"] = False  # its thought is not shown any more, and without it is guessing
             messages.append(m)
     offered = [t.tools for t in turns if t.tools]
     return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages,
-            "empty_thoughts": not thinking and len(turns[-1].user) % 2 == 0}
+            "as_asked": as_asked}
 
 
 def drawn(seed: int, i: int, split: str, name: str = "core-1.1", shares: dict[str, int] | None = None) -> tuple[list[Turn], str | None, bool]:

@@ -397,7 +397,7 @@ def story(d: Draw) -> Turn:
 
 
 ALL = [add, add, add, subtract, subtract, subtract, multiply, multiply, divide, compare, extreme, story, story]
-PRACTISED = [subtract, multiply, divide, story, story, story]
+PRACTISED = [add, subtract, subtract, divide, divide, compare, extreme, extreme, extreme, story, story]
 
 
 def make(d: Draw) -> Turn:

@@ -107,16 +107,18 @@ LETTERS = [w for w in words.WORDS if 3 <= len(w) <= 8]
 
 
 def letters(d: Draw) -> list[Turn]:
-    """Words one after the other, each with its letters or in capitals: a token does not show them, and a question about
+    """Words one after the other, each with its letters, in capitals or in small letters: a token does not show them, and a question about
     one word teaches one word."""
     x = d.some(LETTERS, d.int(3, 10))
-    kind = d.int(0, 2)
+    kind = d.int(0, 3)
     patterns = [["Spell [each of these|these words|all of these]: {q}", "{q}: how is each of them spelled?", "The letters of each of these words: {q}", "Spell, one after the other: {q}", "[Give|Show] me the letters of each: {q}"],
                 ["Number the letters of each of these words: {q}", "Count through the letters of each: {q}", "{q}: number their letters.", "Number the letters, word by word: {q}"],
-                ["Each of these words in [capitals|upper case]: {q}", "[Upper case|Capitals], word by word: {q}", "{q}: write each one in [capitals|upper case].", "Write each of these words in [capitals|upper case]: {q}"]][kind]
-    shown = [lambda w: f"{w}: {' '.join(w)}", lambda w: f"{w}: " + ", ".join(f"{c} {i + 1}" for i, c in enumerate(w)), lambda w: f"{w}: {w.upper()}"][kind]
+                ["Each of these words in [capitals|upper case]: {q}", "[Upper case|Capitals], word by word: {q}", "{q}: write each one in [capitals|upper case].", "Write each of these words in [capitals|upper case]: {q}"],
+                ["Each of these words in [small letters|lower case]: {q}", "[Lower case|Small letters], word by word: {q}", "{q}: write each one in [small letters|lower case].", "Write each of these words in [small letters|lower case]: {q}"]][kind]
+    shown = [lambda w: f"{w}: {' '.join(w)}", lambda w: f"{w}: " + ", ".join(f"{c} {i + 1}" for i, c in enumerate(w)), lambda w: f"{w}: {w.upper()}", lambda w: f"{w}: {w.lower()}"][kind]
+    x = [d.any([w.upper(), w.upper(), w.title()]) for w in x] if kind == 3 else x
     return [turn(SKILL, d.ask(patterns, q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(shown, x)) + ".", {}, ("ack",))]
 
 
 def make(d: Draw) -> list[Turn]:
-    return d.any([repeat, lookup, lookup, select, letters, letters])(d)
+    return d.any([repeat, lookup, lookup, select, letters, letters, letters])(d)

@@ -24,6 +24,7 @@ INVENTED = 0.25
 
 _OPTIONS = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
+_RUDE = re.compile("shit|cunt|tits?$")  # what syllables make by chance and no name is
 
 
 def _hash(thing) -> int:
@@ -116,7 +117,10 @@ def invented(d) -> str:
     """A name of one to three syllables, mostly on no list."""
     begin = "b br c ch d dr f fl g gr h j k kl l m n p pr qu r s sh sk st t th tr v w y z".split()
     end = ["", "", "", "n", "r", "l", "s", "m", "t", "k", "nd", "rt", "ll", "x"]
-    return "".join(d.any(begin) + d.any(["a", "e", "i", "o", "u", "ai", "ee", "ou"]) + d.any(end) for _ in range(d.int(1, 3))).title()
+    while True:
+        name = "".join(d.any(begin) + d.any(["a", "e", "i", "o", "u", "ai", "ee", "ou"]) + d.any(end) for _ in range(d.int(1, 3)))
+        if not _RUDE.search(name):
+            return name.title()
 
 
 class Draw:

@@ -72,7 +72,7 @@ def operations(d: Draw) -> list[Turn]:
 
 def sorts(d: Draw) -> list[Turn]:
     """Lists of words or numbers, each in order."""
-    numbers = d.chance(0.4)
+    numbers = d.chance(0.6)
     tasks, answers = [], []
     down = d.chance(0.3)
     for _ in range(d.int(2, 5)):
@@ -147,5 +147,36 @@ def backwards(d: Draw) -> list[Turn]:
                                "Every word backwards: {q}"], q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(show, x)) + ".", {}, ("ack",))]
 
 
+def numbers(d: Draw) -> list[Turn]:
+    """Lists of numbers, and of each the least or the most; pairs more often than others."""
+    tasks, answers = [], []
+    low = d.chance(0.5)
+    for _ in range(d.int(3, 10)):
+        top = d.any([20, 99, 99, 500, 1000, 10000])
+        x = d.some(range(1, top), d.any([2, 2, 2, 3, 4, 5]))
+        while not d.heldout and not (d.fresh(["<", x]) and d.fresh(["extreme", x])):
+            x = d.some(range(1, top), len(x))
+        tasks.append(", ".join(map(str, x)))
+        answers.append(f"{', '.join(map(str, x))}: {min(x) if low else max(x)}")
+    word = d.any(["smallest", "least", "lowest", "smaller"] if low else ["largest", "biggest", "highest", "larger", "greater"])
+    return [turn(SKILL, d.ask(["The {w} number of [each|every] line:\n{q}", "{q}\n\nOf [each|every] line the {w} number.", "Which is the {w} in each line?\n{q}", "[Line by line|Each line], the {w} number:\n{q}"],
+                              q="\n".join(tasks), w=word), f"There are {len(tasks)} lines. I take one after the other.", "\n".join(answers), {}, ("ack",))]
+
+
+def exchanges(d: Draw) -> list[Turn]:
+    """Lines of words with one word in place of another, where a line has it."""
+    old, new = d.some(words.SHORT, 2)
+    tasks, answers = [], []
+    for _ in range(d.int(2, 5)):
+        x = [w for w in d.some(words.SENTENCE_WORDS, d.int(2, 6)) if w != new and w != old]
+        if d.chance(0.75) or not x:
+            x.insert(d.int(0, len(x)), old)
+        tasks.append(" ".join(x))
+        answers.append(" ".join(new if w == old else w for w in x))
+    return [turn(SKILL, d.ask(["In every line, write {n} instead of {o}:\n{q}", "{q}\n\nReplace {o} [with|by] {n} in every line.", "Change {o} to {n} in each line:\n{q}", "{o} becomes {n}:\n{q}", "Put {n} in place of {o}:\n{q}",
+                               "Exchange {o} for {n} in these lines:\n{q}", "The word {o} is wrong, write {n}:\n{q}"], q="\n".join(tasks), o=old, n=new),
+                 f"There are {len(tasks)} lines. In each of them {old} becomes {new}.", "\n".join(answers), {}, ("ack",))]
+
+
 def make(d: Draw) -> list[Turn]:
-    return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, changes, changes, doubles, backwards, backwards])(d)
+    return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, sorts, numbers, numbers, exchanges, changes, changes, doubles, doubles, backwards, backwards])(d)

@@ -85,7 +85,12 @@ def upper(d: Draw) -> Turn:
         "Rewrite [this|the text] with [all capitals|all letters in upper case|only capitals]: {q}", "Shout this, I mean write it in [capitals|all caps]: {q}",
         "How do I write this in [capitals|capital letters|uppercase]? {q}", "Answer with this text in [capitals|uppercase|all caps]: {q}",
     ], q=_quoted(d, x))
-    return turn(SKILL, user, f"In upper case, {x} becomes {x.upper()}", x.upper(), exactly(x.upper()), ("upper", x))
+    return turn(SKILL, user, _changed(x, str.upper), x.upper(), exactly(x.upper()), ("upper", x))
+
+
+def _changed(text: str, change) -> str:
+    """A thought that changes a text word by word."""
+    return ", ".join(f"{w}: {change(w)}" for w in text.split()) + "."
 
 
 def lower(d: Draw) -> Turn:
@@ -110,7 +115,7 @@ def lower(d: Draw) -> Turn:
         "Somebody wrote this with capitals, [change it to|make it] [lower case|lowercase|small letters]: {q}",
         "How do I write this in [lower case|small letters|lowercase]? {q}", "Answer with this text in [lower case|lowercase|small letters]: {q}",
     ], q=_quoted(d, x))
-    return turn(SKILL, user, f"In lower case, {x} becomes {x.lower()}", x.lower(), exactly(x.lower()), ("lower", x))
+    return turn(SKILL, user, _changed(x, str.lower), x.lower(), exactly(x.lower()), ("lower", x))
 
 
 def reverse_words(d: Draw) -> Turn:
@@ -324,7 +329,11 @@ def sort_numbers(d: Draw) -> Turn:
                "Sort by size, starting with the [largest|biggest]: {q}"]
     user = d.ask(falling if down else up, q=", ".join(map(str, x)))
     name = "largest" if down else "smallest"
-    thought = f"The {name} is {r[0]}, then " + ", then ".join(map(str, r[1:])) + "."
+    steps, rest = [], x
+    for n in r[:-1]:  # each is the least, or the most, of those that are left
+        steps.append(f"{', '.join(map(str, rest))}: {'' if steps else f'the {name} is '}{n}.")
+        rest = [k for k in rest if k != n]
+    thought = " ".join([*steps, f"Then {r[-1]}."])
     answer = ", ".join(map(str, r))
     return turn(SKILL, user, thought, answer, exactly(answer), ("sort_numbers", x, down))
 
@@ -511,12 +520,13 @@ def replace(d: Draw) -> Turn:
         "[Substitute|Put] {n} for {o}[ in this| here|]: {q}", "Rewrite this so that {o} [becomes|is] {n}: {q}",
         "[I want|I need] {n} where {o} is[ now|]: {q}",
     ], q=" ".join(x), o=f'"{old}"' if d.chance(0.4) else old, n=f'"{new}"' if d.chance(0.4) else new)
-    return turn(SKILL, user, f"The word {old} becomes {new}.", " ".join(r), exactly(" ".join(r)), ("replace", x, old, new))
+    return turn(SKILL, user, ", ".join(f"{w} becomes {new}" if w == old else f"{w} stays" for w in x) + ".", " ".join(r), exactly(" ".join(r)), ("replace", x, old, new))
 
 
 ALL = [repeat, repeat, upper, lower, reverse_words, reverse_words, reverse_word, reverse_word, spell, count_words, count_words, count_letters, count_letter,
        sort_words, sort_words, sort_numbers, sort_numbers, nth, nth, first_last, join, unique, extract, extract, replace]
-PRACTISED = [upper, lower, reverse_word, reverse_word, spell, count_letter, count_words, sort_words, sort_words, sort_numbers, nth, first_last, join, unique, replace]
+PRACTISED = [upper, lower, lower, reverse_word, reverse_word, spell, count_letter, count_letter, count_letters, count_words, sort_words, sort_words,
+             sort_numbers, sort_numbers, sort_numbers, join, unique, unique, replace, replace, replace]
 
 
 def make(d: Draw) -> Turn:

@@ -780,7 +780,7 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
     kind, tool = d.rng.random(), d.any(clear)
     if kind < 0.1 and tool.verb and (askable := _askable(tool)):
         return _asked_for(d, tools, tool, askable)
-    if kind < 0.18:
+    if kind < 0.24:
         other = offer(d, 1)[1]
         if not any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools):
             return _refused(wanted_call(d, other)[0], other, tools)
@@ -790,19 +790,19 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
-    thought = _fits(tool, arguments)
+    thought = _fits(tools, tool, arguments)
     if d.chance(0.12) and tool.slots:
         again, more = wanted_call(d, tool)
         if more != arguments:
             user = f"{user.rstrip('.!?')}. {d.any(['Also: ', 'Then: ', 'And: ', ''])}{again}"
             calls.append((tool.name, more))
-            thought = f"{_wish(tool)} The tool {tool.name} fits, two times. First: {told(arguments)}. Second: {told(more)}."
+            thought = f"{_fits(tools, tool, {})[:-1]}, two times. First: {told(arguments)}. Second: {told(more)}."
     return _replied(d, tool, user, calls, thought, skill, [x.spec for x in tools])
 
 
-def answered_call(d: Draw, tool: Tool, user: str, arguments: dict) -> Turn:
+def answered_call(d: Draw, tools: list[Tool], tool: Tool, user: str, arguments: dict) -> Turn:
     """A given call, its result and the answer."""
-    return _replied(d, tool, user, [(tool.name, arguments)], _fits(tool, arguments), CHOOSE, None)
+    return _replied(d, tool, user, [(tool.name, arguments)], _fits(tools, tool, arguments), CHOOSE, None)
 
 
 def _wish(tool: Tool) -> str:
@@ -810,8 +810,14 @@ def _wish(tool: Tool) -> str:
     return f"The user wants: {tool.verb} {tool.noun}." if tool.verb else f"The user wants: {tool.noun.replace('_', ' ')}."
 
 
-def _fits(tool: Tool, arguments: dict) -> str:
-    return f"{_wish(tool)} The tool {tool.name} fits" + (f": {told(arguments)}." if arguments else ".")
+def _looked_at(tools: list[Tool]) -> list[str]:
+    """Tools that do something else, one by one: whether the name that was just said is the one is a smaller question than which of all it is."""
+    return [f"{x.name} no" for x in tools]
+
+
+def _fits(tools: list[Tool], tool: Tool, arguments: dict) -> str:
+    found = ", ".join([*_looked_at(tools[:tools.index(tool)]), f"{tool.name} fits"])
+    return f"{_wish(tool)} {found}" + (f": {told(arguments)}." if arguments else ".")
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -844,7 +850,7 @@ def _asked_for(d: Draw, tools: list[Tool], tool: Tool, askable: list[str]) -> Tu
     values = {k: s.value(d) for k, s in tool.slots.items() if k in tool.required and k != gone}
     user = tool.ask(d, values)
     name = gone.replace("_", " ")
-    return Turn(CHOOSE, user, [say(f"{_fits(tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
+    return Turn(CHOOSE, user, [say(f"{_fits(tools, tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
                 {"tools": [], "text": "(?i)" + name}, ("missing argument", gone), [x.spec for x in tools])
 
 
@@ -862,7 +868,7 @@ def none_fits(d: Draw) -> Turn:
 
 
 def _refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
-    return Turn(CHOOSE, user, [say(f"{_wish(wanted)} No tool fits that.", NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
+    return Turn(CHOOSE, user, [say(f"{_wish(wanted)} {', '.join(_looked_at(tools))}. No tool fits that.", NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
                 ("no tool",), [x.spec for x in tools])
 
 

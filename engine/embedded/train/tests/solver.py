@@ -83,7 +83,11 @@ RULES = {
 
 
 def thought_is_sound(thought: str) -> bool:
-    """Every equation of a thought holds."""
+    """Every equation of a thought holds, and a number that is told of a list is its least or its greatest."""
+    for many, one in re.findall(r"((?:\d+, )+\d+): (?:the \w+ is )?(\d+)", thought):
+        numbers = list(map(int, many.split(", ")))
+        if int(one) not in (min(numbers), max(numbers)):
+            return False
     for left, right in re.findall(r"((?:\d+ [-+*/] )+\d+) = (-?\d+)", thought):
         total, sign = None, "+"
         for part in left.split():

@@ -68,6 +68,25 @@ class TestData(unittest.TestCase):
         self.assertGreater(seen, 300)
         self.assertGreater(len(names), 200)
 
+    def test_thoughts_look_at_one_tool_after_the_other(self):
+        seen = {"fits": 0, "No tool fits that.": 0}
+        for i in range(N):
+            conversation = data.flat(*data.drawn(13, i, "train"))
+            for m in conversation["messages"]:
+                if not m.get("reasoning_content", "").startswith("The user wants: "):
+                    continue
+                offered = [t["function"]["name"] for t in conversation["tools"]]
+                looked = m["reasoning_content"].split(". ", 1)[1]
+                at = re.match(r"(?:[^ ]+ no, )*([^ ]+) fits", looked)
+                seen["fits" if at else "No tool fits that."] += 1
+                last = offered.index(at[1]) if at else len(offered)
+                self.assertTrue(looked.startswith(", ".join([*(n + " no" for n in offered[:last]), *(n + " fits" for n in offered[last:last + 1])])), (looked, offered))
+                if at:
+                    self.assertEqual({c["function"]["name"] for c in m.get("tool_calls", ())} or {at[1]}, {at[1]})
+                else:
+                    self.assertTrue(looked.endswith(" no. No tool fits that."), looked)
+        self.assertGreater(min(seen.values()), 50)
+
     def check_call(self, call, tools, user):
         match = [t["function"] for t in tools if t["function"]["name"] == call["name"]]
         self.assertEqual(len(match), 1)
@@ -99,12 +118,14 @@ class TestData(unittest.TestCase):
                          {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill"})
 
     def test_drills_compute(self):
-        seen = 0
+        seen = lists = 0
         for i in range(2000):
             answers = [t.reply[-1]["content"] for t in drills.make(draw.Draw(f"drill {i}", "train"))]
             seen += " = " in answers[0]
+            lists += bool(re.match(r"\d+, \d+.*: \d+", answers[0]))
             self.assertTrue(all(map(solver.thought_is_sound, answers)), answers)
         self.assertGreater(seen, 500)
+        self.assertGreater(lists, 100)
 
     def test_no_composed_wording_is_held_out(self):
         wordings = ["[There|Here] are {a} {o}. {b} left.", "{n} has {a}. How many are there?", "How many?", "There are how many {o}?", "How many are left of {a}?", "How many {o} are there?"]

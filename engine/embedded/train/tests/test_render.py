@@ -55,10 +55,24 @@ class TestRender(unittest.TestCase):
 
     def test_last_answer_follows_the_prompt_of_the_engine(self):
         for c in data.conversations(22, 300, "train"):
-            if c["empty_thoughts"]:
+            if c["as_asked"]:
                 continue
             before = [m for m in c["messages"]][:-1]
             self.assertTrue(render.text(c).startswith(render.prompt(before, c["tools"], c["thinking"])))
+
+    def test_every_answer_as_it_is_asked_for(self):
+        seen = {True: 0, False: 0}
+        for c in data.conversations(23, 300, "train"):
+            said = [m for m in c["messages"] if m["role"] == "assistant"]
+            if not c["as_asked"] or len(said) == 1:
+                continue
+            seen[c["thinking"]] += 1
+            parts = render.text(c).split(render.HEADER)[1:]
+            self.assertEqual(len(parts), len(said))
+            for part, m in zip(parts, said):
+                self.assertTrue(part.startswith("<think>\n" + (m["reasoning_content"] if c["thinking"] else "") + "\n</think>\n\n" + m["content"]), part)
+                self.assertTrue(m.get("learnt", True))
+        self.assertGreater(min(seen.values()), 10)
 
     def test_packing_does_not_depend_on_the_parts(self):
         whole = pack.pack(1, 700, "train", "core-1.1", str(pack.VOCABULARY), 1)
