@@ -22,7 +22,7 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 # Shares of conversations by the skill of their last question.
 SHARES = {
     "greet": 16, "instruct": 110, "arithmetic": 48, "context": 24, "context_far": 1, "facts": 16, "memory": 12, "tool_choice": 38,
-    "tool_none": 3, "json": 14, "unknown": 7, "foreign": 5, "agent": 4, "copy": 28, "drill": 60,
+    "tool_none": 3, "json": 14, "unknown": 7, "foreign": 5, "agent": 4, "copy": 26, "drill": 90,
 }
 THINKING_SHARE = 0.6
 

@@ -4,7 +4,7 @@ A conversation with one sum in it is mostly prompt. Here the answer does the sam
 that the thoughts of the skills have, so most of what is read is learnt from.
 """
 
-from . import arithmetic, words
+from . import arithmetic, tools, words
 from .draw import Draw, Turn, turn
 
 SKILL = "drill"
@@ -178,5 +178,25 @@ def exchanges(d: Draw) -> list[Turn]:
                  f"There are {len(tasks)} lines. In each of them {old} becomes {new}.", "\n".join(answers), {}, ("ack",))]
 
 
+def choices(d: Draw) -> list[Turn]:
+    """Names of tools, and which of them does each of some things."""
+    offered, _ = tools.offer(d, d.int(2, 8))
+    wanted = d.some(offered, d.int(1, min(5, len(offered)))) + [_other(d, offered) for _ in range(d.int(0, 2))]
+    d.rng.shuffle(wanted)
+    names, asked = ", ".join(x.name for x in offered), [tools.action(x) for x in wanted]
+    return [turn(SKILL, d.ask(["Tools: {t}\n\nWhich one [does|fits] each of these? {q}", "{q}\n\nWhich of these tools does each of them? {t}", "The tools are {t}.\nFind the one for each: {q}", "For each of these, the tool that does it: {q}\nTools: {t}"],
+                              t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(tools.searched(offered, x) for x in wanted), {}, ("ack",))]
+
+
+def _other(d: Draw, offered):
+    """A tool that does what none of those on offer does, but often something like it."""
+    while True:
+        x = d.any(offered)
+        other = tools.generic(d, *((d.any(list(tools.VERBS)), x.noun) if d.chance(0.5) else (x.verb, d.any(tools.NOUNS)))) if x.verb else tools.offer(d, 1)[1]
+        if all(tools.action(y) != tools.action(other) for y in offered):
+            return other
+
+
 def make(d: Draw) -> list[Turn]:
-    return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, sorts, numbers, numbers, exchanges, changes, changes, doubles, doubles, backwards, backwards])(d)
+    return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, sorts, numbers, numbers, exchanges, changes, changes, doubles, doubles, backwards, backwards,
+                  *[choices] * 9])(d)

@@ -796,7 +796,7 @@ def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
         if more != arguments:
             user = f"{user.rstrip('.!?')}. {d.any(['Also: ', 'Then: ', 'And: ', ''])}{again}"
             calls.append((tool.name, more))
-            thought = f"{_fits(tools, tool, {})[:-1]}, two times. First: {told(arguments)}. Second: {told(more)}."
+            thought = f"{searched(tools, tool)[:-1]}, two times. First: {told(arguments)}. Second: {told(more)}."
     return _replied(d, tool, user, calls, thought, skill, [x.spec for x in tools])
 
 
@@ -805,19 +805,27 @@ def answered_call(d: Draw, tools: list[Tool], tool: Tool, user: str, arguments: 
     return _replied(d, tool, user, [(tool.name, arguments)], _fits(tools, tool, arguments), CHOOSE, None)
 
 
+def action(tool: Tool) -> str:
+    """What a tool does, in two or three words."""
+    return f"{tool.verb} {tool.noun}" if tool.verb else tool.noun.replace("_", " ")
+
+
 def _wish(tool: Tool) -> str:
     """What the user wants, in the words of the tools and not of the user: the first step to the name of the one that does it."""
-    return f"The user wants: {tool.verb} {tool.noun}." if tool.verb else f"The user wants: {tool.noun.replace('_', ' ')}."
+    return f"The user wants: {action(tool)}."
 
 
-def _looked_at(tools: list[Tool]) -> list[str]:
-    """Tools that do something else, one by one: whether the name that was just said is the one is a smaller question than which of all it is."""
-    return [f"{x.name} no" for x in tools]
+def searched(tools: list[Tool], wanted: Tool) -> str:
+    """The tools one after the other, up to the one that does what is wanted: whether the name that was just said is the
+    one is a smaller question than which of all it is."""
+    if wanted not in tools:
+        return f"{_wish(wanted)} {', '.join(f'{x.name} no' for x in tools)}. No tool fits that."
+    return f"{_wish(wanted)} {', '.join([*(f'{x.name} no' for x in tools[:tools.index(wanted)]), f'{wanted.name} fits'])}."
 
 
 def _fits(tools: list[Tool], tool: Tool, arguments: dict) -> str:
-    found = ", ".join([*_looked_at(tools[:tools.index(tool)]), f"{tool.name} fits"])
-    return f"{_wish(tool)} {found}" + (f": {told(arguments)}." if arguments else ".")
+    found = searched(tools, tool)
+    return f"{found[:-1]}: {told(arguments)}." if arguments else found
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -868,7 +876,7 @@ def none_fits(d: Draw) -> Turn:
 
 
 def _refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
-    return Turn(CHOOSE, user, [say(f"{_wish(wanted)} {', '.join(_looked_at(tools))}. No tool fits that.", NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
+    return Turn(CHOOSE, user, [say(searched(tools, wanted), NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
                 ("no tool",), [x.spec for x in tools])
 
 
