@@ -4,6 +4,8 @@ A conversation with one sum in it is mostly prompt. Here the answer does the sam
 that the thoughts of the skills have, so most of what is read is learnt from.
 """
 
+import json
+
 from . import arithmetic, tools, words
 from .draw import Draw, Turn, turn
 
@@ -183,8 +185,9 @@ def choices(d: Draw) -> list[Turn]:
     offered, _ = tools.offer(d, d.int(2, 8))
     wanted = d.some(offered, d.int(1, min(5, len(offered)))) + [_other(d, offered) for _ in range(d.int(0, 2))]
     d.rng.shuffle(wanted)
-    names, asked = ", ".join(x.name for x in offered), [tools.action(x) for x in wanted]
-    return [turn(SKILL, d.ask(["Tools: {t}\n\nWhich one [does|fits] each of these? {q}", "{q}\n\nWhich of these tools does each of them? {t}", "The tools are {t}.\nFind the one for each: {q}", "For each of these, the tool that does it: {q}\nTools: {t}"],
+    asked = [tools.action(x) for x in wanted]
+    names = d.any([json.dumps([x.name for x in offered]), "\n".join(json.dumps({"name": x.name}) for x in offered), "\n".join(json.dumps({"name": x.name}) for x in offered), "\n".join(x.name for x in offered)])
+    return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one [does|fits] each of these?\n{q}", "{q}\n\nWhich of these tools does each of them?\n{t}", "{t}\n\nFind the tool for each: {q}", "For each of these, the tool that does it: {q}\nTools:\n{t}"],
                               t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(tools.searched(offered, x) for x in wanted), {}, ("ack",))]
 
 

@@ -817,10 +817,10 @@ def _wish(tool: Tool) -> str:
 
 def searched(tools: list[Tool], wanted: Tool) -> str:
     """The tools one after the other, up to the one that does what is wanted: whether the name that was just said is the
-    one is a smaller question than which of all it is."""
-    if wanted not in tools:
-        return f"{_wish(wanted)} {', '.join(f'{x.name} no' for x in tools)}. No tool fits that."
-    return f"{_wish(wanted)} {', '.join([*(f'{x.name} no' for x in tools[:tools.index(wanted)]), f'{wanted.name} fits'])}."
+    one is a smaller question than which of all it is. Each has a line, so that its name is made of the tokens that it has
+    in the prompt and in the call: behind a space it would be of others."""
+    at = tools.index(wanted) if wanted in tools else len(tools)
+    return "\n".join([_wish(wanted), *(f"{x.name} no" for x in tools[:at]), f"{wanted.name} fits." if wanted in tools else "No tool fits that."])
 
 
 def _fits(tools: list[Tool], tool: Tool, arguments: dict) -> str:

@@ -76,15 +76,15 @@ class TestData(unittest.TestCase):
                 if not m.get("reasoning_content", "").startswith("The user wants: "):
                     continue
                 offered = [t["function"]["name"] for t in conversation["tools"]]
-                looked = m["reasoning_content"].split(". ", 1)[1]
-                at = re.match(r"(?:[^ ]+ no, )*([^ ]+) fits", looked)
+                looked = m["reasoning_content"].split("\n", 1)[1]
+                at = re.match(r"(?:[^ ]+ no\n)*([^ ]+) fits", looked)
                 seen["fits" if at else "No tool fits that."] += 1
                 last = offered.index(at[1]) if at else len(offered)
-                self.assertTrue(looked.startswith(", ".join([*(n + " no" for n in offered[:last]), *(n + " fits" for n in offered[last:last + 1])])), (looked, offered))
+                self.assertTrue(looked.startswith("\n".join([*(n + " no" for n in offered[:last]), *(n + " fits" for n in offered[last:last + 1])])), (looked, offered))
                 if at:
                     self.assertEqual({c["function"]["name"] for c in m.get("tool_calls", ())} or {at[1]}, {at[1]})
                 else:
-                    self.assertTrue(looked.endswith(" no. No tool fits that."), looked)
+                    self.assertTrue(looked.endswith(" no\nNo tool fits that."), looked)
         self.assertGreater(min(seen.values()), 50)
 
     def check_call(self, call, tools, user):
@@ -131,13 +131,13 @@ class TestData(unittest.TestCase):
         parts = lambda name: {w.lower().rstrip("s") for w in re.findall("[A-Z]?[a-z]+", name)}
         seen, by_hand = {"fits": 0, "no": 0}, {row[0][0].replace("_", " ") for row in tools.HAND}
         for i in range(300):
-            for line in drills.choices(draw.Draw(f"choices {i}", "train"))[0].reply[0]["content"].split("\n"):
-                wish, looked = re.match(r"The user wants: ([^.]*)\. (.*?)\.", line).groups()
+            for part in drills.choices(draw.Draw(f"choices {i}", "train"))[0].reply[0]["content"].split("The user wants: ")[1:]:
+                wish, *looked = part.replace(".", "").strip().split("\n")
                 if wish in by_hand:
                     continue  # names of other words
-                for name, verdict in (x.rsplit(" ", 1) for x in looked.split(", ")):
+                for name, verdict in (x.rsplit(" ", 1) for x in looked if x != "No tool fits that"):
                     seen[verdict] += 1
-                    self.assertEqual(parts(wish) <= parts(name), verdict == "fits", line)
+                    self.assertEqual(parts(wish) <= parts(name), verdict == "fits", part)
         self.assertGreater(min(seen.values()), 200)
 
     def test_no_composed_wording_is_held_out(self):
