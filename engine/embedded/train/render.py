@@ -9,6 +9,7 @@ template puts in front of it (the header, <think>, an empty thought) is not.
 import functools
 import json
 import pathlib
+import re
 
 import jinja2
 import jinja2.sandbox
@@ -49,15 +50,15 @@ def text(conversation: dict) -> str:
     return start + "".join(HEADER + (s if s.startswith(THINK) else f"{THINK}{t}{THOUGHT}{s}") for s, t in zip(said, thoughts, strict=True))
 
 
-def segments(conversation: dict) -> list[tuple[str, bool]]:
-    """Cuts the text into parts that are learnt and parts that are not, in order.
-    A user's words cannot spell the template's tokens: data.conversations makes none."""
+def segments(conversation: dict) -> list[tuple[str, bool, tuple]]:
+    """Cuts the text into parts that are learnt and parts that are not, in order, each with the words in it whose letters
+    are tokens of their own. A user's words cannot spell the template's tokens: data.conversations makes none."""
     out, rest = [], text(conversation)
     said_by_assistants = iter([m for m in conversation["messages"] if m["role"] == "assistant"])
     while True:
         before, header, after = rest.partition(HEADER)
         if not header:
-            out.append((before, False))
+            out.append((before, False, ()))
             return out
         given = before + header
         if after.startswith(EMPTY):
@@ -67,14 +68,24 @@ def segments(conversation: dict) -> list[tuple[str, bool]]:
         said, end, rest = after.partition(END)
         if not end:
             raise ValueError("an answer without an end")
-        out += [(given, False), (said + END, next(said_by_assistants).get("learnt", True))]
+        m = next(said_by_assistants)
+        out += [(given, False, ()), (said + END, m.get("learnt", True), m.get("letters", ()))]
+
+
+def _encoded(part: str, letters: tuple, tokenizer) -> list[int]:
+    """Ids of a text. Of some of its words every letter is a token: a word backwards would be of other tokens than the letters it
+    is put together from, and which ones those are nobody can guess."""
+    if not letters:
+        return tokenizer.encode(part)
+    words = re.split(rf"(?<!\w)({'|'.join(map(re.escape, letters))})(?!\w)", part)
+    return [i for at, w in enumerate(words) for piece in (w if at % 2 else [w]) for i in tokenizer.encode(piece)]
 
 
 def tokens(conversation: dict, tokenizer) -> tuple[list[int], list[bool]]:
     ids: list[int] = []
     mask: list[bool] = []
-    for part, learnt in segments(conversation):
-        new = tokenizer.encode(part)
+    for part, learnt, letters in segments(conversation):
+        new = _encoded(part, letters, tokenizer)
         ids += new
         mask += [learnt] * len(new)
     return ids, mask

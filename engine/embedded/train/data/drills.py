@@ -145,8 +145,10 @@ def backwards(d: Draw) -> list[Turn]:
     x = d.some([w for w in SPELLED if d.fresh(["reversed word", w])], d.int(2, 7))
     spelled = d.chance(0.6)
     show = (lambda w: f"{w}: {' '.join(w)}, {' '.join(w[::-1])}, {w[::-1]}") if spelled else (lambda w: f"{w}: {w[::-1]}")
-    return [turn(SKILL, d.ask(["[Reverse|Turn around] each of these words[, letter by letter|]: {q}", "{q}: [each of them|every word] backwards[, with its letters|].",
-                               "Every word backwards: {q}"], q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(show, x)) + ".", {}, ("ack",))]
+    t = turn(SKILL, d.ask(["[Reverse|Turn around] each of these words[, letter by letter|]: {q}", "{q}: [each of them|every word] backwards[, with its letters|].",
+                           "Every word backwards: {q}"], q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(show, x)) + ".", {}, ("ack",))
+    t.reply[0]["letters"] = tuple(w[::-1] for w in x)
+    return [t]
 
 
 def numbers(d: Draw) -> list[Turn]:

@@ -158,7 +158,9 @@ def reverse_word(d: Draw) -> Turn:
         "Mirror the word {q}.", "Mirror {q}, last letter first.", "ok so how does {q} look backwards?",
         "How does {q} read from the last letter to the first?", "Last letter first: {q}",
     ], q=f'"{x}"' if d.chance(0.5) else x)
-    return turn(SKILL, user, f"The letters are {' '.join(x)}. From the end: {' '.join(x[::-1])}.", x[::-1], exactly(x[::-1]), ("reverse_word", x))
+    t = turn(SKILL, user, f"The letters are {' '.join(x)}. From the end: {' '.join(x[::-1])}.", x[::-1], exactly(x[::-1]), ("reverse_word", x))
+    t.reply[0]["letters"] = (x[::-1],)
+    return t
 
 
 def spell(d: Draw) -> Turn:

@@ -34,7 +34,9 @@ class TestRender(unittest.TestCase):
     def test_mask_is_what_the_assistant_says(self):
         for c in data.conversations(21, 400, "train"):
             ids, mask = render.tokens(c, self.tokenizer)
-            self.assertEqual(ids, self.tokenizer.encode(render.text(c)))
+            self.assertEqual(self.tokenizer.decode(ids), render.text(c))
+            if not any("letters" in m for m in c["messages"]):
+                self.assertEqual(ids, self.tokenizer.encode(render.text(c)))
             said, run = [], []
             for i, learnt in zip(ids, mask):
                 if learnt:
@@ -73,6 +75,13 @@ class TestRender(unittest.TestCase):
                 self.assertTrue(part.startswith("<think>\n" + (m["reasoning_content"] if c["thinking"] else "") + "\n</think>\n\n" + m["content"]), part)
                 self.assertTrue(m.get("learnt", True))
         self.assertGreater(min(seen.values()), 10)
+
+    def test_letters_of_a_word_backwards_are_tokens(self):
+        said = {"role": "assistant", "content": "map: p a m, pam.", "reasoning_content": "", "letters": ("pam",)}
+        c = {"messages": [{"role": "user", "content": "pam"}, said], "tools": None, "thinking": False, "as_asked": False}
+        ids, learnt = render.tokens(c, self.tokenizer)
+        self.assertEqual([self.tokenizer.decode([i]) for i, on in zip(ids, learnt) if on][-6:], [" ", "p", "a", "m", ".", "<|im_end|>"])
+        self.assertEqual(self.tokenizer.decode(ids), render.text(c))
 
     def test_packing_does_not_depend_on_the_parts(self):
         whole = pack.pack(1, 700, "train", "core-1.1", str(pack.VOCABULARY), 1)
