@@ -816,11 +816,13 @@ def _wish(tool: Tool) -> str:
 
 
 def searched(tools: list[Tool], wanted: Tool) -> str:
-    """The tools one after the other, up to the one that does what is wanted: whether the name that was just said is the
-    one is a smaller question than which of all it is. Each has a line, so that its name is made of the tokens that it has
-    in the prompt and in the call: behind a space it would be of others."""
-    at = tools.index(wanted) if wanted in tools else len(tools)
-    return "\n".join([_wish(wanted), *(f"{x.name} no" for x in tools[:at]), f"{wanted.name} fits." if wanted in tools else "No tool fits that."])
+    """The tools one after the other and what each does, up to the one that does what is wanted: whether the words that were just
+    said are those of the wish is a smaller question than which tool of all it is. Each has a line, so that its name is made of
+    the tokens that it has in the prompt and in the call: behind a space it would be of others."""
+    line = lambda x: f"{x.name}: {action(x)}"
+    if wanted not in tools:
+        return "\n".join([_wish(wanted), *map(line, tools), "No tool fits that."])
+    return "\n".join([_wish(wanted), *map(line, tools[:tools.index(wanted)]), line(wanted) + ".", "It fits."])
 
 
 def _fits(tools: list[Tool], tool: Tool, arguments: dict) -> str:

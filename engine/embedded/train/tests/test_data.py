@@ -1,5 +1,6 @@
 """The generator: determinism, the split, and every answer against a solver that knows only the task."""
 
+import collections
 import json
 import re
 import unittest
@@ -69,22 +70,26 @@ class TestData(unittest.TestCase):
         self.assertGreater(len(names), 200)
 
     def test_thoughts_look_at_one_tool_after_the_other(self):
-        seen = {"fits": 0, "No tool fits that.": 0}
+        seen = collections.Counter()
         for i in range(N):
             conversation = data.flat(*data.drawn(13, i, "train"))
             for m in conversation["messages"]:
                 if not m.get("reasoning_content", "").startswith("The user wants: "):
                     continue
                 offered = [t["function"]["name"] for t in conversation["tools"]]
-                looked = m["reasoning_content"].split("\n", 1)[1]
-                at = re.match(r"(?:[^ ]+ no\n)*([^ ]+) fits", looked)
-                seen["fits" if at else "No tool fits that."] += 1
-                last = offered.index(at[1]) if at else len(offered)
-                self.assertTrue(looked.startswith("\n".join([*(n + " no" for n in offered[:last]), *(n + " fits" for n in offered[last:last + 1])])), (looked, offered))
-                if at:
-                    self.assertEqual({c["function"]["name"] for c in m.get("tool_calls", ())} or {at[1]}, {at[1]})
+                wish, *looked, end = m["reasoning_content"].split("\n")
+                names, actions = zip(*(line.split(": ") for line in looked))
+                self.assertEqual(list(names), offered[:len(names)])
+                if m.get("tool_calls") or "missing" in end:
+                    seen["It fits"] += 1
+                    self.assertEqual(wish.removeprefix("The user wants: "), actions[-1])
+                    self.assertEqual({c["function"]["name"] for c in m.get("tool_calls", ())} or {names[-1]}, {names[-1]})
+                    self.assertTrue(end.startswith("It fits"), end)
                 else:
-                    self.assertTrue(looked.endswith(" no\nNo tool fits that."), looked)
+                    seen[end] += 1
+                    self.assertEqual(len(names), len(offered))
+                self.assertFalse(any(a.endswith(".") for a in actions[:-1]))
+        self.assertEqual(set(seen), {"It fits", "No tool fits that."})
         self.assertGreater(min(seen.values()), 50)
 
     def check_call(self, call, tools, user):
@@ -129,15 +134,17 @@ class TestData(unittest.TestCase):
 
     def test_choices_are_by_the_words_of_the_names(self):
         parts = lambda name: {w.lower().rstrip("s") for w in re.findall("[A-Z]?[a-z]+", name)}
-        seen, by_hand = {"fits": 0, "no": 0}, {row[0][0].replace("_", " ") for row in tools.HAND}
+        seen, by_hand = {True: 0, False: 0}, {row[0][0].replace("_", " ") for row in tools.HAND}
         for i in range(300):
             for part in drills.choices(draw.Draw(f"choices {i}", "train"))[0].reply[0]["content"].split("The user wants: ")[1:]:
-                wish, *looked = part.replace(".", "").strip().split("\n")
-                if wish in by_hand:
-                    continue  # names of other words
-                for name, verdict in (x.rsplit(" ", 1) for x in looked if x != "No tool fits that"):
-                    seen[verdict] += 1
-                    self.assertEqual(parts(wish) <= parts(name), verdict == "fits", part)
+                wish, *looked, end = part.strip().split("\n")
+                self.assertIn(end, ("It fits.", "No tool fits that."))
+                for name, action in (x.split(": ") for x in looked):
+                    fits = action.endswith(".")
+                    seen[fits] += 1
+                    self.assertEqual(action.strip(".") == wish.strip("."), fits, part)
+                    if action.strip(".") not in by_hand:  # they have names of other words
+                        self.assertLessEqual(parts(action), parts(name), part)
         self.assertGreater(min(seen.values()), 200)
 
     def test_no_composed_wording_is_held_out(self):
