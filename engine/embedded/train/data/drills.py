@@ -185,7 +185,7 @@ def exchanges(d: Draw) -> list[Turn]:
 def choices(d: Draw) -> list[Turn]:
     """Names of tools, and which of them does each of some things."""
     offered, _ = tools.offer(d, d.int(2, 8))
-    wanted = d.some(offered, d.int(1, min(5, len(offered)))) + [_other(d, offered) for _ in range(d.int(0, 2))]
+    wanted = d.some(offered, d.int(1, len(offered))) + [_other(d, offered) for _ in range(d.int(0, 3))]
     d.rng.shuffle(wanted)
     asked = [tools.action(x) for x in wanted]
     names = d.any([json.dumps([x.name for x in offered]), "\n".join(json.dumps({"name": x.name}) for x in offered), "\n".join(json.dumps({"name": x.name}) for x in offered), "\n".join(x.name for x in offered)])

@@ -816,13 +816,9 @@ def _wish(tool: Tool) -> str:
 
 
 def searched(tools: list[Tool], wanted: Tool) -> str:
-    """The tools one after the other and what each does, up to the one that does what is wanted: whether the words that were just
-    said are those of the wish is a smaller question than which tool of all it is. Each has a line, so that its name is made of
-    the tokens that it has in the prompt and in the call: behind a space it would be of others."""
-    line = lambda x: f"{x.name}: {action(x)}"
-    if wanted not in tools:
-        return "\n".join([_wish(wanted), *map(line, tools), "No tool fits that."])
-    return "\n".join([_wish(wanted), *map(line, tools[:tools.index(wanted)]), line(wanted) + ".", "It fits."])
+    """What is wanted and the tool that does it. The name begins a line, so that it is made of the tokens that it has in the
+    prompt and in the call: behind a space it would be of others."""
+    return f"{_wish(wanted)}\n{wanted.name} fits." if wanted in tools else f"{_wish(wanted)}\nNo tool fits that."
 
 
 def _fits(tools: list[Tool], tool: Tool, arguments: dict) -> str:
