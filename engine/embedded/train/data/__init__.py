@@ -94,7 +94,7 @@ def _agent(d: Draw) -> list[Turn]:
     else:
         tool = d.any(offered)
         user, arguments = tools.wanted_call(d, tool)
-        t = tools.answered_call(d, offered, tool, user, arguments)
+        t = tools.answered_call(d, tool, user, arguments)
     t.tools = [x.spec for x in offered]
     return [t]
 

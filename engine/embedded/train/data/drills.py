@@ -188,9 +188,10 @@ def choices(d: Draw) -> list[Turn]:
     wanted = d.some(offered, d.int(1, len(offered))) + [_other(d, offered) for _ in range(d.int(0, 3))]
     d.rng.shuffle(wanted)
     asked = [tools.action(x) for x in wanted]
-    names = d.any([json.dumps([x.name for x in offered]), "\n".join(json.dumps({"name": x.name}) for x in offered), "\n".join(json.dumps({"name": x.name}) for x in offered), "\n".join(x.name for x in offered)])
+    lines = "\n".join(json.dumps({"name": x.name}) for x in offered)  # as the prompt has them
+    names = d.any([json.dumps([x.name for x in offered]), lines, lines, "\n".join(x.name for x in offered)])
     return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one [does|fits] each of these?\n{q}", "{q}\n\nWhich of these tools does each of them?\n{t}", "{t}\n\nFind the tool for each: {q}", "For each of these, the tool that does it: {q}\nTools:\n{t}"],
-                              t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(tools.searched(offered, x) for x in wanted), {}, ("ack",))]
+                              t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(tools.fits(x) if x in offered else tools.missed(x) for x in wanted), {}, ("ack",))]
 
 
 def _other(d: Draw, offered):

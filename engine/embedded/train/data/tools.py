@@ -790,19 +790,19 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
-    thought = _fits(tools, tool, arguments)
+    thought = fits(tool, arguments)
     if d.chance(0.12) and tool.slots:
         again, more = wanted_call(d, tool)
         if more != arguments:
             user = f"{user.rstrip('.!?')}. {d.any(['Also: ', 'Then: ', 'And: ', ''])}{again}"
             calls.append((tool.name, more))
-            thought = f"{searched(tools, tool)[:-1]}, two times. First: {told(arguments)}. Second: {told(more)}."
+            thought = f"{fits(tool)[:-1]}, two times. First: {told(arguments)}. Second: {told(more)}."
     return _replied(d, tool, user, calls, thought, skill, [x.spec for x in tools])
 
 
-def answered_call(d: Draw, tools: list[Tool], tool: Tool, user: str, arguments: dict) -> Turn:
+def answered_call(d: Draw, tool: Tool, user: str, arguments: dict) -> Turn:
     """A given call, its result and the answer."""
-    return _replied(d, tool, user, [(tool.name, arguments)], _fits(tools, tool, arguments), CHOOSE, None)
+    return _replied(d, tool, user, [(tool.name, arguments)], fits(tool, arguments), CHOOSE, None)
 
 
 def action(tool: Tool) -> str:
@@ -815,15 +815,15 @@ def _wish(tool: Tool) -> str:
     return f"The user wants: {action(tool)}."
 
 
-def searched(tools: list[Tool], wanted: Tool) -> str:
+def fits(tool: Tool, arguments: dict | None = None) -> str:
     """What is wanted and the tool that does it. The name begins a line, so that it is made of the tokens that it has in the
     prompt and in the call: behind a space it would be of others."""
-    return f"{_wish(wanted)}\n{wanted.name} fits." if wanted in tools else f"{_wish(wanted)}\nNo tool fits that."
+    return f"{_wish(tool)}\n{tool.name} fits" + (f": {told(arguments)}." if arguments else ".")
 
 
-def _fits(tools: list[Tool], tool: Tool, arguments: dict) -> str:
-    found = searched(tools, tool)
-    return f"{found[:-1]}: {told(arguments)}." if arguments else found
+def missed(tool: Tool) -> str:
+    """What is wanted where no tool on offer does it."""
+    return f"{_wish(tool)}\nNo tool fits that."
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -856,7 +856,7 @@ def _asked_for(d: Draw, tools: list[Tool], tool: Tool, askable: list[str]) -> Tu
     values = {k: s.value(d) for k, s in tool.slots.items() if k in tool.required and k != gone}
     user = tool.ask(d, values)
     name = gone.replace("_", " ")
-    return Turn(CHOOSE, user, [say(f"{_fits(tools, tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
+    return Turn(CHOOSE, user, [say(f"{fits(tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
                 {"tools": [], "text": "(?i)" + name}, ("missing argument", gone), [x.spec for x in tools])
 
 
@@ -874,7 +874,7 @@ def none_fits(d: Draw) -> Turn:
 
 
 def _refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
-    return Turn(CHOOSE, user, [say(searched(tools, wanted), NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
+    return Turn(CHOOSE, user, [say(missed(wanted), NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
                 ("no tool",), [x.spec for x in tools])
 
 
