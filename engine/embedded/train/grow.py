@@ -2,8 +2,8 @@
 
     python -m train.grow --checkpoint runs/small --config small --out runs/grown
 
-New attention heads read what they like, and what they give is multiplied by zero; so is what the new layers,
-copies of the ones after them, add to the residual stream. Function-preserving growth after Chen and others
+New attention heads and new members of the experts read what they like, and what they give is multiplied by zero; so is
+what the new layers, copies of the ones after them, add to the residual stream. Function-preserving growth after Chen and others
 (2016, arXiv:1511.05641).
 """
 
@@ -14,7 +14,7 @@ import torch
 
 from . import checkpoint, model
 
-GROWS = ("heads", "kv_heads", "layers")
+GROWS = ("heads", "kv_heads", "layers", "expert_ff", "shared_ff")
 ADDS = ("o_proj.weight", "out_proj.weight", "down_proj", "down_proj.weight")  # what a layer gives to the residual stream
 
 
@@ -31,12 +31,20 @@ def source(layer, old, new):
 
 
 def _widened(x, shape):
-    """A matrix with more rows, as they are now, or more columns, of zeros."""
+    """Matrices [..., rows, columns] with more rows, as they are now, or more columns, of zeros."""
     out = shape.clone()
-    if out.shape[1] > x.shape[1]:
+    if out.shape[-1] > x.shape[-1]:
         out.zero_()
-    out[:x.shape[0], :x.shape[1]] = x
+    out[..., :x.shape[-2], :x.shape[-1]] = x
     return out
+
+
+def _fitted(name, x, shape):
+    """What parameter `name` of the old model is in a larger one whose own is `shape`."""
+    if name.endswith("gate_up_proj"):  # the rows of all gates, then those of what they multiply
+        x, shape = (m.unflatten(-2, (2, -1)) for m in (x, shape))
+        return _widened(x, shape).flatten(-3, -2)
+    return _widened(x, shape)
 
 
 def grown(old, config, seed=1):
@@ -56,7 +64,7 @@ def grown(old, config, seed=1):
                 number, copy = source(int(layer), c, config)
                 there = f"layers.{number}.{rest}"
             x = before[there]
-            p.copy_(x if x.shape == p.shape else _widened(x, p))
+            p.copy_(x if x.shape == p.shape else _fitted(name, x, p))
             if copy and name.endswith(ADDS):
                 p.zero_()
     return m
