@@ -781,10 +781,15 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
     if kind < 0.1 and tool.verb and (askable := _askable(tool)):
         return _asked_for(d, tools, tool, askable)
     if kind < 0.24:
-        other = offer(d, 1)[1]
+        other = _near(d, tool) if tool.verb and d.chance(0.6) else offer(d, 1)[1]
         if not any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools):
             return _refused(wanted_call(d, other)[0], other, tools)
     return _called(d, tools, tool, CHOOSE)
+
+
+def _near(d: Draw, tool: Tool) -> Tool:
+    """What a tool on offer does, for something else: a wish that is easily taken for one that it fulfils."""
+    return generic(d, *d.until_fresh(lambda: [tool.verb, d.any(NOUNS)], "tool"))
 
 
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
