@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -197,6 +198,11 @@ func (n *node) open() (err error) {
 	return n.openServer(secret)
 }
 
+// replayBatch is how many rows of the spill journal one transaction takes. Rows
+// that share a page write it once: one by one they would need sixteen times the
+// journal's size in the write-ahead log, on a disk that was just full.
+const replayBatch = 256
+
 // replaySpilled brings what an outage left in the spill journal to the store. A
 // row that it rejects is said and left out: it was never valid.
 func (n *node) replaySpilled() error {
@@ -204,17 +210,31 @@ func (n *node) replaySpilled() error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	for i := range entries {
-		err := n.store.Append(entries[i : i+1])
-		if err != nil && !store.Rejects(err) {
-			return fmt.Errorf("replay the spill journal: %w", err)
+	for batch := range slices.Chunk(entries, replayBatch) {
+		err := n.store.Append(batch)
+		if store.Rejects(err) {
+			err = n.replayEach(batch)
 		}
 		if err != nil {
-			n.log.Error("a spilled row is not valid", "kind", entries[i].Kind, "id", entries[i].RequestID, "error", err.Error())
+			return fmt.Errorf("replay the spill journal: %w", err)
 		}
 	}
 	n.log.Warn("replayed the spill journal", "rows", len(entries))
 	return n.spill.Reset()
+}
+
+// replayEach appends the rows of a batch in which one is not valid.
+func (n *node) replayEach(batch []account.Entry) error {
+	for i := range batch {
+		err := n.store.Append(batch[i : i+1])
+		if err != nil && !store.Rejects(err) {
+			return err
+		}
+		if err != nil {
+			n.log.Error("a spilled row is not valid", "kind", batch[i].Kind, "id", batch[i].RequestID, "error", err.Error())
+		}
+	}
+	return nil
 }
 
 // settleCrashed closes what a killed process left open: each request pays what

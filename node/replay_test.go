@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+// TestReplay brings several batches of a journal to the store. Of the batch with
+// a row of nobody all other rows are charged, and the journal is empty after it.
+// Rows of a batch share pages of the write-ahead log.
+func TestReplay(t *testing.T) {
+	dir, logged := t.TempDir(), &bytes.Buffer{}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	spill, err := store.OpenSpill(dir, 4<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spill.Close()
+	a, err := s.CreateAccount(account.Account{Name: "a"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows, nobodys = 3*replayBatch + 7, replayBatch + 9
+	entries := make([]account.Entry, rows)
+	for i := range entries {
+		entries[i] = account.Entry{Kind: account.Settlement, AccountID: a.ID, RequestID: fmt.Sprintf("r%d", i), KeyID: "key_1", Model: "m",
+			Time: time.Unix(1700000000, 0).UTC(), Amount: -3, Reason: account.Finished, ModuleDigest: "builtin:tariff@1"}
+	}
+	entries[nobodys].AccountID = "acct_nobody"
+	if err := spill.Append(entries); err != nil {
+		t.Fatal(err)
+	}
+	wal := filepath.Join(dir, store.DatabaseName+"-wal")
+	before := size(t, wal)
+	n := &node{store: s, spill: spill, log: slog.New(slog.NewTextHandler(logged, nil))}
+	if err := n.replaySpilled(); err != nil {
+		t.Fatal(err)
+	}
+	if balance, _, err := s.Balance(a.ID); err != nil || balance != abi.Nano(-3*(rows-1)) {
+		t.Errorf("balance %d, %v; want %d", balance, err, -3*(rows-1))
+	}
+	if got := strings.Count(logged.String(), "a spilled row is not valid"); got != 1 || !strings.Contains(logged.String(), entries[nobodys].RequestID) {
+		t.Errorf("%d rows were said to be not valid, want one of %s:\n%s", got, entries[nobodys].RequestID, logged)
+	}
+	if left, err := spill.Entries(); err != nil || len(left) != 0 {
+		t.Errorf("%d rows are left, %v", len(left), err)
+	}
+	// One batch went row by row, some 16 kB each; the others share their pages.
+	if grown := size(t, wal) - before; grown > rows*16<<10/2 {
+		t.Errorf("the write-ahead log grew by %d bytes for %d rows", grown, rows)
+	}
+}
+
+// size is a file's, 0 for none.
+func size(t *testing.T, name string) int64 {
+	t.Helper()
+	info, err := os.Stat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
