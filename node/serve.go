@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -198,9 +197,7 @@ func (n *node) open() (err error) {
 	return n.openServer(secret)
 }
 
-// replayBatch is how many rows of the spill journal one transaction takes. Rows
-// that share a page write it once: one by one they would need sixteen times the
-// journal's size in the write-ahead log, on a disk that was just full.
+// replayBatch is how many rows of the spill journal one transaction takes.
 const replayBatch = 256
 
 // replaySpilled brings what an outage left in the spill journal to the store. A
@@ -210,31 +207,14 @@ func (n *node) replaySpilled() error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	for batch := range slices.Chunk(entries, replayBatch) {
-		err := n.store.Append(batch)
-		if store.Rejects(err) {
-			err = n.replayEach(batch)
-		}
-		if err != nil {
-			return fmt.Errorf("replay the spill journal: %w", err)
-		}
+	err = ledger.Replay(entries, replayBatch, n.store.Append, store.Rejects, func(e account.Entry, err error) {
+		n.log.Error("a spilled row is not valid", "kind", e.Kind, "id", e.RequestID, "error", err.Error())
+	})
+	if err != nil {
+		return fmt.Errorf("replay the spill journal: %w", err)
 	}
 	n.log.Warn("replayed the spill journal", "rows", len(entries))
 	return n.spill.Reset()
-}
-
-// replayEach appends the rows of a batch in which one is not valid.
-func (n *node) replayEach(batch []account.Entry) error {
-	for i := range batch {
-		err := n.store.Append(batch[i : i+1])
-		if err != nil && !store.Rejects(err) {
-			return err
-		}
-		if err != nil {
-			n.log.Error("a spilled row is not valid", "kind", batch[i].Kind, "id", batch[i].RequestID, "error", err.Error())
-		}
-	}
-	return nil
 }
 
 // settleCrashed closes what a killed process left open: each request pays what

@@ -91,8 +91,10 @@ func (l *Log) replay() (err error) {
 	}
 	defer func() { l.replayed = time.Now() }()
 	entries, err := l.cfg.Spill.Entries()
-	for from := 0; err == nil && from < len(entries); from += l.cfg.BatchMax {
-		err = l.replayBatch(entries[from:min(from+l.cfg.BatchMax, len(entries))])
+	if err == nil {
+		err = Replay(entries, l.cfg.BatchMax, l.patiently, l.cfg.Rejects, func(e account.Entry, err error) {
+			l.failed(fmt.Errorf("spilled %s of request %s: %w", e.Kind, e.RequestID, err))
+		})
 	}
 	if err == nil {
 		err = l.cfg.Spill.Reset()
@@ -103,17 +105,26 @@ func (l *Log) replay() (err error) {
 	return err
 }
 
-func (l *Log) replayBatch(entries []account.Entry) error {
-	err := l.patiently(entries)
-	if err == nil || !l.cfg.Rejects(err) {
-		return err
-	}
-	for i := range entries {
-		if err := l.patiently(entries[i : i+1]); err != nil {
-			if !l.cfg.Rejects(err) {
-				return err
-			}
-			l.failed(fmt.Errorf("spilled %s of request %s: %w", entries[i].Kind, entries[i].RequestID, err))
+// Replay appends spilled rows in order, batchMax in a transaction: rows of one
+// share the pages that they write, and one by one they would need sixteen times
+// the journal's size in the write-ahead log, on a disk that was just full. Of a
+// batch that is rejected each row is tried by itself, and those that are
+// rejected then are told to leftOut. Any other error ends it.
+func Replay(entries []account.Entry, batchMax int, appendRows func([]account.Entry) error, rejects func(error) bool, leftOut func(account.Entry, error)) error {
+	for batch := range slices.Chunk(entries, batchMax) {
+		err := appendRows(batch)
+		if err == nil {
+			continue
+		}
+		if !rejects(err) {
+			return err
+		}
+		if len(batch) == 1 {
+			leftOut(batch[0], err)
+			continue
+		}
+		if err := Replay(batch, 1, appendRows, rejects, leftOut); err != nil {
+			return err
 		}
 	}
 	return nil
