@@ -5,6 +5,8 @@ copied in the other skills is drawn from lists, so guessing a word of the list d
 anything, often never seen before, and most of a conversation is learnt.
 """
 
+import json
+
 from . import words
 from .draw import Draw, Turn, invented, turn
 
@@ -22,6 +24,20 @@ def identifier(d: Draw) -> str:
     if style == 2:
         return "mcp__" + "__".join(parts)
     return d.any(["_", "_", "_", "-", ".", "/"]).join(parts)
+
+
+def plain_name(d: Draw) -> str:
+    """A word in small letters, on a list or on none."""
+    return d.any(words.WORDS) if d.chance(0.6) else invented(d).lower()
+
+
+def mail(d: Draw) -> str:
+    return f"{invented(d).lower()}{d.any(['', d.int(1, 99)])}@{plain_name(d)}.example"
+
+
+def place(d: Draw) -> str:
+    """A path of any names."""
+    return d.any(["", "/", "./"]) + "/".join(plain_name(d) for _ in range(d.int(1, 4))) + d.any([".go", ".py", ".md", ".txt", ".json", ".log", ".csv"])
 
 
 def number(d: Draw) -> str:
@@ -86,6 +102,47 @@ def lookup(d: Draw) -> list[Turn]:
     return turns
 
 
+def _apart(by: str):
+    return lambda x: by.join(x)
+
+
+def _each(form: str, by: str = "\n"):
+    return lambda x: by.join(form.format(w=w) for w in x)
+
+
+# How a list is written, what no thing of it may have in it to be read again, and how users ask for it so.
+LAYOUTS = [
+    (_apart(", "), ",", ["[with|separated by] commas", "as a list with commas", "on one line, with commas"]),
+    (_apart("\n"), "\n", ["one per line", "each on a line of its own", "line by line"]),
+    (_each("- {w}"), "\n", ["as a bullet list", "as a list with dashes", "with a dash in front of each"]),
+    (_apart(" "), " ", ["[with|separated by] spaces", "with nothing but spaces"]),
+    (_apart("/"), "/", ["joined with slashes", "with / between them", "as a path"]),
+    (_each('"{w}"', ", "), ",", ["in quotes, with commas", "each in quotes"]),
+    (json.dumps, '"', ["as a JSON list", "as a JSON array", "in JSON"]),
+    (_apart("; "), ";", ["with semicolons", "separated by semicolons"]),
+    (_apart(" | "), "|", ["with | between them", "separated by |"]),
+    (_apart("_"), "_", ["joined with underscores", "with _ between them"]),
+    (_apart("-"), "-", ["joined with dashes", "with - between them"]),
+    (_apart("+"), "+", ["joined with plus signs", "with + between them"]),
+    (lambda x: "\n".join(f"{i}. {w}" for i, w in enumerate(x, 1)), "\n", ["numbered", "as a numbered list", "with a number in front of each"]),
+    (_each("({w})", ""), "(", ["in brackets", "each in brackets"]),
+    (_each("name={w}"), "\n", ["with name= in front of each", "each behind name="]),
+]
+
+
+def layout(d: Draw) -> list[Turn]:
+    """A list in one layout, back in others: behind another character a word is made of other tokens, which nothing shows."""
+    x = things(d, d.int(3, 16), [invented, invented, identifier, mail, place, *KINDS])
+    shown = d.any([l for l in LAYOUTS if not any(l[1] in w for w in x)])
+    turns = []
+    for write, _, asked in d.some([l for l in LAYOUTS if l is not shown], d.int(1, 3)):
+        how = d.choose(d.any(asked))
+        user = d.any([f"Now {how}.", f"{how.capitalize()}, please.", f"And {how}?", f"The same {how}."]) if turns else d.ask(
+            ["[Write|Give me] [this list|these|all of these] {h}:\n{q}", "{q}\n\nWrite [them|all of them|this] {h}.", "{h}: {q}", "[Please |]put these {h}: {q}"], q=shown[0](x), h=how)
+        turns.append(turn(SKILL, user, "I write them again.", write(x), {}, ("ack",)))
+    return turns
+
+
 def select(d: Draw) -> list[Turn]:
     """Names with descriptions, as tools have; the one that a description belongs to."""
     n = d.int(2, 8)
@@ -121,4 +178,4 @@ def letters(d: Draw) -> list[Turn]:
 
 
 def make(d: Draw) -> list[Turn]:
-    return d.any([repeat, lookup, lookup, select, letters, letters, letters])(d)
+    return d.any([repeat, lookup, lookup, select, letters, letters, letters, *[layout] * 5])(d)

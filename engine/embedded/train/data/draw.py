@@ -20,7 +20,7 @@ from . import words
 HELDOUT_SHARE = 7
 
 # How often a name of a person or a city is one that nobody has: names are copied, not known.
-INVENTED = 0.25
+INVENTED = 0.4
 
 _OPTIONS = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")

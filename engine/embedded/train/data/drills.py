@@ -185,6 +185,7 @@ def exchanges(d: Draw) -> list[Turn]:
 def choices(d: Draw) -> list[Turn]:
     """Names of tools, and which of them does each of some things."""
     offered, _ = tools.offer(d, d.int(2, 8))
+    offered = [x for x in offered if x.noun in x.name.lower() or not x.verb] or [tools.hand(d, d.any(tools.HAND))]  # whose names say what they do
     wanted = d.some(offered, d.int(1, len(offered))) + [_other(d, offered) for _ in range(d.int(0, 3))]
     d.rng.shuffle(wanted)
     asked = [tools.action(x) for x in wanted]

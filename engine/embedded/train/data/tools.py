@@ -7,8 +7,9 @@ call failed: not found."
 """
 
 import json
+import re
 
-from . import words
+from . import copying, words
 from .draw import Draw, Turn, has, say
 
 CHOOSE, RESULT = "tool_choice", "tool_result"
@@ -43,6 +44,8 @@ def title(d: Draw) -> str:
 
 def path(d: Draw) -> str:
     def make():
+        if not d.heldout and d.chance(0.3):  # names that are in no list of words for paths
+            return copying.place(d)
         folders = "/".join(d.some(["src", "lib", "docs", "test", "cmd", "app", "data", "config", "web", "tools"] + words.SHORT[:60], d.int(0, 3)))
         name = d.any(words.SHORT + ["main", "index", "readme", "config", "server", "utils", "parser", "model"])
         return f"{d.any(['', '', '/', './']) if folders else ''}{folders}{'/' if folders else ''}{name}.{d.any(['go', 'py', 'md', 'txt', 'json', 'c', 'rs', 'ts', 'yaml', 'html', 'csv', 'log'])}"
@@ -174,6 +177,32 @@ NAME_STYLES = [lambda v, n: f"{v}_{n}", lambda v, n: f"{v}_{n}", lambda v, n: v 
                lambda v, n: f"mcp__{n}s__{v}", lambda v, n: f"{v}{n.title()}"]
 
 
+# In training things are of more kinds than an evaluation has.
+MORE_NOUNS = sorted(set(words.OBJECTS + words.LONG) - set(NOUNS) - set(VERBS) - set("""clock calculator map radio guitar piano harvest holiday kitchen bedroom
+saturday monday october december spring summer autumn winter weather message result nothing because another between exactly forward weekend
+yesterday tonight morning evening midnight minute number object question answer record return listen imagine improve protect promise""".split()))
+
+
+def _other_word(d: Draw) -> str:
+    while (w := copying.plain_name(d)) in VERBS or w in NOUNS:
+        pass
+    return w
+
+
+def _name(d: Draw, verb: str, noun: str) -> str:
+    """What a tool is called. In training a third have something before or behind that nobody can guess, and some a
+    name that says nothing: it has to be found in the prompt."""
+    name = d.any(NAME_STYLES)(verb, noun)
+    r = 1 if d.heldout else d.rng.random()
+    if r < 0.06:
+        return re.sub("[./]", "_", copying.identifier(d))
+    if r < 0.2:
+        return _other_word(d) + d.any(["_", "__", "-"]) + name
+    if r < 0.3:
+        return name + d.any(["_", "__", "-"]) + d.any([_other_word(d), f"v{d.int(1, 9)}", str(d.int(1, 99))])
+    return name
+
+
 class Tool:
     """A tool, how users ask for it, and what it returns."""
 
@@ -239,7 +268,7 @@ def generic(d: Draw, verb: str, noun: str) -> Tool:
     text = d.fill(description, n=noun)
     if d.chance(0.2):
         text = d.any(["Use this to " + text[0].lower() + text[1:], text + " Returns JSON.", text[:-1] + f" of the {d.any(['company', 'user', 'system', 'team'])}."])
-    t = Tool(d.any(NAME_STYLES)(verb, noun), text, slots, required, _fixed(_generic_sentence(verb, noun), slots), returns, d)
+    t = Tool(_name(d, verb, noun), text, slots, required, _fixed(_generic_sentence(verb, noun), slots), returns, d)
     t.verb, t.noun = verb, noun
     return t
 
@@ -667,13 +696,17 @@ def hand(d: Draw, row) -> Tool:
     return t
 
 
+def _noun(d: Draw) -> str:
+    r = 1 if d.heldout else d.rng.random()
+    return d.any(MORE_NOUNS) if r < 0.25 else _other_word(d) if r < 0.32 else d.any(NOUNS)
+
+
 def offer(d: Draw, n: int) -> tuple[list[Tool], Tool]:
     """n tools in any order, and the one to use: others share its verb or its noun."""
     def one():
         if d.chance(0.45):
             return hand(d, d.any(HAND))
-        verb, noun = d.until_fresh(lambda: [d.any(list(VERBS)), d.any(NOUNS)], "tool")
-        return generic(d, verb, noun)
+        return generic(d, *d.until_fresh(lambda: [d.any(list(VERBS)), _noun(d)], "tool"))
     wanted = one()
     tools = [wanted]
     while len(tools) < n:
@@ -681,7 +714,7 @@ def offer(d: Draw, n: int) -> tuple[list[Tool], Tool]:
         if wanted.verb and kind < 0.35:
             other = generic(d, d.any(list(VERBS)), wanted.noun)
         elif wanted.verb and kind < 0.6:
-            other = generic(d, wanted.verb, d.any(NOUNS))
+            other = generic(d, wanted.verb, _noun(d))
         else:
             other = one()
         alike = any(o.name == other.name or (o.verb, o.noun) == (other.verb, other.noun) for o in tools)
@@ -780,7 +813,7 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
     kind, tool = d.rng.random(), d.any(clear)
     if kind < 0.1 and tool.verb and (askable := _askable(tool)):
         return _asked_for(d, tools, tool, askable)
-    if kind < 0.24:
+    if kind < 0.26:
         other = _near(d, tool) if tool.verb and d.chance(0.6) else offer(d, 1)[1]
         if not any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools):
             return _refused(wanted_call(d, other)[0], other, tools)
@@ -789,7 +822,7 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
 
 def _near(d: Draw, tool: Tool) -> Tool:
     """What a tool on offer does, for something else: a wish that is easily taken for one that it fulfils."""
-    return generic(d, *d.until_fresh(lambda: [tool.verb, d.any(NOUNS)], "tool"))
+    return generic(d, *d.until_fresh(lambda: [tool.verb, _noun(d)], "tool"))
 
 
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:

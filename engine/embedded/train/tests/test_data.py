@@ -6,7 +6,7 @@ import re
 import unittest
 
 from .. import data
-from ..data import draw, drills, tools
+from ..data import copying, draw, drills, tools
 from . import solver
 
 N = 6000
@@ -129,7 +129,7 @@ class TestData(unittest.TestCase):
         self.assertGreater(lists, 60)
 
     def test_choices_are_by_the_words_of_the_names(self):
-        parts = lambda name: {w.lower().rstrip("s") for w in re.findall("[A-Z]?[a-z]+", name)}
+        parts = lambda name: collections.Counter(w.lower().rstrip("s") for w in re.findall("[A-Z]?[a-z]+", name))
         seen, by_hand = collections.Counter(), {row[0][0].replace("_", " ") for row in tools.HAND}
         for i in range(300):
             t = drills.choices(draw.Draw(f"choices {i}", "train"))[0]
@@ -141,6 +141,24 @@ class TestData(unittest.TestCase):
                 fitting = [n for n in re.findall(r"[\w-]+", t.user) if n != n.lower() or re.search("[_-]", n) if parts(wish) <= parts(n)]
                 self.assertEqual(found, f"{fitting[0]} fits." if fitting else "No tool fits that.", t.user)
         self.assertGreater(min(seen.values()), 100)
+
+    def test_lists_in_other_layouts_hold_the_same(self):
+        letters = lambda text: re.sub("[^A-Za-z]|name(?==)", "", text)
+        several = 0
+        for i in range(500):
+            turns = copying.layout(draw.Draw(f"layout {i}", "train"))
+            answers = [letters(t.reply[0]["content"]) for t in turns]
+            self.assertEqual(len(set(answers)), 1, turns)
+            self.assertIn(answers[0], letters(turns[0].user))
+            several += len(turns) > 1 and bool(answers[0])
+        self.assertGreater(several, 250)
+
+    def test_names_of_tools_follow_from_what_they_do_where_they_are_asked(self):
+        def follows(name, verb, noun):
+            return name in [style(verb, noun) for style in tools.NAME_STYLES]
+        made = {split: [follows(tools.generic(d, "send", "ticket").name, "send", "ticket") for i in range(300) for d in [draw.Draw(f"name {i}", split)]] for split in ("train", "heldout")}
+        self.assertTrue(all(made["heldout"]))
+        self.assertTrue(60 < made["train"].count(False) < 120, made["train"].count(False))
 
     def test_no_composed_wording_is_held_out(self):
         wordings = ["[There|Here] are {a} {o}. {b} left.", "{n} has {a}. How many are there?", "How many?", "There are how many {o}?", "How many are left of {a}?", "How many {o} are there?"]
