@@ -55,7 +55,7 @@ modules: {cache_dir: %q}
 ledger: {spill_bytes: 1MiB}
 limits: {prepare_concurrency: 256}
 models:
-  %s: {path: %q, context_length: 262144, kv: {memory_bytes: 512MiB, state_memory_bytes: 64MiB},
+  %s: {path: %q, context_length: 262144, kv: {memory_bytes: 640MiB, state_memory_bytes: 64MiB},
     batch: {gap_max: 1h, gap_stretch_max: 0}} # all run at once, however slow the machine
   %s: {engine: instant, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}}
 %s`, data, moduleCache, slowModel, endlessModel(t), fastModel, extra)

@@ -25,7 +25,7 @@ const embeddedContext = 262144
 // What the automatic sizes of pages and of states do not go under: the embedded models'
 // context window must fit on any machine. Memory is taken only when it is used.
 const (
-	pagesLeast  = 512 << 20
+	pagesLeast  = 640 << 20
 	statesLeast = 256 << 20
 )
 
