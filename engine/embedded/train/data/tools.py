@@ -190,7 +190,7 @@ def _other_word(d: Draw) -> str:
 
 
 def _name(d: Draw, verb: str, noun: str) -> str:
-    """What a tool is called. In training a third have something before or behind that nobody can guess, and some a
+    """What a tool is called. In training a quarter have something before or behind that nobody can guess, and some a
     name that says nothing: it has to be found in the prompt."""
     name = d.any(NAME_STYLES)(verb, noun)
     r = 1 if d.heldout else d.rng.random()
