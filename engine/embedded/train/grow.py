@@ -3,18 +3,19 @@
     python -m train.grow --checkpoint runs/small --config small --out runs/grown
 
 New attention heads and new members of the experts read what they like, and what they give is multiplied by zero; so is
-what the new layers, copies of the ones after them, add to the residual stream. Function-preserving growth after Chen and others
-(2016, arXiv:1511.05641).
+what the new layers, copies of the ones after them, add to the residual stream. A wider residual stream is zero where it is new:
+nothing writes there yet, everything reads it. Function-preserving growth after Chen and others (2016, arXiv:1511.05641).
 """
 
 import argparse
 import dataclasses
 
 import torch
+import torch.nn.functional as F
 
 from . import checkpoint, model
 
-GROWS = ("heads", "kv_heads", "layers", "expert_ff", "shared_ff")
+GROWS = ("hidden", "heads", "kv_heads", "layers", "expert_ff", "shared_ff")
 ADDS = ("o_proj.weight", "out_proj.weight", "down_proj", "down_proj.weight")  # what a layer gives to the residual stream
 
 
@@ -30,21 +31,19 @@ def source(layer, old, new):
     return last + (layer - last) % old.full_every, True
 
 
-def _widened(x, shape):
-    """Matrices [..., rows, columns] with more rows, as they are now, or more columns, of zeros."""
-    out = shape.clone()
-    if out.shape[-1] > x.shape[-1]:
+def _fitted(name, x, drawn):
+    """What parameter `name` of the old model is in a larger one that has drawn its own: [rows, columns], at times of each expert.
+    What gives to the residual stream, or is in it, is zero where it is new; what reads it is as drawn."""
+    if name.endswith("gate_up_proj"):  # the rows of all gates, then those of what they multiply
+        x, drawn = (m.unflatten(-2, (2, -1)) for m in (x, drawn))
+        return _fitted(name.removesuffix("gate_up_proj"), x, drawn).flatten(-3, -2)
+    if name.endswith("norm.weight") and drawn.shape[-1] > x.shape[-1]:  # the mean of the squares has more zeros in it
+        return F.pad((1 + x) * (x.shape[-1] / drawn.shape[-1]) ** 0.5 - 1, (0, drawn.shape[-1] - x.shape[-1]))
+    out = drawn.clone()
+    if name.endswith((*ADDS, "embed_tokens.weight")):
         out.zero_()
     out[..., :x.shape[-2], :x.shape[-1]] = x
     return out
-
-
-def _fitted(name, x, shape):
-    """What parameter `name` of the old model is in a larger one whose own is `shape`."""
-    if name.endswith("gate_up_proj"):  # the rows of all gates, then those of what they multiply
-        x, shape = (m.unflatten(-2, (2, -1)) for m in (x, shape))
-        return _widened(x, shape).flatten(-3, -2)
-    return _widened(x, shape)
 
 
 def grown(old, config, seed=1):

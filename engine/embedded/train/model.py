@@ -76,7 +76,7 @@ CONFIGS = {
     "mini": Config(layers=12),
     "core": Config(hidden=384, layers=12, heads=6, kv_heads=2, key_heads=3, value_heads=6,
                    experts=16, experts_used=4, expert_ff=64, shared_ff=256),
-    "small": Config(hidden=160, layers=9, full_every=3, heads=12, kv_heads=6, head_dim=32, rope_dim=16, delta_dim=32, shared_ff=384),
+    "small": Config(hidden=256, layers=9, full_every=3, heads=12, kv_heads=6, head_dim=32, rope_dim=16, delta_dim=32, shared_ff=384),
     "probe": Config(vocab=320, hidden=64, layers=3, full_every=3, heads=2, kv_heads=1, head_dim=32, rope_dim=16, key_heads=2, value_heads=4,
                     delta_dim=32, experts=4, experts_used=2, expert_ff=32, shared_ff=32),
 }

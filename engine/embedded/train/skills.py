@@ -16,7 +16,7 @@ from .data import context, draw, system, tools
 
 # How many cases; half of them think.
 CASES = {
-    "greet": 40, "instruct": 150, "arithmetic": 150, "context": 40, "context_far": 6, "facts": 40, "memory": 40, "tool_choice": 150, "tool_result": 40,
+    "greet": 40, "instruct": 150, "arithmetic": 150, "context": 150, "context_far": 20, "facts": 40, "memory": 40, "tool_choice": 150, "tool_result": 40,
     "json": 40, "unknown": 40, "agent": 14, "foreign": 100,
 }
 FAR_TOKENS = 4000  # from the fact to the question

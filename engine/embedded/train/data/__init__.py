@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 18, "instruct": 90, "arithmetic": 48, "context": 26, "context_far": 1, "facts": 28, "memory": 12, "tool_choice": 44,
-    "tool_none": 3, "json": 20, "unknown": 7, "foreign": 5, "agent": 6, "copy": 34, "drill": 75,
+    "greet": 18, "instruct": 86, "arithmetic": 46, "context": 30, "context_far": 2, "facts": 28, "memory": 14, "tool_choice": 54,
+    "tool_none": 3, "json": 20, "unknown": 7, "foreign": 5, "agent": 6, "copy": 34, "drill": 85,
 }
 THINKING_SHARE = 0.6
 

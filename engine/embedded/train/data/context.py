@@ -228,6 +228,9 @@ class Fact:
     def question(self, d: Draw) -> str:
         return d.ask(self.asked, n=self.subject)
 
+    def about(self) -> str:
+        return self.subject if self.relation in RELATIONS else f"the {self.subject}"
+
     def answer(self) -> str:
         return self.answered.format(n=self.subject, v=self.value)
 
@@ -289,12 +292,17 @@ ASKS = ["{t}\n\n{q}", "{t}\n\nQuestion: {q}", "[Read this|Here is a text|Read th
         "Quick question about these notes:\n{t}\n\n{q}", "Quick question about this text: {t}\n{q}"]
 
 
+def _missing(d: Draw) -> float:
+    """How often the text does not say what is asked; in training more often, since that is the hardest to know."""
+    return 0.12 if d.heldout else 0.28
+
+
 def near(d: Draw, many: int | None = None) -> Turn:
     used: set = set()
     fact = Fact(d, used)
     n = d.int(0, 12) if many is None else many
     sentences = distractors(d, n, used)
-    missing = d.chance(0.12)
+    missing = d.chance(_missing(d))
     if not missing:
         sentences.insert(d.int(0, len(sentences)), fact.statement)
     elif not sentences:
@@ -310,7 +318,7 @@ def several(d: Draw) -> list[Turn]:
         return [near(d)]
     used: set = set()
     facts = [Fact(d, used) for _ in range(d.int(2, 6 if d.heldout else 9))]
-    missing = [d.chance(0.12) for _ in facts]
+    missing = [d.chance(_missing(d)) for _ in facts]
     sentences = distractors(d, d.int(0, 8), used)
     for fact, gone in zip(facts, missing):
         if not gone:
@@ -330,8 +338,8 @@ NOT_SAID = "The text does not say that."
 def answered(skill: str, user: str, fact: Fact, text: str, missing: bool) -> Turn:
     if missing:
         expect = {"text": r"(?i)(not say|not (know|mention|state)|don't know|no information)"}
-        return turn(skill, user, "I look for it, but there is nothing about that.", NOT_SAID, expect, ("missing", text, fact.subject, fact.relation))
-    return turn(skill, user, f"I look for it and find: {fact.statement}", fact.answer(), fact.expect(), fact.task(text))
+        return turn(skill, user, f"I look for {fact.about()}, but there is nothing about that.", NOT_SAID, expect, ("missing", text, fact.subject, fact.relation))
+    return turn(skill, user, f"I look for {fact.about()} and find: {fact.statement}", fact.answer(), fact.expect(), fact.task(text))
 
 
 READ = ["[Please |]read this text. I will ask you about it later.\n\n{t}", "Here are [my |some |]notes[ for later|]:\n\n{t}", "Keep this in mind:\n\n{t}",

@@ -85,20 +85,26 @@ BACK = ["Which one has {v}?", "What has {v}?", "Which key belongs to {v}?", "Whe
 
 
 def lookup(d: Draw) -> list[Turn]:
-    """Pairs, and questions about some of them in both directions."""
+    """Pairs, and questions about some of them in both directions, and about what is in none of them."""
     plain = d.chance(0.6)  # what has one token is found before what has many
     n, kinds = (d.int(2, 8), PLAIN) if plain else (d.int(2, 14), KINDS)
     keys, values = things(d, n, kinds), things(d, n, kinds)
     pairs = [(k, v) for k, v in zip(keys, values) if v not in keys] or [(keys[0], "nothing")]
     form, between = d.any(FORMS)
     text = between.join(form.format(k=k, v=v) for k, v in pairs)
+    asked = d.some(pairs, min(len(pairs), d.int(3, 10)))
+    asked += [(k, None) for k in things(d, d.int(0, 3), kinds) if k not in keys and k not in values]
+    d.rng.shuffle(asked)
     turns = []
-    for i, (k, v) in enumerate(d.some(pairs, min(len(pairs), d.int(3, 10)))):
+    for k, v in asked:
         back = d.chance(0.25)
-        question = d.ask(BACK if back else QUESTIONS, k=k, v=v)
-        user = question if i else d.any([f"{text}\n\n{question}", f"{text}\n{question}", f"Here is a list.\n{text}\n\n{question}", f"{question}\n\n{text}"])
-        said = k if back else v
-        turns.append(turn(SKILL, user, f"I look for it and find: {form.format(k=k, v=v)}", said, {}, ("ack",)))
+        sought = v if back and v else k
+        question = d.ask(BACK, v=sought) if back else d.ask(QUESTIONS, k=sought)
+        user = question if turns else d.any([f"{text}\n\n{question}", f"{text}\n{question}", f"Here is a list.\n{text}\n\n{question}", f"{question}\n\n{text}"])
+        if v:
+            turns.append(turn(SKILL, user, f"I look for {sought} and find: {form.format(k=k, v=v)}", k if back else v, {}, ("ack",)))
+        else:
+            turns.append(turn(SKILL, user, f"I look for {sought}, but there is nothing about that.", "The list does not say that.", {}, ("ack",)))
     return turns
 
 

@@ -6,8 +6,8 @@ that the thoughts of the skills have, so most of what is read is learnt from.
 
 import json
 
-from . import arithmetic, tools, words
-from .draw import Draw, Turn, turn
+from . import arithmetic, context, copying, tools, words
+from .draw import Draw, Turn, invented, turn
 
 SKILL = "drill"
 
@@ -182,17 +182,46 @@ def exchanges(d: Draw) -> list[Turn]:
                  f"There are {len(tasks)} lines. In each of them {old} becomes {new}.", "\n".join(answers), {}, ("ack",))]
 
 
+def _telling(offered: list[tools.Tool]) -> list[tools.Tool]:
+    """Those whose names say what they do."""
+    return [x for x in offered if x.noun in x.name.lower() or not x.verb]
+
+
 def choices(d: Draw) -> list[Turn]:
     """Names of tools, and which of them does each of some things."""
-    offered, _ = tools.offer(d, d.int(2, 8))
-    offered = [x for x in offered if x.noun in x.name.lower() or not x.verb] or [tools.hand(d, d.any(tools.HAND))]  # whose names say what they do
+    offered = _telling(tools.offer(d, d.int(2, 8))[0]) or [tools.hand(d, d.any(tools.HAND))]
     wanted = d.some(offered, d.int(1, len(offered))) + [_other(d, offered) for _ in range(d.int(0, 3))]
     d.rng.shuffle(wanted)
     asked = [tools.action(x) for x in wanted]
     lines = "\n".join(json.dumps({"name": x.name}) for x in offered)  # as the prompt has them
     names = d.any([json.dumps([x.name for x in offered]), lines, lines, "\n".join(x.name for x in offered)])
     return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one [does|fits] each of these?\n{q}", "{q}\n\nWhich of these tools does each of them?\n{t}", "{t}\n\nFind the tool for each: {q}", "For each of these, the tool that does it: {q}\nTools:\n{t}"],
-                              t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(tools.fits(x) if x in offered else tools.missed(x) for x in wanted), {}, ("ack",))]
+                              t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.",
+                 "\n".join(f"{a}:\n{tools.fits(x) if x in offered else 'No tool fits.'}" for a, x in zip(asked, wanted)), {}, ("ack",))]
+
+
+def calls(d: Draw) -> list[Turn]:
+    """What users say to tools, all at once: which tool, which of its parameters, and at times what these are. Schemas are left out,
+    which are most of what a model reads where it has tools."""
+    offered, _ = tools.offer(d, d.int(2, 7))
+    described, valued = d.chance(0.6), d.chance(0.5)
+    able = tools.distinct(offered if described else _telling(offered)) or [tools.hand(d, d.any(tools.HAND))]
+    offered = offered if described and set(able) <= set(offered) else able
+    asked, answers = [], []
+    for i in range(d.int(3, 7)):
+        x = d.any(able)
+        other = tools.unlike(d, offered, x) if d.chance(0.22) else None
+        user, arguments = tools.wanted_call(d, other or x)
+        asked.append(f"{i + 1}. {user}")
+        said = "No tool fits." if other else tools.fits(x, arguments)
+        answers.append("\n".join([f"{i + 1}:", said, *(f"{k}:\n{v if isinstance(v, str) else json.dumps(v)}" for k, v in ([] if other or not valued else arguments.items()))]))
+    def shown(x):
+        function = {"name": x.name, **({"description": x.spec["function"]["description"]} if described else {})}
+        return json.dumps({**function, "parameters": list(x.slots)}) if json_form else f"{x.name}({', '.join(x.slots)})" + (f": {function['description']}" if described else "")
+    json_form = d.chance(0.6)
+    how = d.any(["with all values", "and the values", "with what is given"] if valued else ["and the names of what is given", "without values", "and its parameters"])
+    return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one is called for each of these, {h}?\n{q}", "{q}\n\nWhich of these tools is called for each, {h}?\n{t}", "{t}\n\nFind the tool for each, {h}:\n{q}", "For each of these the tool to call, {h}:\n{q}\nTools:\n{t}"],
+                              t="\n".join(map(shown, offered)), q="\n".join(asked), h=how), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(answers), {}, ("ack",))]
 
 
 def _other(d: Draw, offered):
@@ -204,6 +233,39 @@ def _other(d: Draw, offered):
             return other
 
 
+def questions(d: Draw) -> list[Turn]:
+    """A text and questions about it, one in three of which it does not answer."""
+    used: set = set()
+    facts = [context.Fact(d, used) for _ in range(d.int(3, 9))]
+    missing = [d.chance(0.35) for _ in facts]
+    sentences = [f.statement for f, gone in zip(facts, missing) if not gone] + context.distractors(d, d.int(1, 8), used)
+    d.rng.shuffle(sentences)
+    asked = "\n".join(f"{i}. {f.question(d)}" for i, f in enumerate(facts, 1))
+    answers = [f"{i}: {context.NOT_SAID if gone else f.answer()}" for i, (f, gone) in enumerate(zip(facts, missing), 1)]
+    return [turn(SKILL, d.ask(["{t}\n\n[Answer all of these|My questions]:\n{q}", "{q}\n\n[Answer|Find the answers] from this[ text|]: {t}", "Text: {t}\n\nQuestions:\n{q}", "Answer these from the text below, one after the other.\n{q}\n\n{t}"],
+                              t=context.paragraphs(d, sentences), q=asked), f"There are {len(facts)} questions. I take one after the other.", "\n".join(answers), {}, ("ack",))]
+
+
+def present(d: Draw) -> list[Turn]:
+    """Which of some words are in a text or a list: what a model that looks for the nearest one never learns."""
+    if d.chance(0.5):
+        used: set = set()
+        facts = [context.Fact(d, used) for _ in range(d.int(2, 8))]
+        text = context.paragraphs(d, [f.statement for f in facts])
+        there = [f.subject for f in facts]
+        others = [context.Fact(d, used).subject for _ in there]
+    else:
+        kinds = [d.any([copying.KINDS, copying.PLAIN, [invented], [copying.identifier], [copying.number]])] * 2
+        there, others = (copying.things(d, d.int(2, 14), k) for k in kinds)
+        text = d.any([", ", "\n", " ", "; "]).join(there)
+    others = [w for w in others if w not in text]
+    asked = list(dict.fromkeys(d.some(there, d.int(1, min(len(there), 6))) + d.some(others, d.int(0, min(len(others), 6)))))
+    d.rng.shuffle(asked)
+    return [turn(SKILL, d.ask(["{t}\n\n[Which of these are in it|Is it in there], yes or no?\n{q}", "Say yes or no for each: is it in the text?\n{q}\n\nText: {t}", "Text: {t}\n\nDoes it mention these?\n{q}", "{q}\n\nWhich of them does this mention? Yes or no for each.\n{t}"],
+                              t=text, q="\n".join(asked)), f"There are {len(asked)} words. I take one after the other.",
+                 "\n".join(f"{w}: {'yes' if w in there else 'no'}" for w in asked), {}, ("ack",))]
+
+
 def make(d: Draw) -> list[Turn]:
     return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, sorts, numbers, numbers, exchanges, changes, changes, doubles, doubles, backwards, backwards,
-                  *[choices] * 9])(d)
+                  *[choices] * 4, *[calls] * 6, *[questions] * 5, *[present] * 4])(d)

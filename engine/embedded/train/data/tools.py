@@ -749,10 +749,6 @@ def wanted_call(d: Draw, tool: Tool) -> tuple[str, dict]:
     return tool.ask(d, dict(shown)), {k: values[k] for k in tool.slots if k in values}
 
 
-def told(arguments: dict) -> str:
-    return ", ".join(f"{k} is {json.dumps(v) if not isinstance(v, str) else v}" for k, v in arguments.items())
-
-
 def result_of(d: Draw, tool: Tool, arguments: dict) -> tuple[str, str, list[str]]:
     """What the tool returns, how it is told, and the words that must be in that."""
     if d.chance(0.12):
@@ -799,10 +795,15 @@ def call(d: Draw, skill: str = CHOOSE, most: int = 8) -> Turn:
     return _called(d, tools, tool, skill)
 
 
+def distinct(tools: list[Tool]) -> list[Tool]:
+    """Those of which no sentence could mean another one."""
+    return [x for x in tools if not any(_confusable(x, y) for y in tools if y is not x)]
+
+
 def talk(d: Draw) -> list[Turn]:
     """Questions to the same tools: what is offered is long, so it is asked more than once."""
     tools, tool = offer(d, some(d))
-    clear = [tool] + [x for x in tools if x is not tool and not any(_confusable(x, y) for y in tools if y is not x)]
+    clear = [tool, *(x for x in distinct(tools) if x is not tool)]
     if d.heldout:
         return [_called(d, tools, tool if i == 0 else d.any(clear), CHOOSE) for i in range(d.any([1, 1, 2, 3, 4, 5]))]
     return [_any_wish(d, tools, clear) for _ in range(d.int(1, 10))]
@@ -813,10 +814,8 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
     kind, tool = d.rng.random(), d.any(clear)
     if kind < 0.1 and tool.verb and (askable := _askable(tool)):
         return _asked_for(d, tools, tool, askable)
-    if kind < 0.26:
-        other = _near(d, tool) if tool.verb and d.chance(0.6) else offer(d, 1)[1]
-        if not any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools):
-            return _refused(wanted_call(d, other)[0], other, tools)
+    if kind < 0.24 and (other := unlike(d, tools, tool)):
+        return _refused(wanted_call(d, other)[0], other, tools)
     return _called(d, tools, tool, CHOOSE)
 
 
@@ -825,22 +824,28 @@ def _near(d: Draw, tool: Tool) -> Tool:
     return generic(d, *d.until_fresh(lambda: [tool.verb, _noun(d)], "tool"))
 
 
+def unlike(d: Draw, tools: list[Tool], tool: Tool) -> Tool | None:
+    """A tool that does what none of those on offer does, though often nearly what `tool` does; none if what was drawn is like one of them."""
+    other = _near(d, tool) if tool.verb and d.chance(0.6) else offer(d, 1)[1]
+    return None if any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools) else other
+
+
 def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
-    thought = fits(tool, arguments)
+    thought = LOOK + fits(tool, arguments)
     if d.chance(0.12) and tool.slots:
         again, more = wanted_call(d, tool)
         if more != arguments:
             user = f"{user.rstrip('.!?')}. {d.any(['Also: ', 'Then: ', 'And: ', ''])}{again}"
             calls.append((tool.name, more))
-            thought = f"{fits(tool)[:-1]}, two times. First: {told(arguments)}. Second: {told(more)}."
+            thought = f"{LOOK}{fits(tool)[:-1]}, two times. First: {', '.join(arguments)}. Second: {', '.join(more)}."
     return _replied(d, tool, user, calls, thought, skill, [x.spec for x in tools])
 
 
 def answered_call(d: Draw, tool: Tool, user: str, arguments: dict) -> Turn:
     """A given call, its result and the answer."""
-    return _replied(d, tool, user, [(tool.name, arguments)], fits(tool, arguments), CHOOSE, None)
+    return _replied(d, tool, user, [(tool.name, arguments)], LOOK + fits(tool, arguments), CHOOSE, None)
 
 
 def action(tool: Tool) -> str:
@@ -848,20 +853,20 @@ def action(tool: Tool) -> str:
     return f"{tool.verb} {tool.noun}" if tool.verb else tool.noun.replace("_", " ")
 
 
-def _wish(tool: Tool) -> str:
-    """What the user wants, in the words of the tools and not of the user: the first step to the name of the one that does it."""
-    return f"The user wants: {action(tool)}."
+# What a thought about tools begins with: some tokens in which the model can find what it says next.
+LOOK = "I look for a tool.\n"
 
 
-def fits(tool: Tool, arguments: dict | None = None) -> str:
-    """What is wanted and the tool that does it. The name begins a line, so that it is made of the tokens that it has in the
-    prompt and in the call: behind a space it would be of others."""
-    return f"{_wish(tool)}\n{tool.name} fits" + (f": {told(arguments)}." if arguments else ".")
+def fits(tool: Tool, arguments=()) -> str:
+    """The tool that does it, and which of its parameters the user gave. The name begins a line, so that it is made of the tokens
+    that it has in the prompt and in the call: behind a space it would be of others. The values are left to the call, where each
+    stands on a line of its own."""
+    return f"{tool.name} fits" + (f": {', '.join(arguments)}." if arguments else ".")
 
 
 def missed(tool: Tool) -> str:
-    """What is wanted where no tool on offer does it."""
-    return f"{_wish(tool)}\nNo tool fits that."
+    """What is wanted where no tool on offer does it, in the words of the tools and not of the user."""
+    return f"{LOOK}No tool fits. The user wants: {action(tool)}."
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -894,7 +899,7 @@ def _asked_for(d: Draw, tools: list[Tool], tool: Tool, askable: list[str]) -> Tu
     values = {k: s.value(d) for k, s in tool.slots.items() if k in tool.required and k != gone}
     user = tool.ask(d, values)
     name = gone.replace("_", " ")
-    return Turn(CHOOSE, user, [say(f"{fits(tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
+    return Turn(CHOOSE, user, [say(f"{LOOK}{fits(tool, values)} The {name} is missing, I ask for it.", f"Please tell me the {name}.")],
                 {"tools": [], "text": "(?i)" + name}, ("missing argument", gone), [x.spec for x in tools])
 
 

@@ -6,7 +6,7 @@ import re
 import unittest
 
 from .. import data
-from ..data import copying, draw, drills, tools
+from ..data import context, copying, draw, drills, tools
 from . import solver
 
 N = 6000
@@ -73,19 +73,26 @@ class TestData(unittest.TestCase):
         seen = collections.Counter()
         for i in range(N):
             conversation = data.flat(*data.drawn(13, i, "train"))
-            for m in conversation["messages"]:
-                if not m.get("reasoning_content", "").startswith("The user wants: "):
+            offered = {t["function"]["name"] for t in conversation["tools"] or ()}
+            for m in conversation["messages"] if conversation["thinking"] else ():
+                name, fits, rest = m.get("reasoning_content", "").removeprefix(tools.LOOK).partition(" fits")
+                calls = [c["function"] for c in m.get("tool_calls", ())]
+                if not fits or not offered:
+                    self.assertFalse(calls)
                     continue
-                _, found = m["reasoning_content"].split("\n")
-                called = {c["function"]["name"] for c in m.get("tool_calls", ())}
-                seen["a call" if called else "missing" if "is missing" in found else found] += 1
-                if found == "No tool fits that.":
-                    self.assertFalse(called)
+                if name == "No tool":
+                    seen["none"] += 1
+                    self.assertFalse(calls)
+                    continue
+                seen["a call" if calls else "missing"] += 1
+                self.assertIn(name, offered)
+                self.assertEqual({c["name"] for c in calls} | {name}, {name})
+                given = re.findall(r"\w+: (.*?)\." if len(calls) == 2 else r"^: (.*?)\.", rest)
+                if calls:
+                    self.assertEqual(given, [", ".join(c["arguments"]) for c in calls if c["arguments"]])
                 else:
-                    name = found.split(" fits")[0]
-                    self.assertIn(name, [t["function"]["name"] for t in conversation["tools"]])
-                    self.assertIn(called, ({name}, set()))
-        self.assertEqual(set(seen), {"a call", "missing", "No tool fits that."})
+                    self.assertIn(" is missing, I ask for it.", rest)
+        self.assertEqual(set(seen), {"a call", "missing", "none"})
         self.assertGreater(min(seen.values()), 30)
 
     def check_call(self, call, tools, user):
@@ -113,7 +120,7 @@ class TestData(unittest.TestCase):
 
     def test_every_skill_is_drawn(self):
         seen = {}
-        for c in data.conversations(2, 3000, "train"):
+        for c in data.conversations(2, 6000, "train"):
             seen.setdefault(c["skill"], set()).add(c["thinking"])
         self.assertEqual({k for k, v in seen.items() if len(v) == 2},
                          {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill"})
@@ -133,13 +140,73 @@ class TestData(unittest.TestCase):
         seen, by_hand = collections.Counter(), {row[0][0].replace("_", " ") for row in tools.HAND}
         for i in range(300):
             t = drills.choices(draw.Draw(f"choices {i}", "train"))[0]
-            for part in t.reply[0]["content"].split("The user wants: ")[1:]:
-                wish, found = part.strip().split(".\n")
+            for part in t.reply[0]["content"].rstrip(".").split(".\n"):
+                wish, found = part.split(":\n")
                 if wish in by_hand:  # their names have other words
                     continue
-                seen[found == "No tool fits that."] += 1
+                seen[found == "No tool fits"] += 1
                 fitting = [n for n in re.findall(r"[\w-]+", t.user) if n != n.lower() or re.search("[_-]", n) if parts(wish) <= parts(n)]
-                self.assertEqual(found, f"{fitting[0]} fits." if fitting else "No tool fits that.", t.user)
+                self.assertEqual(found, f"{fitting[0]} fits" if fitting else "No tool fits", t.user)
+        self.assertGreater(min(seen.values()), 100)
+
+    def test_drills_of_calls_name_tools_and_what_users_said(self):
+        seen = collections.Counter()
+        for i in range(300):
+            t = drills.calls(draw.Draw(f"calls {i}", "train"))[0]
+            asked = re.findall(r"(?m)^(\d+)\. (.*)", t.user)
+            answers = re.split(r"(?m)^(?=\d+:$)", t.reply[0]["content"])[1:]
+            self.assertEqual([n for n, _ in asked], [a.split(":")[0] for a in answers])
+            for (_, user), answer in zip(asked, answers):
+                found, *values = answer.strip().split("\n")[1:]
+                name, _, given = found.rstrip(".").partition(" fits: ")
+                seen["none" if found == "No tool fits." else "values" if values else "names"] += 1
+                if found == "No tool fits.":
+                    self.assertFalse(values)
+                    continue
+                self.assertIn(name.removesuffix(" fits"), t.user)
+                self.assertIn(values[::2], ([], [f"{k}:" for k in given.split(", ")]))
+                for v in values[1::2]:
+                    self.assertTrue(v in ("true", "false") or v.lower() in user.lower(), (user, answer))
+        self.assertGreater(min(seen.values()), 100)
+
+    def test_drills_of_questions_say_what_is_not_there(self):
+        seen = collections.Counter()
+        for i in range(200):
+            t = drills.questions(draw.Draw(f"questions {i}", "train"))[0]
+            text = re.sub(r"(?m)^\d+\. .*$", "", t.user)  # without the questions
+            asked = re.findall(r"(?m)^(\d+)\. ", t.user)
+            answers = [a.partition(": ") for a in t.reply[0]["content"].split("\n")]
+            self.assertEqual(asked, [n for n, _, _ in answers])
+            for n, _, answer in answers:
+                seen[answer == context.NOT_SAID] += 1
+                if answer != context.NOT_SAID:
+                    value = re.findall(r"[\w-]+", answer.removesuffix(" dollars.").removesuffix(" years old."))[-1]
+                    self.assertRegex(text, rf"\b{value}\b")
+        self.assertGreater(min(seen.values()), 200)
+
+    def test_drills_of_presence_are_right(self):
+        seen = collections.Counter()
+        for i in range(300):
+            t = drills.present(draw.Draw(f"present {i}", "train"))[0]
+            for word, answer in re.findall("(?m)^(.*): (yes|no)$", t.reply[0]["content"]):
+                listed = t.user.count(word) - t.reply[0]["content"].count(word)  # once where it is asked, in one or the other longer word too
+                seen[answer] += 1
+                self.assertEqual(listed > 0, answer == "yes", (word, t.user))
+        self.assertGreater(min(seen.values()), 200)
+
+    def test_lookup_knows_what_is_not_in_the_list(self):
+        seen = collections.Counter()
+        for i in range(200):
+            turns = copying.lookup(draw.Draw(f"lookup {i}", "train"))
+            for t in turns:
+                sought, missing, _ = t.reply[0]["reasoning_content"].removeprefix("I look for ").partition(", but there is nothing about that.")
+                seen[bool(missing)] += 1
+                if missing:
+                    for kept in turns:
+                        self.assertNotEqual(kept.reply[0]["content"], sought)
+                    self.assertEqual(t.reply[0]["content"], "The list does not say that.")
+                else:
+                    self.assertIn(t.reply[0]["content"], turns[0].user)
         self.assertGreater(min(seen.values()), 100)
 
     def test_lists_in_other_layouts_hold_the_same(self):
