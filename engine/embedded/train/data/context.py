@@ -1,7 +1,7 @@
 """Questions about facts that are given in the conversation, close by or thousands of tokens earlier."""
 
 from . import words
-from .draw import Draw, Turn, has, turn
+from .draw import Draw, Turn, has, look, turn
 
 NEAR, FAR = "context", "context_far"
 
@@ -338,8 +338,8 @@ NOT_SAID = "The text does not say that."
 def answered(skill: str, user: str, fact: Fact, text: str, missing: bool) -> Turn:
     if missing:
         expect = {"text": r"(?i)(not say|not (know|mention|state)|don't know|no information)"}
-        return turn(skill, user, f"I look for {fact.about()}, but there is nothing about that.", NOT_SAID, expect, ("missing", text, fact.subject, fact.relation))
-    return turn(skill, user, f"I look for {fact.about()} and find: {fact.statement}", fact.answer(), fact.expect(), fact.task(text))
+        return turn(skill, user, look(fact.about()), NOT_SAID, expect, ("missing", text, fact.subject, fact.relation))
+    return turn(skill, user, look(fact.about(), fact.statement), fact.answer(), fact.expect(), fact.task(text))
 
 
 READ = ["[Please |]read this text. I will ask you about it later.\n\n{t}", "Here are [my |some |]notes[ for later|]:\n\n{t}", "Keep this in mind:\n\n{t}",

@@ -8,7 +8,7 @@ anything, often never seen before, and most of a conversation is learnt.
 import json
 
 from . import words
-from .draw import Draw, Turn, invented, turn
+from .draw import Draw, Turn, invented, look, turn
 
 SKILL = "copy"
 
@@ -102,9 +102,9 @@ def lookup(d: Draw) -> list[Turn]:
         question = d.ask(BACK, v=sought) if back else d.ask(QUESTIONS, k=sought)
         user = question if turns else d.any([f"{text}\n\n{question}", f"{text}\n{question}", f"Here is a list.\n{text}\n\n{question}", f"{question}\n\n{text}"])
         if v:
-            turns.append(turn(SKILL, user, f"I look for {sought} and find: {form.format(k=k, v=v)}", k if back else v, {}, ("ack",)))
+            turns.append(turn(SKILL, user, look(sought, form.format(k=k, v=v)), k if back else v, {}, ("ack",)))
         else:
-            turns.append(turn(SKILL, user, f"I look for {sought}, but there is nothing about that.", "The list does not say that.", {}, ("ack",)))
+            turns.append(turn(SKILL, user, look(sought), "The list does not say that.", {}, ("ack",)))
     return turns
 
 

@@ -99,6 +99,11 @@ def turn(skill: str, user: str, thought: str, answer: str, expect: dict, task: t
     return Turn(skill, user, [say(thought, answer)], expect, task)
 
 
+def look(what: str, found: str | None = None) -> str:
+    """The thought of one who looks for something in what was said, and finds it or not."""
+    return f"I look for {what} and find: {found}" if found else f"I look for {what}, but there is nothing about that."
+
+
 def exactly(text: str) -> dict:
     """The answer is this text; quotes around it and a full stop behind it do no harm."""
     return {"text": "^[\"'`]?" + re.escape(text).replace("\\ ", " ").replace("\\-", "-") + "[\"'`]?[.!]?$"}

@@ -197,7 +197,16 @@ def choices(d: Draw) -> list[Turn]:
     names = d.any([json.dumps([x.name for x in offered]), lines, lines, "\n".join(x.name for x in offered)])
     return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one [does|fits] each of these?\n{q}", "{q}\n\nWhich of these tools does each of them?\n{t}", "{t}\n\nFind the tool for each: {q}", "For each of these, the tool that does it: {q}\nTools:\n{t}"],
                               t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.",
-                 "\n".join(f"{a}:\n{tools.fits(x) if x in offered else 'No tool fits.'}" for a, x in zip(asked, wanted)), {}, ("ack",))]
+                 "\n".join(f"{a}:\n{tools.fits(x) if x in offered else tools.NONE_FITS}" for a, x in zip(asked, wanted)), {}, ("ack",))]
+
+
+def _as_json(x: tools.Tool, described: bool) -> str:
+    f = x.spec["function"]
+    return json.dumps({k: f[k] for k in (["name", "description"] if described else ["name"])} | {"parameters": list(x.slots)})
+
+
+def _as_call(x: tools.Tool, described: bool) -> str:
+    return f"{x.name}({', '.join(x.slots)})" + (f": {x.spec['function']['description']}" if described else "")
 
 
 def calls(d: Draw) -> list[Turn]:
@@ -205,23 +214,24 @@ def calls(d: Draw) -> list[Turn]:
     which are most of what a model reads where it has tools."""
     offered, _ = tools.offer(d, d.int(2, 7))
     described, valued = d.chance(0.6), d.chance(0.5)
-    able = tools.distinct(offered if described else _telling(offered)) or [tools.hand(d, d.any(tools.HAND))]
-    offered = offered if described and set(able) <= set(offered) else able
+    able = tools.distinct(offered if described else _telling(offered))
+    if not able:
+        offered = able = [tools.hand(d, d.any(tools.HAND))]
+    elif not described:
+        offered = able
     asked, answers = [], []
-    for i in range(d.int(3, 7)):
+    for i in range(1, d.int(3, 7) + 1):
         x = d.any(able)
         other = tools.unlike(d, offered, x) if d.chance(0.22) else None
         user, arguments = tools.wanted_call(d, other or x)
-        asked.append(f"{i + 1}. {user}")
-        said = "No tool fits." if other else tools.fits(x, arguments)
-        answers.append("\n".join([f"{i + 1}:", said, *(f"{k}:\n{v if isinstance(v, str) else json.dumps(v)}" for k, v in ([] if other or not valued else arguments.items()))]))
-    def shown(x):
-        function = {"name": x.name, **({"description": x.spec["function"]["description"]} if described else {})}
-        return json.dumps({**function, "parameters": list(x.slots)}) if json_form else f"{x.name}({', '.join(x.slots)})" + (f": {function['description']}" if described else "")
-    json_form = d.chance(0.6)
+        asked.append(f"{i}. {user}")
+        answers.append(f"{i}:\n{tools.NONE_FITS if other else tools.fits(x, arguments)}")
+        if valued and not other:
+            answers += [f"{k}:\n{v if isinstance(v, str) else json.dumps(v)}" for k, v in arguments.items()]
+    form = _as_json if d.chance(0.6) else _as_call
     how = d.any(["with all values", "and the values", "with what is given"] if valued else ["and the names of what is given", "without values", "and its parameters"])
     return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one is called for each of these, {h}?\n{q}", "{q}\n\nWhich of these tools is called for each, {h}?\n{t}", "{t}\n\nFind the tool for each, {h}:\n{q}", "For each of these the tool to call, {h}:\n{q}\nTools:\n{t}"],
-                              t="\n".join(map(shown, offered)), q="\n".join(asked), h=how), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(answers), {}, ("ack",))]
+                              t="\n".join(form(x, described) for x in offered), q="\n".join(asked), h=how), f"There are {len(asked)} tasks. I take one after the other.", "\n".join(answers), {}, ("ack",))]
 
 
 def _other(d: Draw, offered):
@@ -255,8 +265,8 @@ def present(d: Draw) -> list[Turn]:
         there = [f.subject for f in facts]
         others = [context.Fact(d, used).subject for _ in there]
     else:
-        kinds = [d.any([copying.KINDS, copying.PLAIN, [invented], [copying.identifier], [copying.number]])] * 2
-        there, others = (copying.things(d, d.int(2, 14), k) for k in kinds)
+        kinds = d.any([copying.KINDS, copying.PLAIN, [invented], [copying.identifier], [copying.number]])
+        there, others = (copying.things(d, d.int(2, 14), kinds) for _ in range(2))
         text = d.any([", ", "\n", " ", "; "]).join(there)
     others = [w for w in others if w not in text]
     asked = list(dict.fromkeys(d.some(there, d.int(1, min(len(there), 6))) + d.some(others, d.int(0, min(len(others), 6)))))

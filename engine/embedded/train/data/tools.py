@@ -855,6 +855,7 @@ def action(tool: Tool) -> str:
 
 # What a thought about tools begins with: some tokens in which the model can find what it says next.
 LOOK = "I look for a tool.\n"
+NONE_FITS = "No tool fits."
 
 
 def fits(tool: Tool, arguments=()) -> str:
@@ -866,7 +867,7 @@ def fits(tool: Tool, arguments=()) -> str:
 
 def missed(tool: Tool) -> str:
     """What is wanted where no tool on offer does it, in the words of the tools and not of the user."""
-    return f"{LOOK}No tool fits. The user wants: {action(tool)}."
+    return f"{LOOK}{NONE_FITS} The user wants: {action(tool)}."
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:

@@ -189,7 +189,7 @@ class TestData(unittest.TestCase):
         for i in range(300):
             t = drills.present(draw.Draw(f"present {i}", "train"))[0]
             for word, answer in re.findall("(?m)^(.*): (yes|no)$", t.reply[0]["content"]):
-                listed = t.user.count(word) - t.reply[0]["content"].count(word)  # once where it is asked, in one or the other longer word too
+                listed = t.user.count(word) - t.reply[0]["content"].count(word)  # in what is asked it stands as often as in the answer
                 seen[answer] += 1
                 self.assertEqual(listed > 0, answer == "yes", (word, t.user))
         self.assertGreater(min(seen.values()), 200)
