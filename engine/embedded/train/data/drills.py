@@ -193,7 +193,7 @@ def choices(d: Draw) -> list[Turn]:
     wanted = d.some(offered, d.int(1, len(offered))) + [_other(d, offered) for _ in range(d.int(0, 3))]
     d.rng.shuffle(wanted)
     asked = [tools.action(x) for x in wanted]
-    lines = "\n".join(json.dumps({"name": x.name}) for x in offered)  # as the prompt has them
+    lines = "\n".join(json.dumps({"name": x.name}) + "\n" + x.name for x in offered)  # as the prompt has them
     names = d.any([json.dumps([x.name for x in offered]), lines, lines, "\n".join(x.name for x in offered)])
     return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one [does|fits] each of these?\n{q}", "{q}\n\nWhich of these tools does each of them?\n{t}", "{t}\n\nFind the tool for each: {q}", "For each of these, the tool that does it: {q}\nTools:\n{t}"],
                               t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.",
@@ -202,7 +202,7 @@ def choices(d: Draw) -> list[Turn]:
 
 def _as_json(x: tools.Tool, described: bool) -> str:
     f = x.spec["function"]
-    return json.dumps({k: f[k] for k in (["name", "description"] if described else ["name"])} | {"parameters": list(x.slots)})
+    return json.dumps({k: f[k] for k in (["name", "description"] if described else ["name"])} | {"parameters": list(x.slots)}) + "\n" + x.name
 
 
 def _as_call(x: tools.Tool, described: bool) -> str:
@@ -278,4 +278,4 @@ def present(d: Draw) -> list[Turn]:
 
 def make(d: Draw) -> list[Turn]:
     return d.any([sums, sums, steps, steps, steps, operations, operations, sorts, sorts, sorts, numbers, numbers, exchanges, changes, changes, doubles, doubles, backwards, backwards,
-                  *[choices] * 4, *[calls] * 6, *[questions] * 5, *[present] * 4])(d)
+                  *[choices] * 5, *[calls] * 4, *[questions] * 5, *[present] * 4])(d)
