@@ -173,10 +173,11 @@ server database table article page comment photo video song album poster form te
 newsletter subscription membership license appointment visit tour trip hotel flight train ride menu dish grocery medicine prescription patient
 animal plant garden robot drone elevator alarm heater lamp fan pump valve warehouse shelf package loan refund receipt salary candidate""".split()
 
-NAME_STYLES = [lambda v, n: f"{v}_{n}", lambda v, n: f"{v}_{n}", lambda v, n: v + n.title(), lambda v, n: v.title() + n.title(), lambda v, n: f"{v}-{n}", lambda v, n: f"{n}_{v}",
-               lambda v, n: f"mcp__{n}s__{v}", lambda v, n: f"{v}{n.title()}"]
-# Styles that are found less often, since a name's first token does not say what the tool does: more of them in training.
-NOUN_FIRST = [NAME_STYLES[5], NAME_STYLES[6], NAME_STYLES[6]]
+# Names whose first token does not say what the tool does, which are the hardest to find.
+NOUN_FIRST = [lambda v, n: f"{n}_{v}", lambda v, n: f"mcp__{n}s__{v}"]
+NAME_STYLES = [lambda v, n: f"{v}_{n}", lambda v, n: f"{v}_{n}", lambda v, n: v + n.title(), lambda v, n: v.title() + n.title(), lambda v, n: f"{v}-{n}", *NOUN_FIRST,
+               lambda v, n: f"{v}{n.title()}"]
+TRAINED_STYLES = [*NAME_STYLES, *NOUN_FIRST, NOUN_FIRST[-1]]
 
 
 # In training things are of more kinds than an evaluation has.
@@ -194,7 +195,7 @@ def _other_word(d: Draw) -> str:
 def _name(d: Draw, verb: str, noun: str) -> str:
     """What a tool is called. In training a quarter have something before or behind that nobody can guess, and some a
     name that says nothing: it has to be found in the prompt."""
-    name = d.any(NAME_STYLES if d.heldout else NAME_STYLES + NOUN_FIRST)(verb, noun)
+    name = d.any(NAME_STYLES if d.heldout else TRAINED_STYLES)(verb, noun)
     r = 1 if d.heldout else d.rng.random()
     if r < 0.06:
         return re.sub("[./]", "_", copying.identifier(d))
