@@ -220,7 +220,8 @@ def main() -> None:
     p.add_argument("--size", type=int, default=SIZE)
     p.add_argument("--out", required=True)
     o = p.parse_args()
-    counts = count_pieces(render.text(c) for c in data.conversations(o.seed, o.conversations, "train"))
+    shares = {k: n for k, n in data.SHARES.items() if k != "vocabulary"}  # an exercise in one that is there already
+    counts = count_pieces(render.text(c) for c in data.conversations(o.seed, o.conversations, "train", shares=shares))
     # The square root keeps the few phrases of tool prompts from using up the
     # merges that rarer words need.
     counts = {piece: max(1, int(n ** 0.5)) for piece, n in counts.items() if n > 1}

@@ -22,7 +22,7 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 # Shares of conversations by the skill of their last question.
 SHARES = {
     "greet": 22, "instruct": 86, "arithmetic": 46, "context": 30, "context_far": 5, "facts": 28, "memory": 14, "tool_choice": 58,
-    "tool_none": 3, "json": 20, "unknown": 7, "foreign": 5, "agent": 6, "copy": 34, "drill": 85,
+    "tool_none": 3, "json": 20, "unknown": 7, "foreign": 5, "agent": 9, "copy": 30, "vocabulary": 100, "drill": 82,
 }
 THINKING_SHARE = 0.6
 
@@ -46,6 +46,8 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         return context.far(d, d.any([40, 80, 150, 250, 330, 350, 350, 530, 610])), None if d.chance(0.7) else system.short(d)
     if skill == "copy":
         return copying.make(d), system.short(d) if d.chance(0.2) else None
+    if skill == "vocabulary":
+        return copying.vocabulary(d), None
     if skill == "drill":
         return drills.make(d), system.short(d) if d.chance(0.2) else None
     if skill == "context":

@@ -202,6 +202,60 @@ CODES = {
               "Please find out the code of the {n}.", "Say the code of the {n}."],
              "The code of the {n} is {v}.", None),
 }
+# Parts of which training makes more questions than the lists have: what is sought as a noun, as a clause and as an echo.
+SOUGHT = {
+    "city": (["the city where {n} lives", "{n}'s [home |]city", "the home of {n}", "the city of {n}"],
+             ["where {n} [lives|is living|is at home]", "[which|what|in which] city {n} lives in", "where {n}'s home is"],
+             ["{n} lives where", "{n} lives in [which|what] city", "{n} is at home where", "{n}'s home is where"]),
+    "job": (["the [job|profession|work] of {n}", "{n}'s [job|profession|work]"], ["what {n} does for [a living|work]", "what {n} works as", "[which|what] job {n} has", "how {n} earns a living"],
+            ["{n} works as what", "{n} does what for [a living|work]", "{n} has which [job|profession]"]),
+    "pet": (["the [pet|animal] of {n}", "{n}'s [pet|animal]"], ["[what|which] [pet|animal] {n} [has|owns|keeps]", "[what|which] [pet|animal] lives with {n}"],
+            ["{n} [has|keeps|owns] [which|what] [pet|animal]"]),
+    "food": (["the favourite food of {n}", "{n}'s favourite food", "the food {n} [likes|loves] [best|most]"],
+             ["what {n} [likes|loves] to eat[ most| best|]", "[which|what] food {n} [likes|loves] [best|most]"], ["{n} [likes|loves] which food [best|most]", "{n} [likes|loves] to eat what"]),
+    "hobby": (["the hobby of {n}", "{n}'s [favourite |]hobby"],
+              ["what {n} [likes|enjoys] doing", "what {n} does [for fun|after work|in the evening|at the weekend]", "[which|what] hobby {n} has"], ["{n} [has|enjoys] [which|what] hobby", "{n} [likes|enjoys] doing what"]),
+    "birthday": (["the birthday of {n}", "{n}'s birthday", "the month of {n}'s birthday", "the birth month of {n}"],
+                 ["when {n} was born", "when {n}'s birthday is", "when {n} has a birthday", "[in which|in what] month {n} was born", "[which|what] month {n} was born in"],
+                 ["{n} was born when", "{n} was born in [which|what] month", "{n}'s birthday is when", "{n} has a birthday in which month"]),
+    "age": (["the age of {n}", "{n}'s age", "the age that {n} has"], ["how old {n} is", "[what|which] age {n} has", "how many years {n} has lived"],
+            ["{n} is how old", "{n} has [which|what] age", "{n} is how many years old", "the age of {n} is what"]),
+    "phone": (["the [phone |]number of {n}", "{n}'s [phone |]number", "the number to [call|reach] {n}"],
+              ["[what|which] [phone |]number {n} has", "how I [call|reach] {n}", "which number I [call|dial] to reach {n}", "at which number I [call|reach] {n}"],
+              ["{n} has [which|what] [phone |]number", "I [call|reach] {n} at which number"]),
+    "room": (["the room[ number|] of {n}", "{n}'s room[ number|]", "the room where {n} sits", "the office of {n}", "{n}'s office"],
+             ["[which|what|in which] room {n} [is|sits] in", "where {n} sits", "in which room I find {n}", "where {n}'s office is"],
+             ["{n} [is|sits] in [which|what] room", "{n}'s office is [where|which room]"]),
+    "car": (["the [colour|color] of {n}'s car", "the [colour|color] of the car of {n}", "the [colour|color] of the car that {n} drives"],
+            ["[what|which] [colour|color] {n}'s car [is|has]", "[what|which] [colour|color] the car of {n} [is|has]", "in which [colour|color] {n}'s car is painted"],
+            ["{n}'s car is [which|what] [colour|color]", "{n} drives a car of which [colour|color]", "the car of {n} has which [colour|color]"]),
+    "place": (["the place of the {n}"], ["where the {n} is[ kept|]", "where I [can |]find the {n}", "where to find the {n}", "[in which|in what] place the {n} is", "where they [keep|put] the {n}"],
+              ["the {n} is [where|in which place]", "they keep the {n} where", "I find the {n} where"]),
+    "price": (["the [price|cost] of the {n}", "the {n}'s price"], ["how much the {n} [costs|is]", "what the {n} costs", "how many dollars the {n} costs", "how expensive the {n} is"],
+              ["the {n} costs [how much|what]", "the {n} costs how many dollars", "the {n} is how expensive"]),
+    "colour": (["the [colour|color] of the {n}", "the {n}'s [colour|color]"], ["[what|which] [colour|color] the {n} [is|has]", "in which [colour|color] the {n} is painted"],
+               ["the {n} is [which|what] [colour|color]", "the {n} has [which|what] [colour|color]"]),
+    "owner": (["the owner of the {n}", "the {n}'s owner", "the [person|one] who owns the {n}", "the name of the {n}'s owner"],
+              ["who owns the {n}", "whose {n} it is", "who the {n} belongs to", "to whom the {n} belongs", "who the owner of the {n} is"],
+              ["the {n} belongs to [whom|who]", "the {n} is owned by whom", "the {n} is whose"]),
+    "code": (["the [secret |]code [of|for] the {n}", "the {n}'s code", "the code that opens the {n}"],
+             ["[which|what] code the {n} [has|needs]", "[which|what] code opens the {n}", "how I open the {n}", "what I [enter|type] to open the {n}"],
+             ["the {n} has [which|what] code", "the {n} opens with [which|what] code", "I open the {n} with which code"]),
+}
+BOTH = ["Tell me {x}.", "[Please |]tell me {x}[, please|].", "[Can|Could] you [tell me|say|find|find out|look up] {x}?", "Do you know {x}?", "I [want|need|would like] to know {x}.", "[Please |]find out {x}.", "Say {x}.",
+        "I forgot {x}.", "Does [the text|it] say {x}?", "Let me know {x}.", "[Please |]look up {x}."]
+NOUNS = [*BOTH, *BOTH, "[What|Which] is {x}?", "What's {x}?", "{x}?", "{x}, please.", "Give me {x}.", "Name {x}.", "I [need|am looking for] {x}.", "[Please |]find {x}.", "{x} is what?", "What about {x}?", "Show me {x}.",
+         "I forgot {x}. What is it?", "[What|Which] was {x}?"]
+ECHOES = ["{x}?", "{x}?", "{x}, please?", "[So|And|Now] {x}?", "Quick question: {x}?"]
+
+# Statements that have the value in front of what it belongs to, which a model that reads from left to right finds harder; training has more of them.
+VALUE_FIRST = {
+    "city": ["{v} is the home of {n}.", "{v} is where {n} lives."], "job": ["As {v}, {n} earns a living."], "pet": ["There is {v} in the home of {n}."],
+    "food": ["To eat {v} is what {n} likes most."], "hobby": ["With {v}, {n} spends the evenings."], "birthday": ["{v} is the month of {n}'s birthday."],
+    "age": ["{v} is the age of {n}.", "{v} years is how long {n} has lived."], "phone": ["{v} is the phone number of {n}."], "room": ["In room {v} you find {n}."],
+    "car": ["The {v} car belongs to {n}."], "place": ["In the {v} there is the {n}."], "price": ["{v} dollars is the price of the {n}."],
+    "colour": ["The colour {v} is that of the {n}."], "owner": ["{v} is the one to whom the {n} belongs."], "code": ["{v} is the code of the {n}."],
+}
 CODED = "safe gate vault locker garage elevator bike alarm printer archive server laboratory".split()
 
 
@@ -210,7 +264,7 @@ class Fact:
         while True:
             kind = d.rng.random()
             if kind < 0.6:
-                relation, subject = d.any(list(RELATIONS)), d.pick(words.NAMES)
+                relation, subject = d.any(list(RELATIONS)), d.invented() if not d.heldout and d.chance(0.3) else d.pick(words.NAMES)
                 table = RELATIONS
             elif kind < 0.88:
                 relation, subject, table = d.any(list(THINGS)), d.any(words.OBJECTS), THINGS
@@ -223,10 +277,22 @@ class Fact:
         self.stated, self.asked, self.answered, values = table[relation]
         number = {"phone": lambda: f"{d.int(100, 999)}-{d.int(1000, 9999)}", "room": lambda: str(d.int(2, 499)), "code": lambda: str(d.int(100, 99999))}
         self.value = number[relation]() if values is None else d.any(values)
-        self.statement = d.any(self.stated).format(n=subject, v=self.value)
+        self.key = "car" if table is RELATIONS and relation == "colour" else relation
+        stated = self.stated
+        if not d.heldout and d.chance(0.25):
+            stated = [s for s in stated if s.index("{v}") < s.index("{n}")] + VALUE_FIRST[self.key]
+        self.statement = d.any(stated).format(n=subject, v=self.value)
 
     def question(self, d: Draw) -> str:
-        return d.ask(self.asked, n=self.subject)
+        return d.ask(self.asked, compose=self.composed, n=self.subject)
+
+    def composed(self, d: Draw) -> str:
+        """A question of the parts in SOUGHT."""
+        nouns, clauses, echoes = SOUGHT[self.key]
+        frames, parts = d.any([(NOUNS, nouns), (BOTH, clauses), (ECHOES, echoes)])
+        frame = d.any(frames)
+        question = frame.replace("{x}", d.any(parts))
+        return question[0].upper() + question[1:]
 
     def about(self) -> str:
         return self.subject if self.relation in RELATIONS else f"the {self.subject}"

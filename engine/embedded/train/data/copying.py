@@ -5,8 +5,12 @@ copied in the other skills is drawn from lists, so guessing a word of the list d
 anything, often never seen before, and most of a conversation is learnt.
 """
 
+import functools
 import json
+import pathlib
+import re
 
+from ..bpe import Tokenizer
 from . import words
 from .draw import Draw, Turn, invented, look, turn
 
@@ -71,9 +75,9 @@ def things(d: Draw, n: int, kinds=KINDS) -> list[str]:
     return list(out)
 
 
-def repeat(d: Draw) -> list[Turn]:
+def repeat(d: Draw, kinds=KINDS) -> list[Turn]:
     """A long text, back as it is."""
-    text = d.any([" ", ", ", "\n", " | "]).join(things(d, d.int(3, 24)))
+    text = d.any([" ", ", ", "\n", " | "]).join(things(d, d.int(3, 24), kinds))
     user = d.ask(["[Please |]repeat [this|the following|all of this]: {q}", "Repeat [this text |]exactly: {q}", "Copy this: {q}", "Say this: {q}", "[Answer|Reply] with [exactly |]this: {q}",
                   "Write this again: {q}", "Echo: {q}", "{q}\n\nRepeat that."], q=text)
     return [turn(SKILL, user, f"I repeat the text as it is: {text}", text, {}, ("ack",))]
@@ -136,9 +140,9 @@ LAYOUTS = [
 ]
 
 
-def layout(d: Draw) -> list[Turn]:
+def layout(d: Draw, kinds=(invented, invented, identifier, mail, place, *KINDS)) -> list[Turn]:
     """A list in one layout, back in others: behind another character a word is made of other tokens, which nothing shows."""
-    x = things(d, d.int(3, 16), [invented, invented, identifier, mail, place, *KINDS])
+    x = things(d, d.int(3, 16), kinds)
     shown = d.any([l for l in LAYOUTS if not any(l[1] in w for w in x)])
     turns = []
     for write, _, asked in d.some([l for l in LAYOUTS if l is not shown], d.int(1, 3)):
@@ -181,6 +185,28 @@ def letters(d: Draw) -> list[Turn]:
     shown = [lambda w: f"{w}: {' '.join(w)}", lambda w: f"{w}: " + ", ".join(f"{c} {i + 1}" for i, c in enumerate(w)), lambda w: f"{w}: {w.upper()}", lambda w: f"{w}: {w.lower()}"][kind]
     x = [d.any([w.upper(), w.upper(), w.title()]) for w in x] if kind == 3 else x
     return [turn(SKILL, d.ask(patterns, q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(shown, x)) + ".", {}, ("ack",))]
+
+
+VOCABULARY = pathlib.Path(__file__).resolve().parents[1] / "tokenizer.json"
+_SAYABLE = re.compile(r"[ /_.:='\"-]?[^\W\d_]+")
+
+
+@functools.cache
+def tokens() -> tuple[str, ...]:
+    """Tokens of the vocabulary that are letters, with the character in front that many of them have."""
+    known = Tokenizer.load(str(VOCABULARY))
+    texts = (known.decode([i]) for i in range(len(known.vocab)))
+    return tuple(t for t in texts if _SAYABLE.fullmatch(t))
+
+
+def of_tokens(d: Draw) -> str:
+    return "".join(d.any(tokens()) for _ in range(d.int(1, 4))).strip()
+
+
+def vocabulary(d: Draw) -> list[Turn]:
+    """Any tokens, each as often as another. A model can say only what it has learnt to say, and of the tokens one in four is
+    hardly ever in an answer."""
+    return d.any([repeat, layout, layout])(d, [of_tokens])
 
 
 def make(d: Draw) -> list[Turn]:

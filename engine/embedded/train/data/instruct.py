@@ -225,7 +225,9 @@ def count_letters(d: Draw) -> Turn:
         "Count all letters of {q}.",
     ], q=f'"{x}"' if d.chance(0.5) else x)
     steps = ", ".join(f"{c} {i + 1}" for i, c in enumerate(x))
-    return turn(SKILL, user, f"I count: {steps}.", f"{len(x)} letters.", has(str(len(x))), ("count_letters", x))
+    t = turn(SKILL, user, f"I count: {steps}.", f"{len(x)} letters.", {"text": rf"(^|[^\d]){len(x)}( letters)?\.?$"}, ("count_letters", x))
+    t.reply[0]["worked"] = f"{steps}. {len(x)} letters."  # a token does not show its letters
+    return t
 
 
 def count_letter(d: Draw) -> Turn:
@@ -251,7 +253,10 @@ def count_letter(d: Draw) -> Turn:
     for letter in x:
         k += letter == c
         steps.append(f"{letter} {k}" if letter == c else letter)
-    return turn(SKILL, user, f"I look for {c}: {', '.join(steps)}. That makes {n}.", f"{n}.", has(str(n)), ("count_letter", x, c))
+    shown = f"{', '.join(steps)}. That makes {n}."
+    t = turn(SKILL, user, f"I look for {c}: {shown}", f"{n}.", {"text": rf"(^|[^\d]){n}\.?$"}, ("count_letter", x, c))
+    t.reply[0]["worked"] = shown
+    return t
 
 
 def sort_words(d: Draw) -> Turn:

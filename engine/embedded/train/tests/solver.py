@@ -67,8 +67,8 @@ def _first_letters(user, x):
 RULES = {
     "repeat": lambda u, x: _is(x) if x in u else None, "upper": lambda u, x: _is(_swap_case(x, True)), "lower": lambda u, x: _is(_swap_case(x, False)),
     "reverse_words": lambda u, x: _is(" ".join(x[i] for i in range(len(x) - 1, -1, -1))), "reverse_word": lambda u, x: _is("".join(reversed(x))),
-    "spell": lambda u, x: _is(" ".join(list(x))), "count_words": lambda u, x: rf"^{sum(1 for _ in x)} words?\.$", "count_letters": lambda u, x: rf"^{sum(1 for _ in x)} letters\.$",
-    "count_letter": lambda u, x, c: rf"^{len(x) - len(x.replace(c, ''))}\.$", "sort_words": _first_letters,
+    "spell": lambda u, x: _is(" ".join(list(x))), "count_words": lambda u, x: rf"^{sum(1 for _ in x)} words?\.$", "count_letters": lambda u, x: rf"(^|\. ){sum(1 for _ in x)} letters\.$",
+    "count_letter": lambda u, x, c: rf"(^|makes ){len(x) - len(x.replace(c, ''))}\.$", "sort_words": _first_letters,
     "sort_numbers": lambda u, x, down: _is(", ".join(map(str, _merge_sort(x)[::-1] if down else _merge_sort(x)))),
     "nth": lambda u, x, i: _is(x[i]) if re.search(["first", "second", "third", "fourth", "fifth", "sixth"][i], u, re.I) else None,
     "first_last": lambda u, x, last: _is(x[len(x) - 1 if re.search(r"(first|last) word|word is (first|last)", u, re.I).group().lower().find("last") >= 0 else 0]), "join": lambda u, x, sep: _is("".join(w if i == 0 else sep + w for i, w in enumerate(x))),

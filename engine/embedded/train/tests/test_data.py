@@ -5,11 +5,12 @@ import json
 import re
 import unittest
 
-from .. import data
+from .. import bpe, data, pack, render
 from ..data import context, copying, draw, drills, tools
 from . import solver
 
 N = 6000
+TOKENIZER = bpe.Tokenizer.load(str(pack.VOCABULARY))
 
 
 def turns(split, n=N, seed=11):
@@ -234,6 +235,35 @@ class TestData(unittest.TestCase):
         made = {draw.Draw(i, "train").ask(wordings, compose=lambda d: d.any(["how many {o} are there?", "How many {o} [are|were] there?"]), a=1, b=2, o="{o}", n="Ann") for i in range(300)}
         self.assertIn("How many {o} were there?", made)
         self.assertNotIn("How many {o} are there?", made)
+
+    def test_composed_questions_of_every_relation_name_the_subject(self):
+        d, made = draw.Draw(5, "train"), collections.defaultdict(set)
+        for _ in range(6000):
+            fact = context.Fact(d, set())
+            made[fact.key].add(fact.composed(d))
+        self.assertEqual(set(made), set(context.SOUGHT))
+        self.assertEqual(set(made), set(context.VALUE_FIRST))
+        for key, questions in made.items():
+            self.assertGreater(len(questions), 50, key)
+            self.assertTrue(all(q.count("{n}") == 1 and "{x}" not in q and q[-1] in ".?" for q in questions), questions)
+
+    def test_statements_that_begin_with_the_value_are_of_training_alone(self):
+        for split, some in (("train", True), ("heldout", False)):
+            d, stated = draw.Draw(6, split), 0
+            for _ in range(2000):
+                fact = context.Fact(d, set())
+                self.assertTrue(fact.subject in fact.statement and fact.value in fact.statement, fact.statement)
+                stated += fact.statement not in [s.format(n=fact.subject, v=fact.value) for s in fact.stated]
+            self.assertEqual(stated > 0, some)
+
+    def test_the_vocabulary_is_said(self):
+        ids = set()
+        for c in data.conversations(7, 1500, "train", shares={"vocabulary": 1}):
+            new, learnt = render.tokens(c, TOKENIZER)
+            ids.update(i for i, l in zip(new, learnt) if l)
+        tokens = {TOKENIZER.encode(t)[0] for t in copying.tokens() if len(TOKENIZER.encode(t)) == 1}
+        self.assertGreater(len(tokens), 7000)
+        self.assertGreater(len(ids & tokens), 0.9 * len(tokens))
 
 
 if __name__ == "__main__":
