@@ -14,12 +14,14 @@ import collections
 import functools
 import heapq
 import json
+import pathlib
 import re
 import sys
 import unicodedata
 
 SIZE = 8192
 PRE = "qwen2"
+VOCABULARY = pathlib.Path(__file__).resolve().parent / "tokenizer.json"  # of the embedded models
 # Ids follow the merges, in this order. Control tokens never are text; the
 # others are part of the text that a reader of the stream sees.
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

@@ -10,14 +10,12 @@ on seed, conversations, split and name alone, not on the number of processes.
 import argparse
 import multiprocessing
 import os
-import pathlib
 
 import numpy as np
 
 from . import bpe, data, render
 
 CHUNK = 500  # conversations that a process makes at a time
-VOCABULARY = pathlib.Path(__file__).resolve().parent / "tokenizer.json"
 
 _tokenizer = None
 
@@ -62,7 +60,7 @@ def main() -> None:
     p.add_argument("--conversations", type=int, required=True)
     p.add_argument("--split", choices=["train", "heldout"], default="train")
     p.add_argument("--name", default="core-1.1", help="what the model calls itself")
-    p.add_argument("--vocabulary", default=str(VOCABULARY))
+    p.add_argument("--vocabulary", default=str(bpe.VOCABULARY))
     p.add_argument("--processes", type=int, default=os.cpu_count())
     p.add_argument("--out", required=True)
     o = p.parse_args()

@@ -7,7 +7,7 @@ import argparse
 import json
 import random
 
-from . import bpe, data, pack, render
+from . import bpe, data, render
 
 TOKENS_MAX = 700  # of a recorded prompt
 PROMPTS, TEXTS = 40, 60
@@ -41,7 +41,7 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", required=True)
     o = p.parse_args()
-    tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+    tokenizer = bpe.Tokenizer.load(str(bpe.VOCABULARY))
     rows = [(kind, r) for kind, make in (("prompts", prompts), ("texts", texts)) for r in make(tokenizer)]
     with open(o.out, "w", encoding="utf-8") as f:
         parts = [f'"{kind}": [\n' + ",\n".join(json.dumps(r, ensure_ascii=False) for k, r in rows if k == kind) + "\n]" for kind in ("prompts", "texts")]

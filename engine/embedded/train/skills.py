@@ -11,7 +11,7 @@ import argparse
 import json
 import re
 
-from . import bpe, data, pack
+from . import bpe, data
 from .data import context, draw, system, tools
 
 # How many cases; half of them think.
@@ -133,7 +133,7 @@ def main() -> None:
     counts = {k: o.cases or n for k, n in CASES.items() if o.only in (None, k)}
     if not counts:
         p.error(f"--only is {o.only}, want one of {', '.join(CASES)}")
-    tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+    tokenizer = bpe.Tokenizer.load(str(bpe.VOCABULARY))
     with open(o.out, "w", encoding="utf-8") as f:
         for c in cases(o.seed, counts, questions(1, o.sample), tokenizer):
             f.write(json.dumps(c, ensure_ascii=False, separators=(",", ":")) + "\n")

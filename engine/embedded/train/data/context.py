@@ -290,8 +290,7 @@ class Fact:
         """A question of the parts in SOUGHT."""
         nouns, clauses, echoes = SOUGHT[self.key]
         frames, parts = d.any([(NOUNS, nouns), (BOTH, clauses), (ECHOES, echoes)])
-        frame = d.any(frames)
-        question = frame.replace("{x}", d.any(parts))
+        question = d.any(frames).replace("{x}", d.any(parts))
         return question[0].upper() + question[1:]
 
     def about(self) -> str:

@@ -7,10 +7,9 @@ anything, often never seen before, and most of a conversation is learnt.
 
 import functools
 import json
-import pathlib
 import re
 
-from ..bpe import Tokenizer
+from .. import bpe
 from . import words
 from .draw import Draw, Turn, invented, look, turn
 
@@ -187,14 +186,13 @@ def letters(d: Draw) -> list[Turn]:
     return [turn(SKILL, d.ask(patterns, q=", ".join(x)), f"There are {len(x)} words. I take one after the other.", ". ".join(map(shown, x)) + ".", {}, ("ack",))]
 
 
-VOCABULARY = pathlib.Path(__file__).resolve().parents[1] / "tokenizer.json"
 _SAYABLE = re.compile(r"[ /_.:='\"-]?[^\W\d_]+")
 
 
 @functools.cache
 def tokens() -> tuple[str, ...]:
     """Tokens of the vocabulary that are letters, with the character in front that many of them have."""
-    known = Tokenizer.load(str(VOCABULARY))
+    known = bpe.Tokenizer.load(str(bpe.VOCABULARY))
     texts = (known.decode([i]) for i in range(len(known.vocab)))
     return tuple(t for t in texts if _SAYABLE.fullmatch(t))
 

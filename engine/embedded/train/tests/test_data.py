@@ -5,12 +5,12 @@ import json
 import re
 import unittest
 
-from .. import bpe, data, pack, render
+from .. import bpe, data, render
 from ..data import context, copying, draw, drills, tools
 from . import solver
 
 N = 6000
-TOKENIZER = bpe.Tokenizer.load(str(pack.VOCABULARY))
+TOKENIZER = bpe.Tokenizer.load(str(bpe.VOCABULARY))
 
 
 def turns(split, n=N, seed=11):

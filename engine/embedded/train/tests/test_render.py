@@ -22,7 +22,7 @@ LOOP = [
 
 class TestRender(unittest.TestCase):
     def setUp(self):
-        self.tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+        self.tokenizer = bpe.Tokenizer.load(str(bpe.VOCABULARY))
 
     def test_golden(self):
         golden = (ROOT / "template" / "testdata" / "builtin.golden").read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ class TestRender(unittest.TestCase):
         self.assertEqual(self.tokenizer.decode(ids), render.text(c))
 
     def test_packing_does_not_depend_on_the_parts(self):
-        whole = pack.pack(1, 700, "train", "core-1.1", str(pack.VOCABULARY), 1)
+        whole = pack.pack(1, 700, "train", "core-1.1", str(bpe.VOCABULARY), 1)
         self.assertEqual(len(whole["tokens"]), len(whole["mask"]))
         self.assertEqual(len(whole["starts"]), 700)
         i = 600

@@ -4,7 +4,7 @@ import json
 import pathlib
 import unittest
 
-from .. import bpe, pack, skills
+from .. import bpe, skills
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "skills.jsonl"
 
@@ -27,13 +27,13 @@ class TestSkills(unittest.TestCase):
                 self.assertNotIn(hash(skills.plain(last)), asked, c["name"])
 
     def test_far_is_far(self):
-        tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+        tokenizer = bpe.Tokenizer.load(str(bpe.VOCABULARY))
         for c in self.cases:
             if c["skill"] == "context_far":
                 self.assertGreater(len(tokenizer.encode(c["body"]["messages"][-1]["content"])), skills.FAR_TOKENS)
 
     def test_cases_depend_on_the_seed_alone(self):
-        tokenizer = bpe.Tokenizer.load(str(pack.VOCABULARY))
+        tokenizer = bpe.Tokenizer.load(str(bpe.VOCABULARY))
         draw = lambda seed: list(skills.cases(seed, {"instruct": 5, "tool_choice": 5, "tool_result": 5}, set(), tokenizer))
         self.assertEqual(draw(5), draw(5))
         self.assertNotEqual(draw(5), draw(6))
