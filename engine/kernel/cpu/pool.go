@@ -69,8 +69,15 @@ type failure struct {
 }
 
 // newPool starts threads-1 workers.
-func newPool(threads int) *pool {
-	p := &pool{workers: threads - 1, wake: make(chan struct{}, threads), own: make([]paddedEpoch, threads)}
+func newPool(threads int) *pool { return newPoolAt(0, threads) }
+
+// newPoolAt is newPool with an epoch behind it. Once workers run, epochs only
+// grow: one that comes late from a task would take a lower one for unclaimed.
+func newPoolAt(epoch uint32, threads int) *pool {
+	p := &pool{epoch: epoch, workers: threads - 1, wake: make(chan struct{}, threads), own: make([]paddedEpoch, threads)}
+	for w := range p.own {
+		p.own[w].Store(epoch)
+	}
 	for w := range p.workers {
 		p.exit.Go(func() { p.work(w + 1) })
 	}

@@ -73,14 +73,8 @@ func TestPoolHelpsTheLate(t *testing.T) {
 
 // TestPoolEpochWraps: claims stay right when the count of tasks overflows.
 func TestPoolEpochWraps(t *testing.T) {
-	p := newPool(3)
+	p := newPoolAt(1<<32-50, 3)
 	defer p.close()
-	p.run(3, taskFunc(func(int, int) {}))
-	p.epoch = 1<<32 - 50
-	p.state.Store(uint64(p.epoch)<<(2*claimBits) | 3<<claimBits | 3) // as after a task; first, or own looks young
-	for w := range p.own {
-		p.own[w].Store(p.epoch)
-	}
 	for i := range 100 {
 		counts := make([]atomic.Int32, 1+i%9)
 		p.run(len(counts), taskFunc(func(_, i int) { counts[i].Add(1) }))
