@@ -229,15 +229,18 @@ func callRanks(m messages.Message) func(id string) int {
 
 func (e *Engine) assistant(m messages.Message) template.Message {
 	out := template.Message{Role: "assistant", Content: e.tokenizer.Protect(blockTexts(m.Blocks))}
+	var thought strings.Builder
 	for _, b := range m.Blocks {
 		switch b.Type {
 		case messages.Thinking:
-			out.Reasoning, out.HasReasoning = out.Reasoning+e.tokenizer.Protect(b.Text), true
+			thought.WriteString(e.tokenizer.Protect(b.Text))
+			out.HasReasoning = true
 		case messages.ToolUse:
 			out.ToolCalls = append(out.ToolCalls, template.ToolCall{
 				Name: e.tokenizer.Protect(b.Name), Arguments: e.protectJSON(b.Input)})
 		}
 	}
+	out.Reasoning = thought.String()
 	return out
 }
 

@@ -35,38 +35,60 @@ func opening(q *messages.Request) (system string, rest []messages.Message) {
 // mergeTurns merges neighbours that are pieces of one turn. It returns msgs itself
 // where there are none, and never changes it.
 func mergeTurns(msgs []messages.Message) []messages.Message {
-	at := 1
-	for at < len(msgs) && !onePiece(msgs[at-1], msgs[at]) {
-		at++
-	}
-	if at >= len(msgs) {
-		return msgs
-	}
-	out := slices.Clone(msgs[:at])
-	for _, m := range msgs[at:] {
-		last := &out[len(out)-1]
-		if onePiece(*last, m) {
-			last.Blocks = slices.Concat(last.Blocks, m.Blocks)
-		} else {
-			out = append(out, m)
+	var out []messages.Message // nil until two are one
+	var turn openTurn
+	for i, m := range msgs {
+		if !turn.takes(m) {
+			turn = openTurn{role: m.Role}
+			turn.add(m)
+			if out != nil {
+				out = append(out, m)
+			}
+			continue
 		}
+		if out == nil {
+			out = slices.Clone(msgs[:i])
+		}
+		last := &out[len(out)-1]
+		if !turn.merged { // behind its blocks may be the client's
+			last.Blocks, turn.merged = slices.Clip(last.Blocks), true
+		}
+		last.Blocks = append(last.Blocks, m.Blocks...)
+		turn.add(m)
+	}
+	if out == nil {
+		return msgs
 	}
 	return out
 }
 
-// onePiece says whether two neighbours are one turn: a user message of nothing
-// but tool results before another with some, or two assistant messages that go
-// on in the order in which a model writes (thinking, text, calls).
-func onePiece(a, b messages.Message) bool {
+// openTurn is what decides whether a turn goes on with the next message, so
+// that none of its blocks is looked at twice.
+type openTurn struct {
+	role    string
+	results bool // nothing but tool results, and some
+	written int  // the last that it has of the order in which a model writes
+	merged  bool // its blocks are our own
+}
+
+func (t *openTurn) add(m messages.Message) {
+	_, last := span(m.Blocks)
+	t.results = onlyResults(m.Blocks) // what takes m has had nothing else
+	t.written = max(t.written, last)
+}
+
+// takes says whether a message goes on with the turn: a user message with some
+// tool results behind nothing but such, or an assistant's that goes on in the
+// order in which a model writes (thinking, text, calls).
+func (t *openTurn) takes(m messages.Message) bool {
 	switch {
-	case a.Role != b.Role:
+	case t.role != m.Role:
 		return false
-	case a.Role == "user":
-		return onlyResults(a.Blocks) && slices.ContainsFunc(b.Blocks, isResult)
-	case a.Role == "assistant":
-		_, end := span(a.Blocks)
-		begin, _ := span(b.Blocks)
-		return end != writtenNothing && (end < begin || end == begin && end != writtenText)
+	case m.Role == "user":
+		return t.results && slices.ContainsFunc(m.Blocks, isResult)
+	case m.Role == "assistant":
+		begin, _ := span(m.Blocks)
+		return t.written != writtenNothing && (t.written < begin || t.written == begin && begin != writtenText)
 	}
 	return false
 }

@@ -3,9 +3,11 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"corenode/engine/messages"
 	"corenode/engine/template"
@@ -176,6 +178,29 @@ func TestMergingKeepsTheRequest(t *testing.T) {
 			if again, err := e.Prepare(q); err != nil || !slices.Equal(again.Prompt, first.Prompt) {
 				t.Errorf("%s: prepared again, another prompt (%v)", name, err)
 			}
+		}
+	}
+}
+
+// TestMergingIsLinear: a body of many small pieces of one turn costs about what
+// its blocks take, not that for every piece.
+func TestMergingIsLinear(t *testing.T) {
+	const n = 5000
+	pieces := map[string]messages.Block{"user": {Type: messages.ToolResult, ID: "a"}, "assistant": {Type: messages.ToolUse, ID: "a", Name: "f"}}
+	for role, block := range pieces {
+		msgs := make([]messages.Message, n)
+		for i := range msgs {
+			msgs[i] = messages.Message{Role: role, Blocks: []messages.Block{block}}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := mergeTurns(msgs)
+		runtime.ReadMemStats(&after)
+		if len(got) != 1 || len(got[0].Blocks) != n {
+			t.Fatalf("%s: %d messages, the first of %d blocks", role, len(got), len(got[0].Blocks))
+		}
+		if used, size := after.TotalAlloc-before.TotalAlloc, uint64(n)*uint64(unsafe.Sizeof(block)); used > 20*size {
+			t.Errorf("%s: merging %d bytes of blocks allocated %d", role, size, used)
 		}
 	}
 }
