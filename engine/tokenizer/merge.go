@@ -52,12 +52,14 @@ func (t *Tokenizer) merge(dst []int32, piece string) []int32 {
 	if len(piece) <= shortPiece {
 		return t.mergeShort(dst, piece)
 	}
-	s := t.scratch.Get().(*mergeScratch)
-	dst = s.merge(t, dst, piece)
-	if cap(s.ids) <= scratchKept {
-		t.scratch.Put(s)
+	if len(piece) > scratchKept {
+		t.long.Lock()
+		defer t.long.Unlock()
+		return new(mergeScratch).merge(t, dst, piece)
 	}
-	return dst
+	s := t.scratch.Get().(*mergeScratch)
+	defer t.scratch.Put(s)
+	return s.merge(t, dst, piece)
 }
 
 // mergeShort merges the leftmost of the best pairs until none is left. Equal
@@ -95,7 +97,9 @@ func (t *Tokenizer) mergeShort(dst []int32, piece string) []int32 {
 }
 
 // scratchKept bounds the memory that stays in the pool: 64 Ki positions, about
-// 2 MB. Longer pieces (a megabyte without a space) allocate their own.
+// 2 MB. A longer piece (a megabyte without a space) allocates its own, up to 55
+// bytes for each of its bytes, so such pieces pass one at a time: many at once
+// would be memory that no limit counts.
 const scratchKept = 1 << 16
 
 // mergeScratch merges one long piece in O(n log n): a linked list of ids over

@@ -61,7 +61,8 @@ type Tokenizer struct {
 	stops        []int32
 	bos          int32
 	addBOS       bool
-	scratch      sync.Pool // *mergeScratch
+	scratch      sync.Pool  // *mergeScratch
+	long         sync.Mutex // held while a piece longer than scratchKept is merged
 }
 
 // New builds a tokenizer. The vocabulary must have a token for every byte, and

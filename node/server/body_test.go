@@ -266,6 +266,9 @@ func TestGateBoundsPreparing(t *testing.T) {
 	if r := n.post(ask); r.StatusCode != 503 || r.errorType(t) != "overloaded_error" {
 		t.Errorf("over the node's bound: %d %q", r.StatusCode, r.body)
 	}
+	if used := n.s.bodies.used.Load(); used < int64(len(mini)+len(ask)) {
+		t.Errorf("%d bytes count while bodies of %d and %d are prepared", used, len(mini), len(ask))
+	}
 	close(block)
 	for _, c := range []io.Reader{held, second} {
 		if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 200 {

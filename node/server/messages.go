@@ -46,8 +46,8 @@ func (x *exchange) generate() {
 	a.plain()
 }
 
-// prepare reads the body and makes tokens of it, within the gate. The body's
-// memory is given back as soon as it is parsed.
+// prepare reads the body and makes tokens of it, within the gate. The body
+// counts until then: what is made of it on the way is as large.
 func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engine.Request, *abi.Error) {
 	b, refusal := x.readBody()
 	if refusal != nil {
@@ -75,7 +75,7 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engin
 // parse reads the body and finds its model.
 func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) (*messages.Request, Model, *abi.Error) {
 	request, err := read(b.bytes)
-	b.release()
+	b.bytes = nil // the request has its own
 	if err != nil {
 		return nil, nil, abi.AsError(err)
 	}
