@@ -16,7 +16,7 @@ func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar
 	var tools []int // of the request, in the order of the form's
 	forced := q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
 	for i, t := range q.Tools {
-		if q.ToolChoice.Mode != "none" && (forced || q.Format != nil) && (q.ToolChoice.Name == "" || t.Name == q.ToolChoice.Name) {
+		if q.ToolChoice.Mode != "none" && (forced || q.Format != nil) && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
 			tools = append(tools, i)
 			f.Calls = append(f.Calls, grammar.Tool{Name: t.Name, Schema: t.Schema})
 		}

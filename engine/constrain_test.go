@@ -53,6 +53,7 @@ func TestForcedCalls(t *testing.T) {
 			{`{"type":"tool","name":"order"}`, "order", 1},
 			{`{"type":"any","disable_parallel_tool_use":true}`, "", 1},
 			{`{"type":"any"}`, "", 100},
+			{`{"type":"any","name":"nothing"}`, "", 100}, // a name says nothing here
 		} {
 			var answers []*answer
 			for seed := range 6 {
