@@ -13,11 +13,11 @@ import (
 // tools that may be called either of them. It is nil when the answer is free.
 func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar, error) {
 	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls}
-	var tools []int // of the request, in the order of the form's
+	var tools []int // where those of the form stand in the body
 	forced := q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
-	for i, t := range q.Tools {
+	for _, t := range q.Tools {
 		if q.ToolChoice.Mode != "none" && (forced || q.Format != nil) && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
-			tools = append(tools, i)
+			tools = append(tools, t.At)
 			f.Calls = append(f.Calls, grammar.Tool{Name: t.Name, Schema: t.Schema})
 		}
 	}

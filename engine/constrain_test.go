@@ -136,12 +136,13 @@ func TestSchemasThatCannotBeCompiled(t *testing.T) {
 	e, _ := open2(t, options(Instant))
 	wide := `{"enum":["` + strings.Repeat("x", 2000) + strings.Repeat(`","`+strings.Repeat("y", 2000), 30) + `"]}`
 	for more, param := range map[string]string{
-		`"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"tool","name":"b"}`: "tools.1.input_schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"allOf":[{"$ref":"#"}]}}}`:                                                                                  "response_format.json_schema.schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":["integer"],"enum":["a"]}}}`:                                                                         "response_format.json_schema.schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"number","minimum":2,"maximum":1}}}`:                                                                 "response_format.json_schema.schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + wide + `}}`:                                                                                              "response_format.json_schema.schema",
-		orderTools + `,"tool_choice":{"type":"any"},"response_format":{"type":"json_object"}`:                                                                                                    "",
+		`"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"tool","name":"b"}`:                                                               "tools.1.input_schema",
+		`"tools":[{"type":"bash_20250124","name":"bash"},{"name":"a","input_schema":{"type":"object"}},{"type":"web_search_1","name":"w"},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"any"}`: "tools.3.input_schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"allOf":[{"$ref":"#"}]}}}`:                                                                                                                                                "response_format.json_schema.schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":["integer"],"enum":["a"]}}}`:                                                                                                                                       "response_format.json_schema.schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"number","minimum":2,"maximum":1}}}`:                                                                                                                               "response_format.json_schema.schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + wide + `}}`:                                                                                                                                                            "response_format.json_schema.schema",
+		orderTools + `,"tool_choice":{"type":"any"},"response_format":{"type":"json_object"}`:                                                                                                                                                                  "",
 	} {
 		q, err := messages.Parse([]byte(constrained(1, more)))
 		if err != nil {

@@ -54,6 +54,7 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
+	At          int // its place among the tools of the body, skipped ones counted
 }
 
 // Message is one turn of one role, its blocks in order.

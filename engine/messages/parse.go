@@ -304,8 +304,11 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]+$`)
 
 func (r *reader) tools() (tools []Tool) {
 	seen := map[string]bool{}
+	next := 0
 	r.array(func() {
 		t, kind := r.tool()
+		t.At = next
+		next++
 		at := r.path() // the tool's object is closed: path names it
 		if r.err != nil || slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) }) {
 			return

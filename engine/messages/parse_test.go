@@ -55,7 +55,7 @@ func TestParseAccepts(t *testing.T) {
 		{"json schema without a schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":null}}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
 		{"largest schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":` + schemaOf(schemaBytesMax) + `}}}`, func(q *Request) bool { return len(q.Format.Schema) == schemaBytesMax }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
-		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" }},
+		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" && q.Tools[0].At == 2 }},
 		{"tool round", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
 			{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"a": 1}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}],"is_error":true}]}]}`, func(q *Request) bool {
