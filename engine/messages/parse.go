@@ -81,31 +81,36 @@ func parse(body []byte) (*Request, *abi.Error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	if err := complete(q); err != nil {
+	if err := complete(q, r.skipped); err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-// complete checks what only the whole request can tell.
-func complete(q *Request) *abi.Error {
+// complete checks what only the whole request can tell. Skipped are the names of its server-side tools.
+func complete(q *Request, skipped []string) *abi.Error {
 	switch {
 	case q.Model == "":
 		return invalid("model", "field required, a model id")
 	case len(q.Messages) == 0:
 		return invalid("messages", "field required, at least one message")
 	}
-	return checkForced(q)
+	return checkForced(q, skipped)
 }
 
-// checkForced refuses a forced call that no tool of the request can be.
-func checkForced(q *Request) *abi.Error {
-	c := q.ToolChoice
+// checkForced refuses a forced call that no tool of the request can be. One that only
+// skipped tools could be is no longer forced: skipping raises no error.
+func checkForced(q *Request, skipped []string) *abi.Error {
+	c := &q.ToolChoice
 	switch {
 	case c.Mode != "any" && c.Mode != "tool":
+	case c.Mode == "any" && len(q.Tools) > 0:
+	case c.Mode == "tool" && slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == c.Name }):
+	case c.Mode == "any" && len(skipped) > 0, c.Mode == "tool" && slices.Contains(skipped, c.Name):
+		c.Mode, c.Name = "auto", ""
 	case len(q.Tools) == 0:
 		return invalid("tool_choice", "%q needs tools", c.Mode)
-	case c.Mode == "tool" && !slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == c.Name }):
+	default:
 		return invalid("tool_choice.name", "%q is not the name of a tool of this request", c.Name)
 	}
 	return nil
@@ -310,10 +315,10 @@ func (r *reader) tools() (tools []Tool) {
 		t.At = next
 		next++
 		at := r.path() // the tool's object is closed: path names it
-		if r.err != nil || slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) }) {
-			return
-		}
 		switch {
+		case r.err != nil:
+		case slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) }):
+			r.skipped = append(r.skipped, t.Name)
 		case kind != "" && kind != "custom" && kind != "function":
 			r.fail(invalid(at+".type", "%q is not a tool type this service knows", kind))
 		case t.Name == "":

@@ -74,16 +74,30 @@ func TestParseAccepts(t *testing.T) {
 		{"tool", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"g","input_schema":{}}],"tool_choice":{"name":"g","type":"tool"}}`, func(q *Request) bool {
 			return q.ToolChoice == ToolChoice{Mode: "tool", Name: "g"}
 		}},
+		{"any with skipped tools only", `{` + hello + `,"tool_choice":{"type":"any","name":"x","disable_parallel_tool_use":true},"tools":[{"type":"web_search_1","name":"w"}]}`, func(q *Request) bool {
+			return q.ToolChoice == ToolChoice{Mode: "auto", DisableParallel: true}
+		}},
+		{"any with a skipped tool", `{` + hello + `,"tools":[{"type":"web_search_1","name":"w"},{"name":"f","input_schema":{}}],"tool_choice":{"type":"any"}}`, func(q *Request) bool {
+			return q.ToolChoice == ToolChoice{Mode: "any"}
+		}},
+		{"skipped tool named", `{` + hello + `,"tools":[{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"bash"}}`, func(q *Request) bool {
+			return q.ToolChoice == ToolChoice{Mode: "auto"}
+		}},
+		{"skipped and offered tool named", `{` + hello + `,"tools":[{"type":"bash_20250124","name":"bash"},{"name":"bash","input_schema":{}}],"tool_choice":{"type":"tool","name":"bash"}}`, func(q *Request) bool {
+			return q.ToolChoice == ToolChoice{Mode: "tool", Name: "bash"}
+		}},
 		{"none without tools", `{` + hello + `,"tool_choice":{"type":"none"}}`, func(q *Request) bool { return q.ToolChoice.Mode == "none" }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			q, err := Parse([]byte(c.body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !c.check(q) {
-				t.Errorf("parsed into %+v", q)
+			for _, parse := range []func([]byte) (*Request, error){Parse, ParseCount} {
+				q, err := parse([]byte(c.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !c.check(q) {
+					t.Errorf("parsed into %+v", q)
+				}
 			}
 		})
 	}
@@ -157,7 +171,8 @@ func TestParseRefuses(t *testing.T) {
 		{"schema member twice", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"a":1,"a":2}}}}`, "response_format.json_schema.schema.a", "twice"},
 		{"tool choice kind", `{` + hello + `,"tool_choice":{"type":"some"}}`, "tool_choice.type", "some"},
 		{"any without tools", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice", `"any" needs tools`},
-		{"any with skipped tools", `{` + hello + `,"tools":[{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"any"}}`, "tool_choice", `"any" needs tools`},
+		{"neither offered nor skipped", `{` + hello + `,"tools":[{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice", `"tool" needs tools`},
+		{"neither offered nor skipped, another offered", `{` + hello + `,"tools":[{"type":"web_search_1","name":"w"},{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"}}`, "tool_choice.name", `"g" is not`},
 		{"tool without tools", `{` + hello + `,"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice", `"tool" needs tools`},
 		{"tool without a name", `{` + hello + `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool"}}`, "tool_choice.name", "required"},
 		{"tool name type", `{` + hello + `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":["f"]}}`, "tool_choice.name", "string"},

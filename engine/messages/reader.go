@@ -48,6 +48,8 @@ type reader struct {
 	dec  *jsontext.Decoder
 	base string // path of the value that dec reads, empty for the whole body
 	err  *abi.Error
+
+	skipped []string // names of the server-side tools
 }
 
 // decoder is a jsontext.Decoder with its source: what the decoder remembers of

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestForcedAnswersAreNative(t *testing.T) {
 func TestNativeErrorsNameTheClientsField(t *testing.T) {
 	cases := []struct{ name, fields, param, says string }{
 		{"required without tools", `"tool_choice":"required"`, "tool_choice", `tool_choice: "required" needs tools`},
-		{"required with skipped tools", `"tool_choice":"required","tools":[{"type":"web_search"}]`, "tool_choice", `tool_choice: "required" needs tools`},
+		{"named, all tools skipped", `"tool_choice":{"type":"function","name":"f"},"tools":[{"type":"web_search"}]`, "tool_choice", "tool_choice: a named tool needs tools"},
 		{"named without tools", `"tool_choice":{"type":"function","name":"f"}`, "tool_choice", "tool_choice: a named tool needs tools"},
 		{"not offered", `"tool_choice":{"type":"function","name":"g"},"tools":[{"type":"function","name":"f"}]`, "tool_choice.name", `tool_choice.name: "g" is not the name of a tool of this request`},
 		{"schema", `"text":{"format":{"type":"json_schema","name":"n","schema":{"a":1,"a":1}}}`, "text.format.schema.a", "text.format.schema.a: a member is there twice"},
@@ -69,5 +70,25 @@ func TestNativeErrorsNameTheClientsField(t *testing.T) {
 				t.Errorf("the client reads %q at %q, want %q at %q", got.message, got.param, c.says, c.param)
 			}
 		})
+	}
+}
+
+// TestChoiceOfSkippedTools: what only skipped tools could be called for is not
+// forced, and the echo says so.
+func TestChoiceOfSkippedTools(t *testing.T) {
+	for _, fields := range []string{
+		`"tool_choice":"required","tools":[{"type":"web_search"}]`,
+		`"tools":[{"type":"web_search"},{"type":"function","name":"f"}],"tool_choice":{"type":"web_search_preview"}`,
+		`"tool_choice":{"type":"mcp","server_label":"l","name":"n"},"tools":[{"type":"mcp","server_label":"l"}]`,
+	} {
+		out, refusal := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":"x",` + fields + `}`)})
+		if refusal != nil {
+			t.Errorf("%s: %v", fields, refusal)
+			continue
+		}
+		q, err := messages.ParseTranslated(out.Body)
+		if err != nil || q.ToolChoice != (messages.ToolChoice{Mode: "auto"}) || !bytes.Contains(out.Kept, []byte(`"tool_choice":"auto"`)) {
+			t.Errorf("%s: %v, %s, echoed in %s", fields, err, out.Body, out.Kept)
+		}
 	}
 }

@@ -145,8 +145,9 @@ func (r *request) readMetadata(s *scan.Scanner) {
 
 // choice is how the model may use tools.
 type choice struct {
-	mode string // native: auto, any, tool or none; empty when nothing was said
-	name []byte // tool only: escaped
+	mode   string // native: auto, any, tool or none; empty when nothing was said
+	name   []byte // tool only: escaped; of a tool that a service would run its type
+	server uint8  // bit of a tool that a service would run
 }
 
 // readChoice reads tool_choice.
@@ -174,14 +175,32 @@ func (r *request) readChoice(s *scan.Scanner) {
 		return
 	}
 	kind := word(r.text(f.kind, top, "tool_choice.type"))
+	if server := serverTool(kind); r.err == nil && server != 0 {
+		r.choice = choice{name: kind, server: server}
+		return
+	}
 	if r.err == nil && string(kind) != "function" && string(kind) != "custom" {
-		r.fail("tool_choice.type", quote(kind)+" cannot be chosen here; choose a function or a custom tool, or auto, none or required")
+		r.cannotChoose(kind)
 	}
 	name := r.name(&f, place{base: "tool_choice", item: -1, part: -1})
 	r.choice = choice{mode: "tool", name: appendName(nil, f.namespace, name)}
 	echo := append(append([]byte{}, `{"type":"`...), kind...)
 	echo = append(append(echo, `","name":"`...), name...)
 	r.echo.raw(echoToolChoice, append(echo, `"}`...))
+}
+
+func (r *request) cannotChoose(kind []byte) {
+	r.fail("tool_choice.type", quote(kind)+" cannot be chosen here; choose a function or a custom tool, or auto, none or required")
+}
+
+// checkChoice drops a choice that only skipped tools could be: skipping them raises no error.
+func (r *request) checkChoice() {
+	switch c := &r.choice; {
+	case c.server&^r.skipped != 0:
+		r.cannotChoose(c.name)
+	case c.server != 0, c.mode == "any" && r.offered == 0 && r.skipped != 0:
+		r.choice, r.echo[echoToolChoice] = choice{}, nil
+	}
 }
 
 // appendChoice appends the native tool_choice. What only restricts tools is

@@ -26,6 +26,7 @@ type request struct {
 	instructions []byte // escaped; nil for none
 	tools        []byte // native tools, separated by commas
 	offered      int    // how many they are
+	skipped      uint8  // serverTools that there were, as bits
 	flags        uint8
 	custom       hashes
 
@@ -75,6 +76,7 @@ func (r *request) read(body []byte) {
 
 // complete checks what only the whole request can tell.
 func (r *request) complete() {
+	r.checkChoice()
 	switch {
 	case r.model == nil:
 		r.fail("model", "field required, a model id")

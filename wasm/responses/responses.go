@@ -19,7 +19,7 @@
 // with one string named input; its calls are turned back. A tool of a namespace
 // is offered as "namespace:name": the protocol's own names hold no colon. Tools
 // that a service would run are skipped in silence, and so are the items that
-// tell of them.
+// tell of them; a choice that only they could be is none.
 //
 // The format of text becomes the native response_format, which holds the schema
 // as it was sent; the engine makes the answer fit.

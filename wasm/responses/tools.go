@@ -104,9 +104,19 @@ func (r *request) readTools(s *scan.Scanner, base place) {
 
 // serverTools are the beginnings of the types of tools that run on the
 // service's side, or need a service that does.
-var serverTools = []string{
+var serverTools = [8]string{
 	"web_search", "file_search", "code_interpreter", "image_generation", "mcp", "computer",
 	"tool_search", "programmatic_tool_calling",
+}
+
+// serverTool is which of serverTools a type is, as a bit; 0 for none.
+func serverTool(kind []byte) uint8 {
+	for i, prefix := range serverTools {
+		if bytes.HasPrefix(kind, []byte(prefix)) {
+			return 1 << i
+		}
+	}
+	return 0
 }
 
 func (r *request) tool(f *fields, p place) {
@@ -125,11 +135,10 @@ func (r *request) tool(f *fields, p place) {
 	case "local_shell", "shell", "apply_patch":
 		r.fail(p.at("type"), quote(kind)+" is a tool that only models trained for it can use; offer it as a function")
 	default:
-		for _, prefix := range serverTools {
-			if bytes.HasPrefix(kind, []byte(prefix)) {
-				r.flags |= keptRenumbered
-				return
-			}
+		if server := serverTool(kind); server != 0 {
+			r.flags |= keptRenumbered
+			r.skipped |= server
+			return
 		}
 		r.fail(p.at("type"), quote(kind)+" is not a tool type this service knows")
 	}
