@@ -32,12 +32,12 @@ func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar
 	}
 	g, err := grammar.Compile(f)
 	if wrong, ok := errors.AsType[*grammar.Error](err); ok {
-		param := "response_format.json_schema.schema"
+		param := "tools"
 		switch {
 		case wrong.Tool >= 0:
 			param = fmt.Sprintf("tools.%d.input_schema", tools[wrong.Tool])
-		case f.Text == nil:
-			param = "tools"
+		case f.Text != nil && q.Format.At != "":
+			param = q.Format.At
 		}
 		return nil, invalidf(param, "%v", wrong)
 	}

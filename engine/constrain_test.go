@@ -102,6 +102,7 @@ func TestFormats(t *testing.T) {
 	for _, c := range []struct{ more, schema string }{
 		{`"response_format":{"type":"json_schema","json_schema":{"name":"order","schema":` + order + `}}`, order},
 		{`"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"array","items":{"type":"integer","minimum":0,"maximum":9},"minItems":3,"maxItems":3}}}`, `{"type":"array","minItems":3,"maxItems":3,"items":{"maximum":9}}`},
+		{`"output_config":{"effort":"low","format":{"type":"json_schema","schema":` + order + `}}`, order},
 	} {
 		for seed := range 4 {
 			_, a := submit(t, s, "acct", ask(t, e, constrained(seed, c.more)))
@@ -142,6 +143,8 @@ func TestSchemasThatCannotBeCompiled(t *testing.T) {
 		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":["integer"],"enum":["a"]}}}`:                                                                                                                                       "response_format.json_schema.schema",
 		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"number","minimum":2,"maximum":1}}}`:                                                                                                                               "response_format.json_schema.schema",
 		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + wide + `}}`:                                                                                                                                                            "response_format.json_schema.schema",
+		`"output_config":{"format":{"type":"json_schema","schema":{"type":["integer"],"enum":["a"]}}}`:                                                                                                                                                         "output_config.format.schema",
+		`"output_format":{"type":"json_schema","schema":{"type":["integer"],"enum":["a"]}}`:                                                                                                                                                                    "output_format.schema",
 		orderTools + `,"tool_choice":{"type":"any"},"response_format":{"type":"json_object"}`:                                                                                                                                                                  "",
 	} {
 		q, err := messages.Parse([]byte(constrained(1, more)))

@@ -117,8 +117,20 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 			t.Errorf("no call: %s", got.RawJSON())
 		}
 	})
+	m := client(base, key)
+	t.Run("messages, JSON of a schema", func(t *testing.T) {
+		got, err := m.Messages.New(ctx, anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
+			Messages:     []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("A trip to Rome, please."))},
+			OutputConfig: anthropic.OutputConfigParam{Effort: anthropic.OutputConfigEffortLow, Format: anthropic.JSONOutputFormatParam{Schema: trip}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := got.Content[len(got.Content)-1]
+		if err := isTrip(t, last.Text); got.StopReason != anthropic.StopReasonEndTurn || err != nil {
+			t.Errorf("%s: %v", got.RawJSON(), err)
+		}
+	})
 	t.Run("messages, a named call", func(t *testing.T) {
-		m := client(base, key)
 		got, err := m.Messages.New(ctx, anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
 			Messages:   []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Hello!"))},
 			Tools:      []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: "book_trip", InputSchema: anthropic.ToolInputSchemaParam{Properties: trip["properties"], Required: trip["required"].([]string)}}}},

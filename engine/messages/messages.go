@@ -41,12 +41,14 @@ type ToolChoice struct {
 	DisableParallel bool
 }
 
-// Format is the JSON that the answer's text must be. The protocol has no such
-// field; other protocols do, and here it means the same.
+// Format is the JSON that the answer's text must be: output_config.format, its
+// older form output_format, or response_format, which is other protocols' and
+// means the same here.
 type Format struct {
 	// Schema is the schema, an object as sent, that the text must be valid
 	// against; nil for any JSON object. At most schemaBytesMax.
 	Schema json.RawMessage
+	At     string // where the schema stands in the body, empty without one
 }
 
 // Tool is a function the caller offers. Schema is the object schema as sent.

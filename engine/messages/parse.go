@@ -152,7 +152,11 @@ func (r *reader) field(q *Request, name string) {
 	case "thinking":
 		q.Thinking = r.thinking()
 	case "response_format":
-		q.Format = r.responseFormat()
+		r.format(q, "json_schema", r.definition)
+	case "output_config":
+		r.outputConfig(q)
+	case "output_format":
+		r.format(q, "schema", r.formatSchema)
 	default:
 		if !r.sampling(&q.Sampling, name) {
 			r.skip()
@@ -252,44 +256,66 @@ func (r *reader) toolChoice() ToolChoice {
 	return c
 }
 
-// responseFormat reads response_format, nil for plain text.
-func (r *reader) responseFormat() *Format {
-	kind, definition := "", (*Format)(nil)
+// outputConfig reads output_config, of which only the format changes anything here.
+func (r *reader) outputConfig(q *Request) {
+	r.object(func(name string) {
+		switch {
+		case name != "format":
+			r.skip()
+		case !r.null():
+			r.format(q, "schema", r.formatSchema)
+		}
+	})
+}
+
+// format reads what the answer's text must be. With a schema, read reads it from the member in.
+func (r *reader) format(q *Request, in string, read func() *Format) {
+	kind, f := "", (*Format)(nil)
 	r.object(func(name string) {
 		switch {
 		case name == "type":
 			kind = r.string()
-		case name != "json_schema":
+		case name != in:
 			r.skip()
 		case !r.null():
-			definition = &Format{Schema: r.formatSchema()}
+			f = read()
 		}
 	})
-	switch {
-	case r.err != nil || kind == "text":
-	case kind == "json_object":
-		return &Format{}
-	case kind != "json_schema":
-		r.fail(invalid("response_format.type", "%q is not one of text, json_object, json_schema", kind))
-	case definition == nil:
-		r.fail(invalid("response_format.json_schema", "field required, an object"))
-	default:
-		return definition
+	if r.err != nil || kind == "text" {
+		return
 	}
-	return nil
+	at := r.path() // the object is closed: path names it
+	switch {
+	case kind == "json_object":
+		f = &Format{}
+	case kind != "json_schema":
+		r.fail(invalid(at+".type", "%q is not one of text, json_object, json_schema", kind))
+	case f == nil:
+		r.fail(invalid(at+"."+in, "field required, an object"))
+	}
+	if q.Format != nil {
+		r.fail(invalid(at, "the format of the answer is there twice; send one of output_config.format, output_format and response_format"))
+	}
+	q.Format = f
 }
 
-// formatSchema reads json_schema of a response format: its schema, nil when absent.
-func (r *reader) formatSchema() (schema []byte) {
+// definition reads json_schema of response_format, which may be without a schema.
+func (r *reader) definition() *Format {
+	f := &Format{}
 	r.object(func(name string) {
 		switch {
 		case name != "schema":
 			r.skip()
 		case !r.null():
-			schema = r.schema()
+			f = r.formatSchema()
 		}
 	})
-	return schema
+	return f
+}
+
+func (r *reader) formatSchema() *Format {
+	schema := r.schema()
+	return &Format{Schema: schema, At: r.path()}
 }
 
 // schema reads a JSON schema, which must be an object within its bound.

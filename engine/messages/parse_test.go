@@ -54,6 +54,15 @@ func TestParseAccepts(t *testing.T) {
 		{"json schema first", `{` + hello + `,"response_format":{"json_schema":{"schema":{"enum":[1]}},"type":"json_schema"}}`, func(q *Request) bool { return string(q.Format.Schema) == `{"enum":[1]}` }},
 		{"json schema without a schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":null}}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
 		{"largest schema", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":` + schemaOf(schemaBytesMax) + `}}}`, func(q *Request) bool { return len(q.Format.Schema) == schemaBytesMax }},
+		{"output format", `{` + hello + `,"output_config":{"effort":"low","format":{"schema":{"type": "object"},"name":"n","type":"json_schema"}}}`, func(q *Request) bool {
+			return string(q.Format.Schema) == `{"type":"object"}` && q.Format.At == "output_config.format.schema"
+		}},
+		{"older output format", `{` + hello + `,"output_format":{"type":"json_schema","schema":{"enum":[1]}}}`, func(q *Request) bool {
+			return string(q.Format.Schema) == `{"enum":[1]}` && q.Format.At == "output_format.schema"
+		}},
+		{"no output format", `{` + hello + `,"output_config":{"effort":"high","format":null},"output_format":null}`, func(q *Request) bool { return q.Format == nil }},
+		{"no output config", `{` + hello + `,"output_config":null}`, func(q *Request) bool { return q.Format == nil }},
+		{"output format text", `{` + hello + `,"output_config":{"format":{"type":"text"}},"response_format":{"type":"json_object"}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
 		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" && q.Tools[0].At == 2 }},
 		{"tool round", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
@@ -169,6 +178,14 @@ func TestParseRefuses(t *testing.T) {
 		{"schema type", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":true}}}`, "response_format.json_schema.schema", "object"},
 		{"schema over its bound", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":` + schemaOf(schemaBytesMax+1) + `}}}`, "response_format.json_schema.schema", "at most 262144"},
 		{"schema member twice", `{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"a":1,"a":2}}}}`, "response_format.json_schema.schema.a", "twice"},
+		{"output config", `{` + hello + `,"output_config":[]}`, "output_config", "object"},
+		{"output format type", `{` + hello + `,"output_config":{"format":"json_schema"}}`, "output_config.format", "object"},
+		{"output format kind", `{` + hello + `,"output_config":{"format":{"type":"xml","schema":{}}}}`, "output_config.format.type", "xml"},
+		{"older output format kind", `{` + hello + `,"output_format":{}}`, "output_format.type", "not one of"},
+		{"no schema of the output", `{` + hello + `,"output_config":{"format":{"type":"json_schema","json_schema":{"schema":{}},"schema":null}}}`, "output_config.format.schema", "required"},
+		{"schema of the output", `{` + hello + `,"output_format":{"type":"json_schema","schema":true}}`, "output_format.schema", "object"},
+		{"two formats", `{` + hello + `,"response_format":{"type":"json_object"},"output_config":{"format":{"type":"json_schema","schema":{}}}}`, "output_config.format", "twice"},
+		{"two output formats", `{` + hello + `,"output_config":{"format":{"type":"json_schema","schema":{}}},"output_format":{"type":"json_schema","schema":{}}}`, "output_format", "twice"},
 		{"tool choice kind", `{` + hello + `,"tool_choice":{"type":"some"}}`, "tool_choice.type", "some"},
 		{"any without tools", `{` + hello + `,"tool_choice":{"type":"any"}}`, "tool_choice", `"any" needs tools`},
 		{"neither offered nor skipped", `{` + hello + `,"tools":[{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"f"}}`, "tool_choice", `"tool" needs tools`},
