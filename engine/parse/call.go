@@ -132,17 +132,8 @@ func readJSON(inside string, tools []Tool) (name, arguments string, ok bool) {
 	if trimmed := string(bytes.TrimSpace(raw)); trimmed == "" || trimmed == "null" {
 		return call.Name, "{}", true
 	}
-	arguments, ok = compactObject(raw)
-	return call.Name, arguments, ok
-}
-
-// compactObject returns a JSON object without the whitespace between its tokens.
-func compactObject(raw []byte) (string, bool) {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil || !bytes.HasPrefix(b.Bytes(), []byte("{")) {
-		return "", false
-	}
-	return b.String(), true
+	arguments, ok = normal(raw)
+	return call.Name, arguments, ok && arguments[0] == '{'
 }
 
 // readXML reads <function=NAME> with its parameters. Values are not XML: they

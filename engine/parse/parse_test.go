@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"corenode/wasm/abi"
 )
 
@@ -68,8 +70,8 @@ func collect(t testing.TB, events []abi.Event) []block {
 		t.Fatal("the last block is open")
 	}
 	for _, b := range blocks {
-		if b.kind == abi.BlockToolUse && !json.Valid([]byte(b.text)) {
-			t.Fatalf("arguments are not JSON: %q", b.text)
+		if b.kind == abi.BlockToolUse && !jsontext.Value(b.text).IsValid() {
+			t.Fatalf("arguments are not JSON as a history takes it: %q", b.text)
 		}
 		if b.text == "" || b.kind != abi.BlockToolUse && strings.Trim(b.text, space) == "" {
 			t.Fatalf("an empty block: %v", b)
@@ -159,6 +161,12 @@ var samples = []struct {
 	{"parameter twice", withTools, false, xml("search", "q", "a", "n", "1", "q", "b"), `tool search "{\"q\":\"b\",\"n\":1}"` + "\ntool_use \"\" done=false"},
 	{"json call", withTools, false, "<tool_call>\n{\"name\": \"search\", \"arguments\": {\"q\": \"</tool_call> \\\" <b>\", \"n\": 1.0}}\n</tool_call>",
 		`tool search "{\"q\":\"</tool_call> \\\" <b>\",\"n\":1.0}"` + "\ntool_use \"\" done=false"},
+	{"json member twice", withTools, false, `<tool_call>{"name":"search","arguments":{"q": 1, "n": 1.0, "q": {"a": 1, "a": 1e2}}}</tool_call>`,
+		`tool search "{\"n\":1.0,\"q\":{\"a\":1e2}}"` + "\ntool_use \"\" done=false"},
+	{"half surrogate pairs", withTools, false, `<tool_call>{"name":"search","arguments":{"q":"\ud83d, \ud83d\ude00"}}</tool_call>`,
+		`tool search "{\"q\":\"\\ufffd, \\ud83d\\ude00\"}"` + "\ntool_use \"\" done=false"},
+	{"values of parameters", withTools, false, xml("search", "opts", `{"a": 1, "a": 2}`, "tags", `["\ude00"]`),
+		`tool search "{\"opts\":{\"a\":2},\"tags\":[\"\\ufffd\"]}"` + "\ntool_use \"\" done=false"},
 	{"json in a string", withTools, false, `<tool_call>{"name":"search","arguments":"{\"q\": 1}"}</tool_call>`, `tool search "{\"q\":1}"` + "\ntool_use \"\" done=false"},
 	{"json without arguments", withTools, false, `<tool_call>{"name":"noop"}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
 	{"two calls", withTools, false, "a\n" + xml("noop") + "\n" + xml("search", "q", "1") + "\nb\n",

@@ -229,9 +229,5 @@ func readComposite(text string, allowed Types) (string, bool) {
 	if text[0] != '[' && text[0] != '{' {
 		return "", false
 	}
-	var b bytes.Buffer
-	if json.Compact(&b, []byte(text)) != nil {
-		return "", false
-	}
-	return b.String(), true
+	return normal([]byte(text))
 }
