@@ -181,6 +181,18 @@ func TestStrangersBodyIsCut(t *testing.T) {
 	}
 }
 
+// A client that reads only when it has sent everything learns that it was too much.
+func TestTooLargeIsTold(t *testing.T) {
+	n := start(t, Config{BodyMax: 8 << 20}, newFakeBackend(say("x")))
+	c := n.dial()
+	if _, err := io.WriteString(c, request("POST", "/v1/messages", strings.Repeat("x", 31<<20), withKey)); err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 413 || r.cut != nil {
+		t.Errorf("%d %q %v", r.StatusCode, r.body, r.cut)
+	}
+}
+
 // A request that was refused with its body unread must not leave that body
 // behind as the next request.
 func TestUnreadBodyIsNoRequest(t *testing.T) {

@@ -20,10 +20,14 @@ const (
 	// unreadMax is the most bytes of an unread body that are thrown away, after
 	// the answer, for a caller without a valid key.
 	unreadMax = 64 << 10
+	// unreadBodies is the same for a caller with a key, in bodies of the largest
+	// size: many clients read the answer only when all is sent.
+	unreadBodies = 4
 	// lingerTimeout is how long a connection that is closed with unread bytes stays
-	// open after the answer. Closing at once would reset it, and the reset may
-	// overtake the answer.
+	// open after the answer, beside the time in which these come at lingerRate bytes
+	// a second. Closing at once would reset it, and the reset may overtake the answer.
 	lingerTimeout = time.Second
+	lingerRate    = 32 << 20
 	// refusalsMax bounds the connections that are being told that there are too many.
 	refusalsMax     = 64
 	tcpKeepAliveGap = 30 * time.Second
@@ -255,7 +259,7 @@ func (c *conn) drain(unread int64) {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	end := time.Now().Add(lingerTimeout)
+	end := time.Now().Add(lingerTimeout + time.Duration(unread)*time.Second/lingerRate)
 	if c.Conn.SetReadDeadline(end) != nil {
 		return
 	}

@@ -138,11 +138,11 @@ func (x *exchange) closeAfter(unread int64) {
 }
 
 // closeUnread ends a connection whose body was not read: little of it is thrown
-// away for strangers, up to a whole body for callers with a key.
+// away for strangers, some bodies of the largest size for callers with a key.
 func (x *exchange) closeUnread() {
 	unread := int64(unreadMax)
 	if x.authentic {
-		unread = x.s.cfg.BodyMax
+		unread = unreadBodies * x.s.cfg.BodyMax
 	}
 	x.closeAfter(unread)
 }
