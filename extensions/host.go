@@ -72,7 +72,7 @@ type Host struct {
 
 	building sync.Mutex // one module is built at a time; taken before mu
 
-	mu         sync.Mutex // guards what follows, and every change of an assignment; never held for long
+	mu         sync.Mutex // guards what follows, and every change of an assignment; held over writes to Dir, never while a module is built
 	modules    map[string]*module
 	state      state
 	numbers    int // of the last generation

@@ -113,6 +113,7 @@ const (
 )
 
 // keep writes a module's files, the module itself last: what is there is complete.
+// mu is held, so that no verb comes between the files and the module in memory.
 func (h *Host) keep(m *module, wasm []byte) error {
 	parts := []struct {
 		ext     string

@@ -87,17 +87,18 @@ func (h *Host) Load(wasm, signature, config []byte) (Info, error) {
 		return Info{}, err
 	}
 	m := &module{digest: digest, manifest: g.manifest, known: true, size: len(wasm), config: config, signature: signature}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// While it was built, the one in memory may have begun to serve or to charge.
+	if _, err := h.mayLoad(h.modules[digest], digest, config); err != nil {
+		g.retire()
+		return Info{}, err
+	}
 	if h.options.Dir == "" {
 		m.volatile = slices.Clone(wasm)
 	} else if err := h.keep(m, wasm); err != nil {
 		g.retire()
 		return Info{}, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		g.retire()
-		return Info{}, ErrClosed
 	}
 	if h.adopt(m, g) {
 		err = h.save()
@@ -153,7 +154,7 @@ func (h *Host) adopt(m *module, g *generation) (changed bool) {
 func (h *Host) open(digest string) (*generation, error) {
 	h.mu.Lock()
 	m := h.modules[digest]
-	if h.closed || m == nil {
+	if h.closed || m == nil || m.removed {
 		defer h.mu.Unlock()
 		if h.closed {
 			return nil, ErrClosed
@@ -177,6 +178,10 @@ func (h *Host) open(digest string) (*generation, error) {
 	if h.closed {
 		g.retire()
 		return nil, ErrClosed
+	}
+	if h.modules[digest] != m || m.removed { // meanwhile, with its file
+		g.retire()
+		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
 	}
 	m.manifest, m.known = g.manifest, true
 	h.adopt(m, g)
