@@ -44,6 +44,9 @@ type Spill struct {
 	end   int64  // where the next record goes
 	epoch uint64 // of this use of the file
 	rows  int    // in the file
+	// unwritten: the header does not have the epoch yet, durably, and without
+	// it no row would be found.
+	unwritten bool
 }
 
 // OpenSpill opens the journal of a data folder, or makes one of so many bytes.
@@ -66,10 +69,11 @@ func (s *Spill) open(size int64) error {
 		return err
 	}
 	s.size = info.Size()
-	entries, err := s.read()
+	entries, epoch, end, err := s.walk(s.size)
 	if err != nil {
 		return err
 	}
+	s.epoch, s.end = epoch, end
 	if s.rows = len(entries); s.rows > 0 {
 		return nil
 	}
@@ -82,57 +86,58 @@ func (s *Spill) open(size int64) error {
 	return s.reset()
 }
 
-// read walks the records, and sets end and epoch by the way.
-func (s *Spill) read() (entries []account.Entry, err error) {
+// walk reads the epoch and the records before limit. It changes nothing: a
+// read that goes wrong must not move the end, or the next row overwrites others.
+func (s *Spill) walk(limit int64) (entries []account.Entry, epoch uint64, end int64, err error) {
 	head := make([]byte, spillHeader)
 	if _, err := s.file.ReadAt(head, 0); errors.Is(err, io.EOF) || err == nil && string(head[:len(spillMagic)]) != spillMagic {
-		return nil, nil // new, or made by a crash before its first use
+		return nil, 0, 0, nil // new, or made by a crash before its first use
 	} else if err != nil {
-		return nil, err
+		return nil, 0, 0, err
 	}
-	s.epoch = binary.LittleEndian.Uint64(head[len(spillMagic):])
-	s.end = int64(spillHeader)
+	epoch = binary.LittleEndian.Uint64(head[len(spillMagic):])
+	end = int64(spillHeader)
 	for {
-		payload, err := s.record()
+		payload, err := s.record(epoch, end, limit)
 		if err != nil || payload == nil {
-			return entries, err
+			return entries, epoch, end, err
 		}
 		var e account.Entry
 		if err := json.Unmarshal(payload, &e); err != nil {
-			return nil, fmt.Errorf("record at byte %d: %w", s.end, err)
+			return nil, 0, 0, fmt.Errorf("record at byte %d: %w", end, err)
 		}
 		entries = append(entries, e)
-		s.end += int64(spillRecordHead + len(payload))
+		end += int64(spillRecordHead + len(payload))
 	}
 }
 
-// record reads the payload at end; nil when there is no record.
-func (s *Spill) record() ([]byte, error) {
+// record reads the payload at a byte; nil when there is no record before limit.
+func (s *Spill) record(epoch uint64, at, limit int64) ([]byte, error) {
 	var head [spillRecordHead]byte
-	if s.end+spillRecordHead > s.size {
+	if at+spillRecordHead > limit {
 		return nil, nil
 	}
-	if _, err := s.file.ReadAt(head[:], s.end); err != nil {
+	if _, err := s.file.ReadAt(head[:], at); err != nil {
 		return nil, err
 	}
 	n := int64(binary.LittleEndian.Uint32(head[:]))
-	if n == 0 || s.end+spillRecordHead+n > s.size {
+	if n == 0 || at+spillRecordHead+n > limit {
 		return nil, nil
 	}
 	payload := make([]byte, n)
-	if _, err := s.file.ReadAt(payload, s.end+spillRecordHead); err != nil {
+	if _, err := s.file.ReadAt(payload, at+spillRecordHead); err != nil {
 		return nil, err
 	}
-	if binary.LittleEndian.Uint32(head[4:]) != s.checksum(payload) {
+	if binary.LittleEndian.Uint32(head[4:]) != checksum(epoch, payload) {
 		return nil, nil
 	}
 	return payload, nil
 }
 
-func (s *Spill) checksum(payload []byte) uint32 {
-	var epoch [8]byte
-	binary.LittleEndian.PutUint64(epoch[:], s.epoch)
-	return crc32.Update(crc32.Checksum(epoch[:], castagnoli), castagnoli, payload)
+func checksum(epoch uint64, payload []byte) uint32 {
+	var prefix [8]byte
+	binary.LittleEndian.PutUint64(prefix[:], epoch)
+	return crc32.Update(crc32.Checksum(prefix[:], castagnoli), castagnoli, payload)
 }
 
 // Append writes rows and returns when they are durable: all of them or, with
@@ -140,6 +145,11 @@ func (s *Spill) checksum(payload []byte) uint32 {
 func (s *Spill) Append(entries []account.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unwritten {
+		if err := s.reset(); err != nil {
+			return fmt.Errorf("spill: %w", err)
+		}
+	}
 	var text []byte
 	for _, e := range entries {
 		payload, err := json.Marshal(e)
@@ -147,7 +157,7 @@ func (s *Spill) Append(entries []account.Entry) error {
 			return fmt.Errorf("spill: %w", err)
 		}
 		text = binary.LittleEndian.AppendUint32(text, uint32(len(payload)))
-		text = binary.LittleEndian.AppendUint32(text, s.checksum(payload))
+		text = binary.LittleEndian.AppendUint32(text, checksum(s.epoch, payload))
 		text = append(text, payload...)
 	}
 	next := s.end + int64(len(text))
@@ -166,11 +176,15 @@ func (s *Spill) Append(entries []account.Entry) error {
 	return nil
 }
 
-// Entries returns the rows in the order in which they were appended.
+// Entries returns the rows in the order in which they were appended: all of
+// them or, with an error, none. Rows that cannot be read stay where they are.
 func (s *Spill) Entries() ([]account.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entries, err := s.read()
+	entries, _, end, err := s.walk(s.end)
+	if err == nil && (end != s.end || len(entries) != s.rows) {
+		err = fmt.Errorf("the record at byte %d is damaged: %d of %d rows can be read", end, len(entries), s.rows)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read spill journal: %w", err)
 	}
@@ -190,12 +204,16 @@ func (s *Spill) Reset() error {
 // reset begins a new epoch. Until it is durable the old rows stand; appending
 // them again changes nothing.
 func (s *Spill) reset() error {
-	s.epoch, s.end, s.rows = rand.Uint64(), int64(spillHeader), 0
+	s.epoch, s.end, s.rows, s.unwritten = rand.Uint64(), int64(spillHeader), 0, true
 	head := binary.LittleEndian.AppendUint64([]byte(spillMagic), s.epoch)
 	if _, err := s.file.WriteAt(append(head, make([]byte, spillRecordHead)...), 0); err != nil {
 		return err
 	}
-	return s.file.Sync()
+	if err := s.file.Sync(); err != nil {
+		return err
+	}
+	s.unwritten = false
+	return nil
 }
 
 // Rows is how many rows wait in the journal.

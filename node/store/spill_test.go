@@ -130,3 +130,86 @@ func TestSpillAfterACrash(t *testing.T) {
 		wantSpilled(t, s, rows)
 	}
 }
+
+// TestSpillBadRead: a read that fails, or finds a record changed, is an error;
+// the rows stay where they are, and rows that come later go behind them.
+func TestSpillBadRead(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 64<<10)
+	rows := spilled(5)
+	if err := s.Append(rows[:2]); err != nil {
+		t.Fatal(err)
+	}
+	bad := s.end + spillRecordHead // the third row begins here
+	if err := s.Append(rows[2:4]); err != nil {
+		t.Fatal(err)
+	}
+	wantUnread := func(how string) {
+		t.Helper()
+		if got, err := s.Entries(); err == nil {
+			t.Errorf("%s: %d rows were read, without an error", how, len(got))
+		}
+	}
+	file := s.file
+	unreadable, err := os.OpenFile(filepath.Join(dir, SpillName), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unreadable.Close()
+	s.file = unreadable
+	wantUnread("a failing disk")
+	s.file = file
+	var good [1]byte
+	if _, err := file.ReadAt(good[:], bad); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte{good[0] ^ 4}, bad); err != nil {
+		t.Fatal(err)
+	}
+	wantUnread("a flipped bit")
+	if err := s.Append(rows[4:]); err != nil {
+		t.Fatal(err)
+	}
+	wantUnread("a flipped bit, and another row")
+	if _, err := file.WriteAt(good[:], bad); err != nil {
+		t.Fatal(err)
+	}
+	wantSpilled(t, s, rows)
+	s.Close()
+	wantSpilled(t, openSpill(t, dir, 64<<10), rows)
+}
+
+// TestSpillFailedWrites: rows whose write failed behind the bytes do not count,
+// and rows after a reset that failed are found by the next open.
+func TestSpillFailedWrites(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 64<<10)
+	rows := spilled(3)
+	if err := s.Append(rows[:2]); err != nil {
+		t.Fatal(err)
+	}
+	end, n := s.end, s.rows
+	if err := s.Append(rows[2:]); err != nil {
+		t.Fatal(err)
+	}
+	s.end, s.rows = end, n // as a sync that fails leaves them
+	wantSpilled(t, s, rows[:2])
+
+	file := s.file
+	readOnly, err := os.Open(filepath.Join(dir, SpillName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readOnly.Close()
+	s.file = readOnly
+	if err := s.Reset(); err == nil {
+		t.Fatal("a reset of a file that cannot be written")
+	}
+	s.file = file
+	if err := s.Append(rows[2:]); err != nil {
+		t.Fatal(err)
+	}
+	wantSpilled(t, s, rows[2:])
+	s.Close()
+	wantSpilled(t, openSpill(t, dir, 64<<10), rows[2:])
+}
