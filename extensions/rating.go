@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 
 	"corenode/wasm/abi"
@@ -68,8 +67,8 @@ func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
 		return abi.Quote{}, f
 	}
 	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
-	if quoted.Minimum < 0 || quoted.Minimum > quoted.Upper {
-		f = faultf(causeRule, "its quote has minimum %d and upper %d, want 0 <= minimum <= upper", quoted.Minimum, quoted.Upper)
+	if quoted.Minimum < 0 || quoted.Minimum > quoted.Upper || quoted.Upper > abi.ChargeMax {
+		f = faultf(causeRule, "its quote has minimum %d and upper %d, want 0 <= minimum <= upper <= %d", quoted.Minimum, quoted.Upper, abi.ChargeMax)
 		h.failed(g, abi.OpQuote, in.Account, f)
 		return abi.Quote{}, f
 	}
@@ -179,15 +178,16 @@ func (h *Host) checkCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, fre
 	return nil
 }
 
-// addUp checks that nothing in a charge is negative and that its lines make its total.
+// addUp checks that nothing in a charge is negative and that its lines make its
+// total, which is at most abi.ChargeMax.
 func addUp(c abi.Charge) error {
 	var sum abi.Nano
 	for i, l := range c.Lines {
 		if l.Tokens < 0 || l.Price < 0 || l.Amount < 0 {
 			return fmt.Errorf("line %d (%q) is negative: %d tokens, price %d, amount %d", i, l.Unit, l.Tokens, l.Price, l.Amount)
 		}
-		if l.Amount > math.MaxInt64-sum {
-			return errors.New("the lines add up to more than 63 bits")
+		if l.Amount > abi.ChargeMax-sum {
+			return fmt.Errorf("the lines add up to more than %d", abi.ChargeMax)
 		}
 		sum += l.Amount
 	}

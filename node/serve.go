@@ -208,7 +208,8 @@ func (n *node) replaySpilled() error {
 		return err
 	}
 	err = ledger.Replay(entries, replayBatch, n.store.Append, store.Rejects, func(e account.Entry, err error) {
-		n.log.Error("a spilled row is not valid", "kind", e.Kind, "id", e.RequestID, "error", err.Error())
+		n.log.Error("a spilled row is not valid", "kind", e.Kind, "id", e.RequestID, "account", e.AccountID,
+			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	})
 	if err != nil {
 		return fmt.Errorf("replay the spill journal: %w", err)
@@ -220,7 +221,10 @@ func (n *node) replaySpilled() error {
 // settleCrashed closes what a killed process left open: each request pays what
 // was delivered at its last checkpoint.
 func (n *node) settleCrashed() error {
-	settled, err := n.store.SettleOpenHolds(account.Crashed, n.rateCrashed)
+	settled, err := n.store.SettleOpenHolds(account.Crashed, n.rateCrashed, func(e account.Entry, err error) {
+		n.log.Error("a request that a crash left open cannot be settled", "id", e.RequestID, "account", e.AccountID,
+			"amount_nano_usd", int64(e.Amount), "error", err.Error())
+	})
 	for _, e := range settled {
 		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
 			"model", e.Model, "charge_nano_usd", int64(-e.Amount))

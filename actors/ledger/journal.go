@@ -10,7 +10,8 @@ import (
 type item struct {
 	entry account.Entry
 	done  func(Commit) // nil when nobody waits
-	// must marks a settlement: it is tried until it is in the store.
+	// must marks a settlement: it is tried until it is in the store, or until the
+	// store rejects this row alone.
 	must bool
 	read *Read // instead of an entry
 	// hold is the answer of the hold that this settlement replaced, or nil.
@@ -26,7 +27,8 @@ type item struct {
 //
 // After a failure the entries that may be refused are refused, and settlements
 // are tried one at a time until each was tried once: one row that the store
-// cannot take does not stop the others.
+// cannot take does not stop the others. One that the store rejects when it is
+// alone is set aside.
 type journal struct {
 	rowsMax  int // waiting rows that may be refused
 	batchMax int // rows in one transaction
@@ -116,6 +118,17 @@ func (j *journal) fail() (tried, untried []item) {
 		j.singly = len(j.waiting)
 	}
 	return tried, untried
+}
+
+// setAside ends the flight of a settlement that was alone in it, and gives it
+// up: the store has rejected this row, and would each time.
+func (j *journal) setAside() (it item, alone bool) {
+	if len(j.inflight) != 1 || !j.inflight[0].must {
+		return item{}, false
+	}
+	it, j.inflight = j.inflight[0], nil
+	j.failures = 0 // the store is well
+	return it, true
 }
 
 // split parts the items that may be refused from those that must be kept.

@@ -9,7 +9,8 @@
 // as durable as in the store; while some are there, nothing is read, since the
 // store does not know all. They are replayed, in order, before the store gets
 // anything else. Without room in the journal new rows are refused at once,
-// except settlements, which are kept and tried again with a growing delay.
+// except settlements, which are kept and tried again with a growing delay. Only
+// a row that the store rejects for what it says is given up.
 package ledger
 
 import (
@@ -52,6 +53,8 @@ type Commit struct {
 	// Refused says, with Err, that the store was never asked: the row is certainly
 	// not in it. Without Refused a row that failed may be there.
 	Refused bool
+	// Rejected says, with Err, that the store will never take this settlement.
+	Rejected bool
 }
 
 // Message is the closed set of things the ledger is told.
@@ -59,7 +62,7 @@ type Message interface{ ledgerMessage() }
 
 // Append asks for a row. Done is called once, on any goroutine, and must not wait;
 // it may be nil. An entry of kind Settlement is never refused while the node
-// lives; it takes the place of its request's hold if that still waits, and then
+// lives, unless the store rejects it for what it says; it takes the place of its request's hold if that still waits, and then
 // answers both.
 type Append struct {
 	Entry account.Entry
@@ -111,6 +114,10 @@ func unavailable(err error) *abi.Error {
 		Msg: "the ledger is unavailable; try again", Err: err}
 }
 
+func rejected(err error) *abi.Error {
+	return &abi.Error{Kind: abi.Internal, Op: "ledger.Append", Msg: "the charge of this request cannot be recorded", Err: err}
+}
+
 // Config of a Log.
 type Config struct {
 	// RowsMax is the most rows that wait, settlements apart. Default 8192.
@@ -125,7 +132,7 @@ type Config struct {
 	// are spilled. Default 2 s.
 	SlowAfter time.Duration
 	// Rejects says whether an error of the store is about a row and not about the
-	// store: such a row is not spilled. nil: none is.
+	// store: such a row is not spilled, nor tried again by itself. nil: none is.
 	Rejects func(error) bool
 	// Open returns how many requests may yet settle; their rows must find room in
 	// the spill journal. nil: 0.
@@ -308,6 +315,14 @@ func (a *ledger) landed(self *system.Ref, m committed) {
 			answer(it, Commit{Seq: m.seq})
 		}
 		return
+	}
+	if a.log.cfg.Rejects(m.err) {
+		if it, alone := j.setAside(); alone {
+			a.log.leftOut(it.entry, m.err)
+			a.next(self)
+			answer(it, Commit{Err: rejected(m.err), Rejected: true})
+			return
+		}
 	}
 	tried, untried := j.fail()
 	for _, it := range tried {

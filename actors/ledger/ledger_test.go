@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,6 +157,80 @@ func TestFailure(t *testing.T) {
 		time.Sleep(time.Minute)
 		if c := <-settled[1]; c.Err != nil || m.count(account.Settlement, "bad") != 1 {
 			t.Errorf("the poisoned one: %+v", c)
+		}
+	})
+}
+
+// TestRejectedSettlement: one that the store rejects when it is alone is told
+// and given up; the others are in the store, and the next hold is taken at once.
+// While the store is down nothing is given up.
+func TestRejectedSettlement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond, poison: "bad"}
+		var told []error
+		l, ref := start(t, Config{Rejects: func(err error) bool { return err.Error() == "bad row" }, Failed: func(err error) { told = append(told, err) }}, m)
+		m.failing.Store(true)
+		var settled []chan Commit
+		for _, id := range []string{"s1", "bad", "s2"} {
+			a, done := row(account.Settlement, id, -7)
+			_ = ref.Send(a)
+			settled = append(settled, done)
+		}
+		time.Sleep(time.Minute)
+		if n := len(settled[0]) + len(settled[1]) + len(settled[2]); n != 0 {
+			t.Errorf("%d were answered while the store was down", n)
+		}
+		m.failing.Store(false)
+		time.Sleep(time.Minute)
+		for _, i := range []int{0, 2} {
+			if c := <-settled[i]; c.Err != nil || c.Rejected {
+				t.Errorf("settlement %d: %+v", i, c)
+			}
+		}
+		if len(settled[1]) == 0 {
+			t.Fatal("the rejected one is not answered")
+		}
+		if c := <-settled[1]; c.Err == nil || !c.Rejected || c.Err.Kind != abi.Internal {
+			t.Errorf("the rejected one: %+v", c)
+		}
+		if text := fmt.Sprint(told); !strings.Contains(text, "settlement of request bad, account a, -7 nano-dollars: bad row") {
+			t.Errorf("told: %s", text)
+		}
+		before := l.Stats().Failures
+		if c := put(ref, account.Hold, "h", 0); c.Err != nil {
+			t.Errorf("a hold afterwards: %+v", c)
+		}
+		time.Sleep(time.Minute)
+		if st := l.Stats(); st.Failures != before || st.Waiting != 0 || m.count(account.Settlement, "bad") != 0 {
+			t.Errorf("it is tried on: %+v, %d failures before", st, before)
+		}
+	})
+}
+
+// TestRejectedTogether: a rejected settlement takes no other row of its
+// transaction with it that must be kept, and the hold that it replaced is answered.
+func TestRejectedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond, poison: "bad"}
+		_, ref := start(t, Config{Spill: &fakeSpill{roomFor: 100}, Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
+		first, _ := row(account.Hold, "flying", 0)
+		_ = ref.Send(first)
+		synctest.Wait() // the rest gathers behind it
+		hold, held := row(account.Hold, "bad", 0)
+		bad, settled := row(account.Settlement, "bad", -7)
+		good, kept := row(account.Settlement, "good", -7)
+		for _, a := range []Append{hold, bad, good} {
+			_ = ref.Send(a)
+		}
+		time.Sleep(time.Minute)
+		if c := <-kept; c.Err != nil || m.count(account.Settlement, "good") != 1 {
+			t.Errorf("the good one: %+v", c)
+		}
+		if len(settled) == 0 || len(held) == 0 {
+			t.Fatal("the bad one is not answered")
+		}
+		if c, h := <-settled, <-held; !c.Rejected || h.Err == nil {
+			t.Errorf("the bad one: %+v, its hold %+v", c, h)
 		}
 	})
 }

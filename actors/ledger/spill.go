@@ -92,9 +92,7 @@ func (l *Log) replay() (err error) {
 	defer func() { l.replayed = time.Now() }()
 	entries, err := l.cfg.Spill.Entries()
 	if err == nil {
-		err = Replay(entries, l.cfg.BatchMax, l.patiently, l.cfg.Rejects, func(e account.Entry, err error) {
-			l.failed(fmt.Errorf("spilled %s of request %s: %w", e.Kind, e.RequestID, err))
-		})
+		err = Replay(entries, l.cfg.BatchMax, l.patiently, l.cfg.Rejects, l.leftOut)
 	}
 	if err == nil {
 		err = l.cfg.Spill.Reset()
@@ -155,6 +153,12 @@ func (l *Log) Room() bool {
 		return true
 	}
 	return l.cfg.Spill.Room() >= 3*int64(1+l.cfg.Open())*rowBytesMax
+}
+
+// leftOut tells of a row that the store rejects: an operator who wants its
+// amount in the books must be able to bring it there.
+func (l *Log) leftOut(e account.Entry, err error) {
+	l.failed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w", e.Kind, e.RequestID, e.AccountID, e.Amount, err))
 }
 
 // failed counts a failure and tells whoever wants to know.

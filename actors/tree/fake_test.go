@@ -176,6 +176,7 @@ func (s *fakeStepper) Close() {}
 type fakeStore struct {
 	failing atomic.Bool
 	delay   time.Duration
+	rejects string // the request whose settlement it never takes
 
 	mu       sync.Mutex
 	balances map[string]abi.Nano
@@ -184,6 +185,8 @@ type fakeStore struct {
 	doubled  []string
 	observed map[string]abi.Usage // the last checkpoint
 }
+
+var errRejected = errors.New("rejected")
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{},
@@ -197,6 +200,11 @@ func (s *fakeStore) Append(entries []account.Entry) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range entries {
+		if e.Kind == account.Settlement && s.rejects != "" && e.RequestID == s.rejects {
+			return errRejected
+		}
+	}
 	for _, e := range entries {
 		switch e.Kind {
 		case account.TopUp:

@@ -81,10 +81,13 @@ func (f *flight) settle() {
 }
 
 // commit sends the settlement row. It is not refused; only a ledger that failed
-// or ended while it had the message in hand answers with an error.
+// or ended while it had the message in hand answers with an error, or one whose
+// store rejects the row: then nothing is charged.
 func (f *flight) commit(e account.Entry) {
 	done := func(c ledger.Commit) {
-		if c.Err != nil && f.t.ledger.Alive() {
+		if c.Rejected {
+			f.settled.Charge = 0
+		} else if c.Err != nil && f.t.ledger.Alive() {
 			f.t.background.Go(func() { f.commit(e) })
 			return
 		}

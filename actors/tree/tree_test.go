@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/ledger"
 	"corenode/actors/session"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
@@ -231,6 +233,26 @@ func TestLedgerFails(t *testing.T) {
 			t.Errorf("without a hold: %+v, %v", got, err)
 		}
 		w.checkClean(a)
+	})
+}
+
+// TestSettlementRejected: a settlement that the store will never take ends its
+// request with an error, uncharged, and holds up nobody else.
+func TestSettlementRejected(t *testing.T) {
+	cfg := Config{Ledger: ledger.Config{Rejects: func(err error) bool { return errors.Is(err, errRejected) }}}
+	inBubble(t, cfg, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		c := w.call(a, "one", 10, 5, true)
+		w.store.rejects = c.RequestID
+		if got, err := w.play(c); abi.KindOf(err) != abi.Internal || got.Charge != 0 {
+			t.Errorf("settled %+v, %v", got, err)
+		}
+		if n := w.tree.requests.len(); n != 0 {
+			t.Errorf("%d requests are still there", n)
+		}
+		if got, err := w.play(w.call(a, "one", 10, 5, true)); err != nil || got.Charge != 70 {
+			t.Errorf("the next one: %+v, %v", got, err)
+		}
 	})
 }
 

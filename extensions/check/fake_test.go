@@ -114,6 +114,9 @@ func (m toll) Quote(in abi.QuoteInput) (abi.Quote, error) {
 	if m.defect == "quote" {
 		upper, minimum = minimum, upper
 	}
+	if m.defect == "unit" {
+		upper += 1e18
+	}
 	return abi.Quote{Upper: upper, Minimum: minimum}, err
 }
 

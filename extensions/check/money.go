@@ -127,6 +127,9 @@ func chargeInput(q abi.QuoteInput, u abi.Usage) abi.ChargeInput {
 	return abi.ChargeInput{Prices: q.Prices, Usage: u, At: q.At, Model: q.Model, Account: q.Account}
 }
 
+// unitFix is the remedy where money is above what any request costs.
+const unitFix = "count in nano-dollars; a usual request costs cents"
+
 // quoteOf asks for a quote; ok is false when the module declines.
 func quoteOf(l *lab, in abi.QuoteInput) (q abi.Quote, ok bool, p *wrong) {
 	out, problem := l.payload(abi.OpQuote, in.Append(nil))
@@ -139,6 +142,8 @@ func quoteOf(l *lab, in abi.QuoteInput) (q abi.Quote, ok bool, p *wrong) {
 		return q, false, wrongf("write the record as the kit does", "the quote is no such record")
 	case q.Minimum < 0 || q.Upper < q.Minimum:
 		return q, false, wrongf("a quote is 0 <= minimum <= upper", "the quote has minimum %d, upper %d", q.Minimum, q.Upper)
+	case q.Upper > abi.ChargeMax:
+		return q, false, wrongf(unitFix, "the quote's upper of %d is above %d, the most that a request may cost", q.Upper, abi.ChargeMax)
 	}
 	return q, true, nil
 }
@@ -157,6 +162,8 @@ func chargeOf(l *lab, in abi.ChargeInput, upper abi.Nano, free bool) (total abi.
 		return 0, false, wrongf("every line is tokens, price and amount of zero or more, and the total is their sum", "%s", problem)
 	}
 	switch {
+	case c.Total > abi.ChargeMax:
+		return c.Total, true, wrongf(unitFix, "the total of %d is above %d, the most that a request may cost", c.Total, abi.ChargeMax)
 	case upper >= 0 && c.Total > upper:
 		return c.Total, true, wrongf("quote the dearest use of the tokens, at the same time, for the same account",
 			"the total of %d is above the quote's upper of %d", c.Total, upper)

@@ -17,7 +17,7 @@ import (
 )
 
 // AmountMax bounds one top-up in both directions: a billion dollars. Balances
-// of many such sums still fit an int64; SQLite refuses the row that would not.
+// of many such sums still fit an int64; a row that would not is ErrInvalid.
 const AmountMax abi.Nano = 1e18
 
 // noteBytesMax bounds the words of a top-up, and its idempotency key.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"corenode/actors/account"
 	"corenode/wasm/abi"
@@ -41,8 +42,9 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 // its usage, the time of its hold and the module that quoted it, and completes
 // what that says: Amount (zero or less), Tier, ModuleDigest, InputHash,
 // ChargeInput, Provisional. It is not called for a hold without a checkpoint,
-// which is free. The settlements are returned for the log.
-func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error) ([]account.Entry, error) {
+// which is free. A settlement that Rejects is told to leftOut, and its hold
+// stays open. The others are returned for the log.
+func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	holds, err := s.OpenHolds()
 	if err != nil {
 		return nil, err
@@ -57,11 +59,33 @@ func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry)
 		}
 		e.Time = s.now().UTC()
 	}
-	for from := 0; from < len(holds); from += settleBatch {
-		to := min(from+settleBatch, len(holds))
-		if err := s.Append(holds[from:to]); err != nil {
-			return holds[:from], err
+	for batch := range slices.Chunk(holds, settleBatch) {
+		done, err := s.appendValid(batch, leftOut)
+		settled = append(settled, done...)
+		if err != nil {
+			return settled, err
 		}
 	}
-	return holds, nil
+	return settled, nil
+}
+
+// appendValid appends rows in one transaction or, when one of them is
+// rejected, each in its own; it returns those that are in the ledger.
+func (s *Store) appendValid(entries []account.Entry, leftOut func(account.Entry, error)) (valid []account.Entry, err error) {
+	if err := s.Append(entries); err == nil {
+		return entries, nil
+	} else if !Rejects(err) {
+		return nil, err
+	}
+	for one := range slices.Chunk(entries, 1) {
+		switch err := s.Append(one); {
+		case err == nil:
+			valid = append(valid, one...)
+		case Rejects(err):
+			leftOut(one[0], err)
+		default:
+			return valid, err
+		}
+	}
+	return valid, nil
 }

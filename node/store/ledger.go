@@ -1,9 +1,12 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"corenode/actors/account"
 	"corenode/wasm/abi"
@@ -19,7 +22,8 @@ import (
 // checkpoint or a hold of a settled request is kept and means nothing.
 //
 // An entry of an unknown account is ErrNotFound, one that breaks a rule of its
-// kind (a settlement that credits, usage below zero) is ErrInvalid.
+// kind (a settlement that credits, usage below zero) or does not fit the balance
+// is ErrInvalid.
 func (s *Store) Append(entries []account.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -41,7 +45,7 @@ func (c *conn) append(entries []account.Entry) error {
 			changes[e.AccountID], err = addAmounts(changes[e.AccountID], changed)
 		}
 		if err != nil {
-			return fmt.Errorf("%s of request %q, account %s: %w", e.Kind, e.RequestID, e.AccountID, err)
+			return fmt.Errorf("%s of request %q, account %s: %w", e.Kind, e.RequestID, e.AccountID, invalidRow(err))
 		}
 	}
 	for id, amount := range changes {
@@ -50,10 +54,20 @@ func (c *conn) append(entries []account.Entry) error {
 			err = c.changedOne("account " + id)
 		}
 		if err != nil {
-			return fmt.Errorf("balance of %s: %w", id, err)
+			return fmt.Errorf("balance of %s: %w", id, invalidRow(err))
 		}
 	}
 	return nil
+}
+
+// invalidRow makes ErrInvalid of what SQLite has against a row: the database is
+// well, and takes others. A sum beyond an int64 is such a case: it would be a
+// REAL, which a strict table does not take for an INTEGER.
+func invalidRow(err error) error {
+	if errors.Is(err, sqlite3.CONSTRAINT) || errors.Is(err, sqlite3.MISMATCH) || errors.Is(err, sqlite3.TOOBIG) {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return err
 }
 
 // openHold opens a hold, unless its settlement came first.

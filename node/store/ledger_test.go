@@ -103,6 +103,7 @@ func TestLedgerRefuses(t *testing.T) {
 		{"more reasoning than output", with(settlement(a, "r", 0), func(e *account.Entry) { e.Usage.Reasoning = 8 }), ErrInvalid},
 		{"no request", hold(a, "", 1), ErrInvalid},
 		{"unknown kind", with(hold(a, "r", 1), func(e *account.Entry) { e.Kind = "gift" }), ErrInvalid},
+		{"unknown reason", with(settlement(a, "r", -1), func(e *account.Entry) { e.Reason = "bored" }), ErrInvalid},
 		{"unknown account", hold("acct_no", "r", 1), ErrNotFound},
 		{"adjustment of nothing", with(settlement(a, "r", 1), func(e *account.Entry) { e.Kind = account.Adjustment }), ErrNotFound},
 		{"adjustment of another's", with(settlement(b, "r", 1), func(e *account.Entry) {
@@ -128,13 +129,20 @@ func TestBalanceDoesNotOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.TopUp(a, AmountMax, "", ""); err == nil {
-		t.Error("a balance above an int64 was accepted")
+	if _, err := s.TopUp(a, AmountMax, "", ""); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a balance above an int64: %v", err)
 	}
 	wantBalance(t, s, a, 9*AmountMax, 0)
 	if err := s.Append([]account.Entry{settlement(a, "r", -9e18), settlement(a, "r2", -9e18)}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("overflow in a batch: %v", err)
 	}
+	poor := mustCreate(t, s, "poor", -AmountMax).ID
+	mustAppend(t, s, settlement(poor, "r3", -8e18))
+	if err := s.Append([]account.Entry{settlement(poor, "r4", -AmountMax)}); !Rejects(err) {
+		t.Errorf("a charge below an int64: %v", err)
+	}
+	mustAppend(t, s, settlement(poor, "r4", -5))
+	wantBalance(t, s, poor, -9e18-5, 0)
 }
 
 func TestRowsCannotBeChanged(t *testing.T) {
@@ -215,7 +223,8 @@ func TestSettleOpenHolds(t *testing.T) {
 		e.Amount, e.Tier, e.ModuleDigest = -abi.Nano(e.Usage.Output), 2, "d"
 		return nil
 	}
-	settled, err := s.SettleOpenHolds(account.Crashed, rate)
+	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
+	settled, err := s.SettleOpenHolds(account.Crashed, rate, none)
 	if err != nil || len(settled) != 2 || rated != 1 {
 		t.Fatalf("settled %+v, rated %d, err %v", settled, rated, err)
 	}
@@ -226,9 +235,39 @@ func TestSettleOpenHolds(t *testing.T) {
 		t.Errorf("queued: %+v", e)
 	}
 	wantBalance(t, s, a, 1000-5-6, 0)
-	if again, err := s.SettleOpenHolds(account.Crashed, rate); err != nil || len(again) != 0 {
+	if again, err := s.SettleOpenHolds(account.Crashed, rate, none); err != nil || len(again) != 0 {
 		t.Errorf("second time: %+v, %v", again, err)
 	}
+}
+
+// TestSettleOpenHoldsLeavesOut: a settlement that the database rejects stays
+// open, is told, and does not keep the others, or the start, from going on.
+func TestSettleOpenHoldsLeavesOut(t *testing.T) {
+	s := open(t, t.TempDir())
+	a, b := mustCreate(t, s, "a", 0).ID, mustCreate(t, s, "b", 0).ID
+	mustAppend(t, s, settlement(a, "dear", -9e18), hold(b, "first", 10), hold(a, "too dear", 20), hold(b, "last", 30),
+		checkpoint(b, "first", 1), checkpoint(a, "too dear", 2), checkpoint(b, "last", 3))
+	rate := func(e *account.Entry) error {
+		e.Amount = -5
+		if e.RequestID == "too dear" {
+			e.Amount = -AmountMax
+		}
+		return nil
+	}
+	var left []account.Entry
+	settled, err := s.SettleOpenHolds(account.Crashed, rate, func(e account.Entry, err error) {
+		if left = append(left, e); !Rejects(err) {
+			t.Errorf("left out with %v", err)
+		}
+	})
+	if err != nil || len(settled) != 2 || settled[0].RequestID != "first" || settled[1].RequestID != "last" {
+		t.Errorf("settled %+v, %v", settled, err)
+	}
+	if len(left) != 1 || left[0].RequestID != "too dear" || left[0].Amount != -AmountMax || left[0].AccountID != a {
+		t.Errorf("left out %+v", left)
+	}
+	wantBalance(t, s, a, -9e18, 20)
+	wantBalance(t, s, b, -10, 0)
 }
 
 // TestCrashImage copies the files of a running store, as a power cut would
