@@ -35,7 +35,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Start a node",
 		Long: `Start a node and serve until SIGTERM or SIGINT, which drain it: new requests
-are refused, running streams finish, then the process ends with status 0.
+are refused, running streams finish, then the process ends with status 0. During
+the start they end it at once, with the same status.
 
 With no flag it listens on 127.0.0.1:8080, keeps its data in ./data and serves
 the models in the binary. The first start makes an account "default" and writes
@@ -80,10 +81,15 @@ func serve(cfg *config.Config, out, logTo io.Writer) error {
 	defer signal.Stop(signals)
 	lines := newLogWriter(logTo)
 	defer lines.Close()
-	n, err := start(cfg, lines)
+	log, err := newLogger(cfg, lines)
 	if err != nil {
 		return err
 	}
+	n, err := openUnless(signals, cfg, log)
+	if n == nil {
+		return err
+	}
+	n.begin()
 	n.greet(out)
 	select {
 	case s := <-signals:
@@ -100,6 +106,28 @@ func serve(cfg *config.Config, out, logTo io.Writer) error {
 		os.Exit(1)
 	}()
 	return errors.Join(err, n.stop())
+}
+
+// openUnless opens a node; a signal gives it up, without an error. What is half
+// done then is left as by a kill, which every step of a start survives: to wait
+// for its end might take minutes, of packing weights or of replaying rows.
+func openUnless(signals <-chan os.Signal, cfg *config.Config, log *slog.Logger) (*node, error) {
+	type opened struct {
+		node *node
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		n, err := open(cfg, log)
+		done <- opened{n, err}
+	}()
+	select {
+	case o := <-done:
+		return o.node, o.err
+	case s := <-signals:
+		log.Info("stopped while starting", "signal", s.String())
+		return nil, nil
+	}
 }
 
 // node is everything that runs.
@@ -125,24 +153,46 @@ type node struct {
 	serving    sync.WaitGroup
 }
 
-// start opens everything in the order in which it depends on each other, and
-// closes what it had opened when something fails.
-func start(cfg *config.Config, logTo io.Writer) (*node, error) {
+func newLogger(cfg *config.Config, to io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, err
 	}
+	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})), nil
+}
+
+// start opens a node and serves.
+func start(cfg *config.Config, logTo io.Writer) (*node, error) {
+	log, err := newLogger(cfg, logTo)
+	if err != nil {
+		return nil, err
+	}
+	n, err := open(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	n.begin()
+	return n, nil
+}
+
+// open opens everything in the order in which it depends on each other, and
+// closes what it had opened when something fails.
+func open(cfg *config.Config, log *slog.Logger) (*node, error) {
 	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
-		log: slog.New(slog.NewJSONHandler(logTo, &slog.HandlerOptions{Level: level}))}
+		log: log}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err
 	}
+	return n, nil
+}
+
+// begin serves.
+func (n *node) begin() {
 	n.serving.Go(func() { n.keys.run(n.stopped) })
 	n.serving.Go(n.giveBackMemory)
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
-	return n, nil
 }
 
 func (n *node) fail(err error) {

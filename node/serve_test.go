@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"corenode/node/config"
+)
+
+// TestSignalWhileStarting: a node that is told to stop before it serves ends
+// at once, and the next start finds nothing broken. The start hangs in reading a
+// chat template that nobody writes.
+func TestSignalWhileStarting(t *testing.T) {
+	dir := t.TempDir()
+	pipe, data, file := filepath.Join(dir, "template"), filepath.Join(dir, "data"), filepath.Join(dir, "corenode.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("no named pipe: %v", err)
+	}
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %q\nmodules: {cache_dir: %q}\nledger: {spill_bytes: 1MiB}\nmodels:\n  %s: {engine: instant, template: %q}\n",
+		data, moduleCache, fastModel, pipe)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childVariable, "1")
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		var said strings.Builder
+		cmd := exec.Command(os.Args[0], "serve", "--config", file)
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		written, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the node reads it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		hung := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // fails only when it has ended
+		if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "stopped while starting") || strings.Contains(said.String(), "is ready") {
+			t.Errorf("%v: %v; it said:\n%s", signal, err, &said)
+		}
+		hung.Stop()
+		written.Close()
+	}
+	cfg := config.Default()
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", data, moduleCache
+	instantModels(cfg)
+	n, err := start(cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.stop(); err != nil {
+		t.Error(err)
+	}
+}
