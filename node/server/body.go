@@ -158,13 +158,18 @@ func (x *exchange) readBody() (*body, *abi.Error) {
 		return &x.body, nil
 	}
 	in := &x.arrival
-	*in = arrival{from: stream, conn: x.conn, cfg: &x.s.cfg, begun: x.begun, length: int64(h.ContentLength())}
+	*in = arrival{from: stream, conn: x.conn, s: x.s, begun: x.begun, length: int64(h.ContentLength())}
+	x.conn.reading.Store(true)
 	in.extend(in.begun)
 	err := x.body.decode(in, encodingOf(h))
+	x.conn.reading.Store(false)
 	x.unreadBody = !in.ended
 	in.from = nil // fasthttp uses it again
 	x.arrived = time.Now()
 	if err != nil {
+		if err.Kind == abi.ReadTimeout && x.s.aborted() {
+			err = errDraining()
+		}
 		return nil, err
 	}
 	return &x.body, nil
@@ -199,7 +204,7 @@ func tooLarge(limit int64) *abi.Error {
 type arrival struct {
 	from   io.Reader
 	conn   *conn
-	cfg    *Config
+	s      *Server
 	begun  time.Time
 	length int64 // announced, -1 for chunks
 	n      int64
@@ -220,7 +225,7 @@ func (a *arrival) Read(p []byte) (int, error) {
 		a.extend(time.Now())
 	}
 	switch {
-	case a.n > a.cfg.BodyMax:
+	case a.n > a.s.cfg.BodyMax:
 		err = errTooLong
 	case err == io.EOF && a.length >= 0 && a.n < a.length:
 		err = io.ErrUnexpectedEOF
@@ -233,13 +238,19 @@ func (a *arrival) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// extend moves the read deadline, up to the end of the whole body's time.
+// extend moves the read deadline, up to the end of the whole body's time. A
+// drain sets one in the past; looking at it after setting ours means that
+// whoever comes second, its stands.
 func (a *arrival) extend(now time.Time) {
-	deadline := now.Add(a.cfg.ReadTimeout)
-	if last := a.begun.Add(a.cfg.BodyTimeout); deadline.After(last) {
+	deadline := now.Add(a.s.cfg.ReadTimeout)
+	if last := a.begun.Add(a.s.cfg.BodyTimeout); deadline.After(last) {
 		deadline = last
 	}
-	if err := a.conn.SetReadDeadline(deadline); err != nil && a.err == nil {
+	err := a.conn.SetReadDeadline(deadline)
+	if a.s.aborted() {
+		err = a.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+	if err != nil && a.err == nil {
 		a.err = err
 	}
 }
@@ -265,7 +276,7 @@ var gzipPool = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
 // decode reads the whole body, decoded, within the limit and the budget.
 func (b *body) decode(in *arrival, e encoding) *abi.Error {
-	limit := in.cfg.BodyMax
+	limit := in.s.cfg.BodyMax
 	var err error
 	switch e {
 	case encodingGzip:

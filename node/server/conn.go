@@ -84,9 +84,9 @@ func (cs *connections) remove(c *conn) {
 }
 
 // finish closes the listeners and ends every connection that waits for a
-// request; one that is answering ends after its answer. A read that began
-// before finished was set is woken by the deadline, one that begins later sees
-// finished.
+// request; one that is answering ends after its answer, and one that lingers
+// after it in its time. A read that began before finished was set is woken by
+// the deadline, one that begins later sees finished.
 func (cs *connections) finish() error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -96,7 +96,9 @@ func (cs *connections) finish() error {
 	}
 	for c := range cs.open {
 		c.finished.Store(true)
-		_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		if c.linger.Load() == 0 {
+			_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -159,12 +161,16 @@ func overcrowded() []byte {
 		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
 }
 
-// hurry gives every writer that waits for its reader no more than d.
+// hurry gives every writer that waits for its reader no more than d, and who
+// reads a body no more of it.
 func (cs *connections) hurry(d time.Duration) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c := range cs.open {
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(d)) // fails only on a closed connection
+		if c.reading.Load() {
+			_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+		}
 	}
 }
 
@@ -188,8 +194,8 @@ func (cs *connections) wait(ctx context.Context) error {
 	}
 }
 
-// conn is one public connection. linger and finished are set by the goroutine
-// that serves it.
+// conn is one public connection. linger, finished and reading are set by the
+// goroutine that serves it.
 type conn struct {
 	net.Conn
 	// linger is the most unread bytes to throw away before closing, 0 to close at once.
@@ -197,7 +203,8 @@ type conn struct {
 	// finished makes the connection end after the answer under way: the next read
 	// for a request finds its end.
 	finished atomic.Bool
-	spoke    bool // a byte has come; owned by who reads
+	reading  atomic.Bool // a body is being read
+	spoke    bool        // a byte has come; owned by who reads
 	once     sync.Once
 	// line is how the request being read began, as far as it fits, for an answer
 	// to one that fasthttp could not read: it forgets even the path. Of requests

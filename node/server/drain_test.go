@@ -90,6 +90,76 @@ func TestDrainDeadline(t *testing.T) {
 	}
 }
 
+// TestDrainDeadlineWhileReading: the deadline also ends requests whose body does
+// not come, or comes byte by byte.
+func TestDrainDeadlineWhileReading(t *testing.T) {
+	n := start(t, Config{ReadTimeout: time.Hour, BodyTimeout: time.Hour}, newFakeBackend(say("x")))
+	head := func(headers ...string) string {
+		return request("POST", "/v1/messages", "", append(headers, withKey)...)
+	}
+	all := map[string]net.Conn{}
+	for name, req := range map[string]string{
+		"half":    head("Content-Length: 100") + "{",
+		"chunks":  head("Transfer-Encoding: chunked") + "1\r\n{\r\n",
+		"a lot":   head("Content-Length: 1000000") + strings.Repeat(" ", 2*progressStep),
+		"trickle": head("Content-Length: 1000000") + "{",
+	} {
+		all[name] = n.dial()
+		if _, err := io.WriteString(all[name], req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		for err := error(nil); err == nil; time.Sleep(time.Millisecond) { // ends with the connection
+			_, err = io.WriteString(all["trickle"], " ")
+		}
+	}()
+	waitFor(t, "all read their bodies", func() bool { return n.s.flights.count() == len(all) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.s.Drain(ctx); err != nil {
+		t.Error(err)
+	}
+	for name, c := range all {
+		if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %q", name, r.StatusCode, r.body)
+		}
+	}
+}
+
+// slowCatalog finds a model when it is told to go on.
+type slowCatalog struct {
+	fakeCatalog
+	asked, goOn chan struct{}
+}
+
+func (c slowCatalog) Model(id string) (Model, bool) {
+	c.asked <- struct{}{}
+	<-c.goOn
+	return c.fakeCatalog.Model(id)
+}
+
+// TestDrainDeadlineBeforePrepare: after the deadline no prompt is prepared.
+func TestDrainDeadlineBeforePrepare(t *testing.T) {
+	catalog := slowCatalog{asked: make(chan struct{}), goOn: make(chan struct{}), fakeCatalog: fakeCatalog{
+		"core-1.1": fakeModel{id: "core-1.1", prepare: func() { t.Error("a prompt was prepared") }}}}
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) { d.Catalog = catalog })
+	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+		c := n.dial()
+		if _, err := io.WriteString(c, request("POST", path, ask, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		<-catalog.asked
+		defer func() {
+			if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 503 || r.errorType(t) != "overloaded_error" {
+				t.Errorf("%s: %d %q", path, r.StatusCode, r.body)
+			}
+		}()
+	}
+	n.s.abortAll()
+	close(catalog.goOn)
+}
+
 // Connections without a request do not hold up a drain: neither fresh ones, nor
 // idle ones, nor one that stopped in the middle of its headers.
 func TestDrainEndsIdleConnections(t *testing.T) {

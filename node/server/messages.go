@@ -72,7 +72,8 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engin
 	return prepared, nil
 }
 
-// parse reads the body and finds its model.
+// parse reads the body and finds its model. What follows may take seconds, so a
+// drain that is over ends the request here.
 func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) (*messages.Request, Model, *abi.Error) {
 	request, err := read(b.bytes)
 	b.bytes = nil // the request has its own
@@ -85,6 +86,9 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 		return nil, nil, modelNotFound(request.Model)
 	}
 	x.modelName = model.Info().ID
+	if x.s.aborted() {
+		return nil, nil, errDraining()
+	}
 	return request, model, nil
 }
 

@@ -113,8 +113,8 @@ func (s *Server) ServeAdmin(ln net.Listener) error { return s.admin.Serve(ln) }
 func (s *Server) Draining() bool { return s.draining.Load() }
 
 // Drain ends service in order: not ready and new work refused at once; streams
-// finish until ctx ends; those that remain get the protocol's error event; then
-// the public listener closes. It returns when every connection is done, or with
+// finish until ctx ends; those that remain get the protocol's error, whether
+// they answer or still read their body; then the public listener closes. It returns when every connection is done, or with
 // an error when some would not end within DrainGrace after ctx.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
@@ -138,7 +138,7 @@ func (s *Server) shutPublic(ctx context.Context) error {
 }
 
 // abortAll makes every request in flight fail with errDraining, also those whose
-// writer waits for a slow reader.
+// writer waits for a slow reader, and those whose body is slow to come.
 func (s *Server) abortAll() {
 	s.abortOnce.Do(func() {
 		close(s.abort)
