@@ -23,8 +23,8 @@ func meanwhile(t *testing.T, o Options) (*Host, func(verb func())) {
 	return h, func(verb func()) { pending = verb }
 }
 
-// TestActivateWhileLoading: a module that begins to serve while
-// it is loaded with another configuration serves on with its own.
+// TestActivateWhileLoading: a module that begins to serve while it is loaded
+// with another configuration serves on with its own.
 func TestActivateWhileLoading(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	h, during := meanwhile(t, o)

@@ -114,8 +114,9 @@ func (s *Server) Draining() bool { return s.draining.Load() }
 
 // Drain ends service in order: not ready and new work refused at once; streams
 // finish until ctx ends; those that remain get the protocol's error, whether
-// they answer or still read their body; then the public listener closes. It returns when every connection is done, or with
-// an error when some would not end within DrainGrace after ctx.
+// they answer or still read their body; then the public listener closes. It
+// returns when every connection is done, or with an error when some would not
+// end within DrainGrace after ctx.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
 	if !s.flights.wait(ctx) {

@@ -47,11 +47,6 @@ func (c *cursor) prices() (p Prices) {
 	return p
 }
 
-// ChargeMax bounds what a request may be quoted and charged: a million dollars.
-// None costs that much, but a policy that counts in a wrong unit may say so; and
-// thousands of such sums still fit an int64, as balances and holds must.
-const ChargeMax Nano = 1e15
-
 // Quote is the output of OpQuote: no charge for the request is above Upper, and
 // an account that has less than Minimum is refused.
 type Quote struct{ Upper, Minimum Nano }
@@ -153,3 +148,8 @@ func ParseCharge(b []byte) (ch Charge, err error) {
 	}
 	return ch, nil
 }
+
+// ChargeMax bounds what a request may be quoted and charged: a million dollars.
+// None costs that much, but a policy that counts in a wrong unit may say so; and
+// thousands of such sums still fit an int64, as balances and holds must.
+const ChargeMax Nano = 1e15
