@@ -85,8 +85,8 @@ func (cs *connections) remove(c *conn) {
 
 // finish closes the listeners and ends every connection that waits for a
 // request; one that is answering ends after its answer, and one that lingers
-// after it in its time. A read that began before finished was set is woken by
-// the deadline, one that begins later sees finished.
+// after it within lingerTimeout. A read that began before finished was set is
+// woken by the deadline, one that begins later sees finished.
 func (cs *connections) finish() error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -96,9 +96,11 @@ func (cs *connections) finish() error {
 	}
 	for c := range cs.open {
 		c.finished.Store(true)
-		if c.linger.Load() == 0 {
-			_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		deadline := time.Unix(1, 0)
+		if c.linger.Load() > 0 {
+			deadline = time.Now().Add(lingerTimeout)
 		}
+		_ = c.Conn.SetReadDeadline(deadline) // fails only on a closed connection
 	}
 	return errors.Join(errs...)
 }
