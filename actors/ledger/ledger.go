@@ -62,8 +62,8 @@ type Message interface{ ledgerMessage() }
 
 // Append asks for a row. Done is called once, on any goroutine, and must not wait;
 // it may be nil. An entry of kind Settlement is never refused while the node
-// lives, unless the store rejects it for what it says; it takes the place of its request's hold if that still waits, and then
-// answers both.
+// lives, unless the store rejects it for what it says; it takes the place of its
+// request's hold if that still waits, and then answers both.
 type Append struct {
 	Entry account.Entry
 	Done  func(Commit)

@@ -268,7 +268,10 @@ func (c *conn) drain(unread int64) {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	end := time.Now().Add(lingerTimeout + time.Duration(unread)*time.Second/lingerRate)
+	end := time.Now().Add(lingerTimeout)
+	if !c.finished.Load() { // else a drain waits
+		end = end.Add(time.Duration(unread) * time.Second / lingerRate)
+	}
 	if c.Conn.SetReadDeadline(end) != nil {
 		return
 	}
