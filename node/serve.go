@@ -76,6 +76,7 @@ its key to data/default.key.`,
 
 // serve runs a node until a signal ends it.
 func serve(cfg *config.Config, out, logTo io.Writer) error {
+	signal.Ignore(syscall.SIGPIPE) // who read the log or the greeting may be gone
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -59,5 +60,41 @@ func TestSignalWhileStarting(t *testing.T) {
 	}
 	if err := n.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLogReaderGone: a node goes on when nobody reads its log any more.
+func TestLogReaderGone(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "corenode.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %q\nmodules: {cache_dir: %q}\nledger: {spill_bytes: 1MiB}\nmodels:\n  %s: {engine: instant}\n",
+		filepath.Join(dir, "data"), moduleCache, fastModel)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childVariable, "1")
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads.Close()
+	cmd := exec.Command(os.Args[0], "serve", "--config", file)
+	cmd.Stderr = writes
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	writes.Close()
+	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil {
+		t.Errorf("it did not greet: %v", err)
+	} else if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the process
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func (l *Log) spill(entries []account.Entry, cause error) error {
 		return errors.Join(err, cause)
 	}
 	l.behind.Store(int64(l.cfg.Spill.Rows()))
-	l.failed(fmt.Errorf("%d rows are in the spill journal: %w", len(entries), cause))
+	l.failed(fmt.Errorf("%d rows are in the spill journal: %w", l.behind.Load(), cause))
 	return nil
 }
 

@@ -538,6 +538,20 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
+// TestAnnounceAllAddresses: a node that listens everywhere is found on loopback.
+func TestAnnounceAllAddresses(t *testing.T) {
+	for listens, want := range map[string]string{"0.0.0.0:81": "127.0.0.1:81", "[::]:81": "127.0.0.1:81",
+		"10.1.2.3:81": "10.1.2.3:81", "[::1]:81": "[::1]:81", "127.0.0.1:81": "127.0.0.1:81"} {
+		dir := t.TempDir()
+		if _, _, err := Announce(dir, listens); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readLine(dir, addressFile); err != nil || got != want {
+			t.Errorf("%s is announced as %q, want %q (%v)", listens, got, want, err)
+		}
+	}
+}
+
 // TestConcurrentChangesAreNotLost changes different fields at once.
 func TestConcurrentChangesAreNotLost(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {

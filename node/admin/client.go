@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -34,7 +35,7 @@ const answerBytesMax = 256 << 20
 var ErrNoNode = errors.New("no running node answers")
 
 // Announce makes a fresh token and leaves it and the address of the admin
-// listener in the data folder. withdraw removes both when the node stops.
+// listener, as this machine reaches it, in the data folder. withdraw removes both when the node stops.
 func Announce(dir, address string) (token string, withdraw func(), err error) {
 	var random [32]byte
 	rand.Read(random[:])
@@ -43,13 +44,23 @@ func Announce(dir, address string) (token string, withdraw func(), err error) {
 	if err := store.WriteSecret(filepath.Join(dir, tokenFile), token); err != nil {
 		return "", nil, fmt.Errorf("write admin token: %w", err)
 	}
-	if err := store.WriteSecret(filepath.Join(dir, addressFile), address); err != nil {
+	if err := store.WriteSecret(filepath.Join(dir, addressFile), reachable(address)); err != nil {
 		return "", nil, fmt.Errorf("write admin address: %w", err)
 	}
 	return token, func() {
 		os.Remove(filepath.Join(dir, addressFile)) // left behind, they only say that no node answers
 		os.Remove(filepath.Join(dir, tokenFile))
 	}, nil
+}
+
+// reachable is an address that a client on this machine can dial, of one on
+// which a listener listens: all addresses are none.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return address
+	}
+	return net.JoinHostPort("127.0.0.1", port) // a listener on all of IPv6 has those of IPv4 as well
 }
 
 // Client calls an API.

@@ -232,13 +232,14 @@ func moduleReplay() *cobra.Command {
 	return &cobra.Command{
 		Use: "replay CHARGE", Short: "Compute a charge again with the module and the input it had", Args: cobra.ExactArgs(1),
 		Long: "CHARGE is the id of a ledger row or of a request (X-Llm-Request-Id). The status is 1 when the result differs.", Example: `  corenode module replay req_01j9x2v7k3m8`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			r, err := c.Replay(args[0])
+			done := result{r, func(w io.Writer) { printReplay(w, r) }}
 			if err == nil && !r.Same {
-				err = fmt.Errorf("the replay gives %d nano-dollars in tier %d, the ledger says %d in tier %d",
-					r.AmountNanoUSD, r.Tier, r.Entry.AmountNanoUSD, r.Entry.Tier)
+				err = errors.Join(show(cmd, done), fmt.Errorf("the replay gives %d nano-dollars in tier %d, the ledger says %d in tier %d",
+					r.AmountNanoUSD, r.Tier, r.Entry.AmountNanoUSD, r.Entry.Tier))
 			}
-			return result{r, func(w io.Writer) { printReplay(w, r) }}, err
+			return done, err
 		}),
 	}
 }
@@ -248,7 +249,11 @@ func printReplay(w io.Writer, r admin.Replayed) {
 	for _, l := range r.Lines {
 		fmt.Fprintf(w, "%s\t%d tokens at %d = %d nano-dollars\n", l.Unit, l.Tokens, l.PriceNanoUSD, l.AmountNanoUSD)
 	}
-	fmt.Fprintf(w, "tier\t%d\namount\t%d nano-dollars, as in the ledger\n", r.Tier, r.AmountNanoUSD)
+	said := ""
+	if r.Same {
+		said = ", as in the ledger"
+	}
+	fmt.Fprintf(w, "tier\t%d\namount\t%d nano-dollars%s\n", r.Tier, r.AmountNanoUSD, said)
 }
 
 func moduleRerate() *cobra.Command {
