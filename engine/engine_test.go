@@ -627,3 +627,15 @@ func TestOpenWithoutRoomForPackedWeights(t *testing.T) {
 	runAll(t, s)
 	checkStream(t, a.events)
 }
+
+// TestRowsBehindTheVocabulary: a model may have more rows than its tokenizer has
+// tokens; they are never sampled.
+func TestRowsBehindTheVocabulary(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	size := e.tokenizer.Size()
+	before := e.tokenizer.Unreachable()
+	e.vocab = size + 2
+	if got, want := e.unreachable(), append(before, int32(size), int32(size+1)); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

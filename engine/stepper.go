@@ -107,7 +107,7 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	}
 	s := &Stepper{
 		engine: e, pool: pool, runs: map[*sched.Sequence]*run{},
-		mask: e.tokenizer.Unreachable(), stops: e.tokenizer.Stops(),
+		mask: e.unreachable(), stops: e.tokenizer.Stops(),
 		speculates: o.Speculate && o.Kind != Instant,
 	}
 	config := sched.Config{
@@ -124,6 +124,16 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// unreachable are the ids that no text has, ascending: padding of the vocabulary,
+// and rows of the model behind it.
+func (e *Engine) unreachable() []int32 {
+	ids := e.tokenizer.Unreachable()
+	for id := e.tokenizer.Size(); id < e.vocab; id++ {
+		ids = append(ids, int32(id))
+	}
+	return ids
 }
 
 // Submit takes a job: the cached prefix is matched and kept, EventStart is

@@ -250,6 +250,11 @@ func (b binder) bindItem(n *nodes.GetItem) (expression, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o, ok := v.Interface().(object); ok {
+			if err := f.run.work(len(o) / membersPerStep); err != nil {
+				return nil, err
+			}
+		}
 		return item(v, k)
 	}, nil
 }

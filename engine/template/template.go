@@ -40,6 +40,9 @@ const (
 	sourceMax = 256 << 10
 	// stepsMax bounds the statements, loop rounds and calls of one rendering.
 	stepsMax = 3_000_000
+	// membersPerStep is how many members of an object may be looked at for a key in
+	// the time of a step: of a schema with thousands, each is asked for.
+	membersPerStep = 64
 	// outputMax bounds the prompt and every string that a template builds, in bytes.
 	outputMax = 64 << 20
 	// callDepthMax bounds macros that call each other.
@@ -208,8 +211,10 @@ func (r *run) release() {
 }
 
 // step counts one unit of work.
-func (r *run) step() error {
-	if r.steps++; r.steps > stepsMax {
+func (r *run) step() error { return r.work(1) }
+
+func (r *run) work(steps int) error {
+	if r.steps += steps; r.steps > stepsMax {
 		return fmt.Errorf("%w: more than %d steps", ErrLimit, stepsMax)
 	}
 	return nil

@@ -107,6 +107,24 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestWideObjects: looking up every member of an object is work that grows with
+// its square.
+func TestWideObjects(t *testing.T) {
+	tmpl, err := New("{% for k in tools[0] %}{% if tools[0][k] %}{% endif %}{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for members, want := range map[int]error{1000: nil, 20_000: ErrLimit} {
+		tool := []byte(`{"a":1`)
+		for i := range members {
+			tool = fmt.Appendf(tool, `,"%d":1`, i)
+		}
+		if _, err := tmpl.Render(Input{Tools: []json.RawMessage{append(tool, '}')}}); !errors.Is(err, want) {
+			t.Errorf("%d members: %v", members, err)
+		}
+	}
+}
+
 // TestNesting wants sources that would exhaust the stack to be refused.
 func TestNesting(t *testing.T) {
 	const n = 100_000
