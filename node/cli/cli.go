@@ -67,9 +67,13 @@ func run(do action, create bool) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
+		fresh := !hasDatabase(dir)
 		client, hangUp, err := connect(dir, create)
 		if err != nil {
 			return err
+		}
+		if fresh {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is a new data folder. A node that runs on another one knows nothing of it.\n", dir)
 		}
 		defer func() { err = errors.Join(err, hangUp()) }()
 		done, err := do(client, cmd, args)
@@ -107,7 +111,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
-	if _, missing := os.Stat(filepath.Join(dir, store.DatabaseName)); errors.Is(missing, fs.ErrNotExist) && !create {
+	if !create && !hasDatabase(dir) {
 		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, make an account in it, or name another with --data-dir", dir)
 	}
 	s, openErr := store.Open(dir)
@@ -118,6 +122,11 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 		return nil, nil, openErr
 	}
 	return admin.Local(admin.New(s, nobody{}, nil)), s.Close, nil
+}
+
+func hasDatabase(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, store.DatabaseName))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // nobody is the node that does not run: there is no one to tell.

@@ -20,12 +20,15 @@ import (
 )
 
 // typed runs one command line and returns what it printed.
-func typed(line ...string) (string, error) {
+func typed(line ...string) (string, error) { return typedTo(io.Discard, line...) }
+
+// typedTo is the same with another standard error.
+func typedTo(warned io.Writer, line ...string) (string, error) {
 	root := &cobra.Command{Use: "corenode", SilenceErrors: true}
 	root.AddCommand(Commands()...)
 	var out bytes.Buffer
 	root.SetOut(&out)
-	root.SetErr(io.Discard)
+	root.SetErr(warned)
 	root.SetArgs(line)
 	err := root.Execute()
 	return out.String(), err
@@ -229,6 +232,20 @@ func TestNoFolderIsMadeByLooking(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("looking at a folder made it")
+	}
+}
+
+// TestNewFolderIsTold: the key of an account in the wrong folder works nowhere.
+func TestNewFolderIsTold(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, c := range []struct{ name, want string }{{"a", dir + " is a new data folder"}, {"b", ""}} {
+		var warned strings.Builder
+		if _, err := typedTo(&warned, "account", "create", c.name, "--data-dir", dir); err != nil {
+			t.Fatal(err)
+		}
+		if got := warned.String(); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: it warned %q, want %q", c.name, got, c.want)
+		}
 	}
 }
 
