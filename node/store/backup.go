@@ -32,7 +32,7 @@ func (s *Store) Backup(path string) (err error) {
 		err = os.Rename(part, path)
 	}
 	if err == nil {
-		err = syncFolder(filepath.Dir(path))
+		err = syncPath(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -53,34 +53,73 @@ func (s *Store) copyInto(path string) error {
 }
 
 // Restore makes a data folder's database of a backup. The folder must not have
-// one; what the backup says is proved before it counts.
+// one, nor a part of one; what the backup says is proved before it counts. Copy
+// and proof have a folder of their own: until they are done there is nothing
+// under the database's name, and what was in the data folder stays untouched.
 func Restore(backup, dir string) (v Verification, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return v, fmt.Errorf("restore: %w", err)
 	}
-	path := filepath.Join(dir, DatabaseName)
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return v, fmt.Errorf("restore: %w: %s has a database already", ErrInvalid, dir)
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return v, fmt.Errorf("restore: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			for _, suffix := range []string{"", "-wal", "-shm"} {
-				os.Remove(path + suffix)
-			}
-		}
-	}()
+	defer lock.Close()
+	if err := wantNoDatabase(dir); err != nil {
+		return v, fmt.Errorf("restore: %w", err)
+	}
+	apart, err := os.MkdirTemp(dir, "restore-")
+	if err != nil {
+		return v, fmt.Errorf("restore: %w", err)
+	}
+	defer os.RemoveAll(apart) // left behind, it is only a copy
+	path := filepath.Join(apart, DatabaseName)
 	if err := copyDurably(backup, path); err != nil {
 		return v, fmt.Errorf("restore: %w", err)
 	}
-	s, err := Open(dir)
-	if err != nil {
+	if v, err = prove(apart); err != nil {
 		return v, fmt.Errorf("restore %s: %w", backup, err)
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if v, err = s.Verify(); err == nil && len(v.Findings) > 0 {
-		err = fmt.Errorf("restore: %w: the backup has %d faults, the first: %s", ErrInvalid, len(v.Findings), v.Findings[0])
+	if err = os.Rename(path, filepath.Join(dir, DatabaseName)); err == nil {
+		err = syncPath(dir)
 	}
-	return v, err
+	if err != nil {
+		return v, fmt.Errorf("restore: %w", err)
+	}
+	return v, nil
+}
+
+// wantNoDatabase refuses a folder with any file of a database. SQLite would take
+// a WAL for a part of the backup, and it may hold the only copy of charges.
+func wantNoDatabase(dir string) error {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		path := filepath.Join(dir, DatabaseName+suffix)
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %s exists: move %s* away first", ErrInvalid, path, DatabaseName)
+		}
+	}
+	return nil
+}
+
+// prove brings the database of a folder up to the schema of this binary and
+// verifies it. When it returns without an error, all of it is in its one file, on disk.
+func prove(dir string) (v Verification, err error) {
+	s, err := Open(dir)
+	if err != nil {
+		return v, err
+	}
+	v, err = s.Verify()
+	if err == nil && len(v.Findings) > 0 {
+		err = fmt.Errorf("%w: the backup has %d faults, the first: %s", ErrInvalid, len(v.Findings), v.Findings[0])
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return v, err
+	}
+	path := filepath.Join(dir, DatabaseName)
+	if info, err := os.Lstat(path + "-wal"); err == nil && info.Size() > 0 { // SQLite's Close does not say it
+		return v, fmt.Errorf("%d bytes of the WAL were not brought to the database", info.Size())
+	}
+	return v, syncPath(path)
 }
 
 func copyDurably(from, to string) error {
@@ -100,11 +139,11 @@ func copyDurably(from, to string) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncFolder makes a new name in a folder durable.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
+// syncPath makes durable what a file holds, or which names a folder has.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -135,4 +137,108 @@ func TestBackupAndRestore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, DatabaseName)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed restore leaves a database: %v", err)
 	}
+}
+
+// backedUp gives a store with rows and a backup of it, larger than what a pipe holds.
+func backedUp(t *testing.T) (s *Store, file string) {
+	t.Helper()
+	s, _ = usedStore(t)
+	s.write.mu.Lock()
+	err := s.write.exec(`INSERT INTO settings (name, value) VALUES ('large', zeroblob(200000))`)
+	s.write.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "copy.db")
+	if err := s.Backup(file); err != nil {
+		t.Fatal(err)
+	}
+	return s, file
+}
+
+// wantFiles says what a folder has, beside the file of its lock.
+func wantFiles(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if e.Name() != lockName {
+			got = append(got, e.Name())
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the folder has %q, want %q", got, want)
+	}
+}
+
+// TestRestoreBesideWhatIsLeft: a file of an earlier database, whichever, would
+// be taken for a part of the backup; it may be all that is left, and stays.
+func TestRestoreBesideWhatIsLeft(t *testing.T) {
+	_, file := backedUp(t)
+	for _, name := range []string{"corenode.db", "corenode.db-wal", "corenode.db-shm", "corenode.db-journal"} {
+		dir := t.TempDir()
+		left := filepath.Join(dir, name)
+		if err := os.WriteFile(left, []byte("rows"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(file, dir); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "move corenode.db* away first") {
+			t.Errorf("beside %s: %v", name, err)
+		}
+		wantFiles(t, dir, name)
+		if text, err := os.ReadFile(left); err != nil || string(text) != "rows" {
+			t.Errorf("%s is %q now, %v", name, text, err)
+		}
+	}
+	dir := t.TempDir()
+	if _, err := Restore(file, dir); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir, DatabaseName)
+	busy, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	if _, err := Restore(file, busy.Dir()); !errors.Is(err, ErrLocked) {
+		t.Errorf("into the folder of a node that runs: %v", err)
+	}
+}
+
+// TestRestoreCutShort holds a restore in the middle of its copy: there is no
+// database that a start would take, and none is left when the rest is missing.
+func TestRestoreCutShort(t *testing.T) {
+	_, file := backedUp(t)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, dir := filepath.Join(t.TempDir(), "pipe"), t.TempDir()
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := Restore(pipe, dir)
+		done <- err
+	}()
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(whole[:len(whole)-8192]); err != nil { // the copy has begun when it is written
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, DatabaseName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("half a copy has the name of the database: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("half a backup was restored")
+	}
+	wantFiles(t, dir)
 }
