@@ -1,8 +1,10 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -77,6 +79,9 @@ func Restore(backup, dir string) (v Verification, err error) {
 	if err := copyDurably(backup, path); err != nil {
 		return v, fmt.Errorf("restore: %w", err)
 	}
+	if err := wantBackup(path); err != nil {
+		return v, fmt.Errorf("restore %s: %w", backup, err)
+	}
 	if v, err = prove(apart); err != nil {
 		return v, fmt.Errorf("restore %s: %w", backup, err)
 	}
@@ -97,6 +102,38 @@ func wantNoDatabase(dir string) error {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: %s exists: move %s* away first", ErrInvalid, path, DatabaseName)
 		}
+	}
+	return nil
+}
+
+// The header of an SQLite file: https://www.sqlite.org/fileformat.html#the_database_header
+const (
+	headerMagic   = "SQLite format 3\x00"
+	headerBytes   = 100
+	headerJournal = 18 // 2: changes go to a WAL
+	headerSchema  = 60 // user_version, big endian; see migrate
+)
+
+// wantBackup refuses a file that Backup cannot have written. To Open an empty
+// database is a new one, which is sound.
+func wantBackup(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	head := make([]byte, headerBytes)
+	if _, err := file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	} else if err != nil || string(head[:len(headerMagic)]) != headerMagic {
+		return fmt.Errorf("%w: it is not a database", ErrInvalid)
+	}
+	if head[headerJournal] == 2 {
+		return fmt.Errorf("%w: it is copied from a data folder, and its newest rows may be in %s-wal: put both files into a folder "+
+			"of their own, and restore what corenode backup FILE --data-dir FOLDER makes of them", ErrInvalid, DatabaseName)
+	}
+	if binary.BigEndian.Uint32(head[headerSchema:]) == 0 {
+		return fmt.Errorf("%w: it is a database, but not of corenode backup", ErrInvalid)
 	}
 	return nil
 }

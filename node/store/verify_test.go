@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
@@ -241,4 +243,52 @@ func TestRestoreCutShort(t *testing.T) {
 		t.Error("half a backup was restored")
 	}
 	wantFiles(t, dir)
+}
+
+// TestRestoreOfNoBackup: what has no ledger in it is not sound because nothing
+// contradicts itself, and what a running node writes has its newest rows elsewhere.
+func TestRestoreOfNoBackup(t *testing.T) {
+	s, file := backedUp(t)
+	live := filepath.Join(s.Dir(), DatabaseName)
+	if info, err := os.Stat(live + "-wal"); err != nil || info.Size() == 0 {
+		t.Fatalf("the store has nothing in its WAL: %v", err)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(content []byte) string {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	blank := slices.Clone(whole)
+	clear(blank[60:64]) // user_version
+	foreign := filepath.Join(t.TempDir(), "foreign.db")
+	db, err := sqlite3.Open(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Exec(`CREATE TABLE songs (title TEXT)`), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, path, says string }{
+		{"nothing", write(nil), "not a database"},
+		{"less than a header", write(whole[:99]), "not a database"},
+		{"zeros", write(make([]byte, 9000)), "not a database"},
+		{"a schema of version 0", write(blank), "not of corenode backup"},
+		{"another program's", foreign, "not of corenode backup"},
+		{"a copied live database", live, "corenode backup FILE --data-dir"},
+	} {
+		dir := t.TempDir()
+		if v, err := Restore(c.path, dir); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: restored %d rows, %v; want %q", c.name, v.Rows, err, c.says)
+		}
+		wantFiles(t, dir)
+	}
+	if _, err := Restore(file, t.TempDir()); err != nil {
+		t.Error(err)
+	}
 }
