@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -88,12 +89,18 @@ func (s *Spill) open(size int64) error {
 
 // walk reads the epoch and the records before limit. It changes nothing: a
 // read that goes wrong must not move the end, or the next row overwrites others.
+// For the same reason a file that has something without a header is no new one.
 func (s *Spill) walk(limit int64) (entries []account.Entry, epoch uint64, end int64, err error) {
-	head := make([]byte, spillHeader)
-	if _, err := s.file.ReadAt(head, 0); errors.Is(err, io.EOF) || err == nil && string(head[:len(spillMagic)]) != spillMagic {
-		return nil, 0, 0, nil // new, or made by a crash before its first use
-	} else if err != nil {
+	head := make([]byte, spillHeader+spillRecordHead)
+	n, err := s.file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, 0, err
+	}
+	switch head = head[:n]; {
+	case len(bytes.Trim(head, "\x00")) == 0:
+		return nil, 0, 0, nil // new, or made by a crash before its first use
+	case n < spillHeader || string(head[:len(spillMagic)]) != spillMagic:
+		return nil, 0, 0, fmt.Errorf("the header is damaged: %.16q, want %q", head, spillMagic)
 	}
 	epoch = binary.LittleEndian.Uint64(head[len(spillMagic):])
 	end = int64(spillHeader)

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,9 +119,9 @@ func TestSpillAfterACrash(t *testing.T) {
 		}
 		wantSpilled(t, openSpill(t, image, 4<<10), rows[:1])
 	}
-	for _, garbage := range [][]byte{nil, []byte("corenode"), make([]byte, 9000), []byte("something else that is long enough")} {
+	for _, unused := range [][]byte{nil, make([]byte, 7), make([]byte, 9000)} { // before its first use
 		image := t.TempDir()
-		if err := os.WriteFile(filepath.Join(image, SpillName), garbage, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(image, SpillName), unused, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := openSpill(t, image, 4<<10)
@@ -128,6 +130,39 @@ func TestSpillAfterACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSpilled(t, s, rows)
+	}
+}
+
+// TestSpillDamagedHeader: rows that cannot be found any more are not
+// overwritten; the file stays as it is, for people to look at.
+func TestSpillDamagedHeader(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 4<<10)
+	if err := s.Append(spilled(2)); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	path := filepath.Join(dir, SpillName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped, zeroed := slices.Clone(whole), slices.Clone(whole)
+	flipped[3] ^= 4
+	clear(zeroed[:spillHeader])
+	newer := append([]byte("corenode spill 2"), whole[len(spillMagic):]...)
+	foreign := []byte("something else that is long enough")
+	for _, damaged := range [][]byte{flipped, zeroed, newer, foreign, whole[:8], whole[:len(spillMagic)], whole[:spillHeader-1]} {
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := OpenSpill(dir, 8<<10); err == nil {
+			t.Errorf("%.20q: opened, with %d rows", damaged, s.Rows())
+			s.Close()
+		}
+		if is, err := os.ReadFile(path); err != nil || !bytes.Equal(is, damaged) {
+			t.Errorf("%.20q: the file was changed: %.20q, %v", damaged, is, err)
+		}
 	}
 }
 
