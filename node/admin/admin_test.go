@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,7 +94,7 @@ func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { s.Close() })
-			api := New(s, node, nil)
+			api := New(s, node, nil, nil)
 			c := Local(api)
 			if way == "http" {
 				serve(t, api, dir)
@@ -271,7 +273,7 @@ func TestHandleRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	api := New(s, &fakeNode{}, nil)
+	api := New(s, &fakeNode{}, nil, nil)
 	cases := []struct {
 		method, path, query, body string
 		status                    int
@@ -302,6 +304,78 @@ func TestHandleRefuses(t *testing.T) {
 	}
 }
 
+// TestCallsLeaveALine: what changes something is told with its verb and what it
+// is about, and nothing of what was sent; a path's own words only of what exists.
+func TestCallsLeaveALine(t *testing.T) {
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a, err := s.CreateAccount(account.Account{Name: "alice"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, secret, err := s.CreateKey(a.ID, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	api := New(s, &fakeNode{}, &fakeModules{}, log)
+	for _, c := range []struct{ verb, body, want string }{
+		{"GET /accounts", ``, ``},
+		{"GET /accounts/alice/keys", ``, ``},
+		{"DELETE /accounts", ``, ``},
+		{"POST /nothing", ``, ``},
+		{"PATCH /accounts/alice", `{"name":"bob"}`, `method=PATCH path=/admin/v1/accounts/{account} status=200 account=ACCT`},
+		{"PATCH /accounts/alice", `{"disabled":true}`, `method=PATCH path=/admin/v1/accounts/{account} status=404`},
+		{"POST /accounts/bob/topups", `{"amount":{"usd":"3"},"note":"hush"}`, `method=POST path=/admin/v1/accounts/{account}/topups status=200 account=ACCT`},
+		{"POST /accounts/bob/topups", `{"amount":"hush"}`, `method=POST path=/admin/v1/accounts/{account}/topups status=400`},
+		{"POST /keys/" + key.ID + "/revoke", ``, `method=POST path=/admin/v1/keys/{key}/revoke status=200 account=ACCT key=` + key.ID},
+		{"POST /keys/" + secret + "/revoke", ``, `method=POST path=/admin/v1/keys/{key}/revoke status=404`},
+		{"POST /modules", `{"wasm":"aHVzaA=="}`, `method=POST path=/admin/v1/modules status=201`},
+		{"POST /modules/discount@1.2.0/activate", ``, `method=POST path=/admin/v1/modules/{module}/activate status=200 target=discount@1.2.0`},
+		{"POST /modules/nobody/activate", ``, `method=POST path=/admin/v1/modules/{module}/activate status=404`},
+		{"POST /backup", `{"path":"hush"}`, `method=POST path=/admin/v1/backup status=400`},
+		{"POST /drain", ``, `method=POST path=/admin/v1/drain status=200`},
+	} {
+		lines.Reset()
+		method, path, _ := strings.Cut(c.verb, " ")
+		api.Handle(method, Root+path, nil, []byte(c.body))
+		want := c.want
+		if want != "" {
+			want = "level=INFO msg=admin " + want + "\n"
+		}
+		if got := strings.ReplaceAll(lines.String(), a.ID, "ACCT"); got != want {
+			t.Errorf("%s left %q, want %q", c.verb, got, want)
+		}
+	}
+	lines.Reset()
+	_, _, body := api.Handle("POST", Root+"/accounts", nil, []byte(`{"name":"carol"}`))
+	var made CreatedAccount
+	if err := json.Unmarshal(body, &made); err != nil {
+		t.Fatal(err)
+	}
+	want := "level=INFO msg=admin method=POST path=/admin/v1/accounts status=201 account=" + made.ID + " key=" + made.KeyID + "\n"
+	if got := lines.String(); got != want {
+		t.Errorf("a new account left %q, want %q", got, want)
+	}
+	lines.Reset()
+	func() {
+		defer func() { recover() }()
+		New(nil, nil, nil, log).Handle("POST", Root+"/drain", nil, nil)
+	}()
+	if got, want := lines.String(), "level=INFO msg=admin method=POST path=/admin/v1/drain status=500\n"; got != want {
+		t.Errorf("a call that panics left %q, want %q", got, want)
+	}
+}
+
 // TestBodiesThatAreRefused holds what is said of a body to the words of the
 // JSON that was sent: no name of a Go type or field.
 func TestBodiesThatAreRefused(t *testing.T) {
@@ -313,7 +387,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	if _, err := s.CreateAccount(account.Account{Name: "a"}, 0); err != nil {
 		t.Fatal(err)
 	}
-	api := New(s, &fakeNode{}, &fakeModules{})
+	api := New(s, &fakeNode{}, &fakeModules{}, nil)
 	const accounts, change, topUps, keys, modules = "POST /accounts", "PATCH /accounts/a", "POST /accounts/a/topups", "POST /accounts/a/keys", "POST /modules"
 	cases := []struct{ verb, body, want string }{
 		{accounts, `{"nam":"a"}`, `unknown field "nam": want balance, concurrency, models, name, tokens_per_minute or unlimited`},
@@ -383,7 +457,7 @@ func TestAccountsInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	api := New(s, &fakeNode{}, nil)
+	api := New(s, &fakeNode{}, nil, nil)
 	c := Local(api)
 	all, err := c.Accounts()
 	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) || all[accounts-1].Name != storetest.AccountName(accounts-1) {
@@ -427,7 +501,7 @@ func TestTopUpOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := Local(New(s, &fakeNode{}, nil))
+		c := Local(New(s, &fakeNode{}, nil, nil))
 		for _, name := range []string{"a", "b"} {
 			var e *Error
 			if _, err := c.CreateAccount(NewAccount{Name: name}); err != nil && !(errors.As(err, &e) && e.Kind == KindConflict) {
@@ -465,7 +539,7 @@ func TestTopUpOnce(t *testing.T) {
 // TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
 // the document's schemas to the fields of the Go types.
 func TestOpenAPIHasEveryVerb(t *testing.T) {
-	status, _, body := New(nil, nil, nil).Handle("GET", "/openapi.json", nil, nil)
+	status, _, body := New(nil, nil, nil, nil).Handle("GET", "/openapi.json", nil, nil)
 	var document struct {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct {

@@ -11,10 +11,12 @@
 package admin
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -70,13 +72,18 @@ type API struct {
 	store   Store
 	node    Node
 	modules Modules // nil without a running node
+	log     *slog.Logger
 	// changes serializes the verbs that read an account and write it back.
 	changes sync.Mutex
 }
 
 // New makes the API of a node. modules may be nil: then their verbs are refused.
-func New(store Store, node Node, modules Modules) *API {
-	return &API{store: store, node: node, modules: modules}
+// log gets a line of each call that is no GET; nil discards.
+func New(store Store, node Node, modules Modules, log *slog.Logger) *API {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &API{store: store, node: node, modules: modules, log: log}
 }
 
 // call is one request, taken apart.
@@ -84,7 +91,12 @@ type call struct {
 	target string // the segment in braces of the path
 	query  url.Values
 	body   []byte
+	about  *about // what its log line names; verbs fill it in
 }
+
+// about is the account that a call was about, and the key that it made or
+// revoked, by their ids; empty when there is none, or none was found.
+type about struct{ account, key string }
 
 // route is one verb. Its path has at most one segment in braces.
 type route struct {
@@ -141,15 +153,45 @@ func (a *API) dispatch(method, path string, query, body []byte) (int, any) {
 	if err == nil && len(body) > BodyBytesMax {
 		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), BodyBytesMax)}
 	}
-	var value any
-	if err == nil {
-		value, err = matched.handle(a, call{target, parsed, body})
-	}
 	if err != nil {
-		e := asError(err)
-		return e.status(), map[string]*Error{"error": e}
+		return refused(err)
 	}
-	return matched.status, value
+	return a.run(matched, call{target, parsed, body, &about{}})
+}
+
+// run answers a call of a verb. The line of one that changes something is
+// written when it is done, also when it panics.
+func (a *API) run(verb route, c call) (status int, value any) {
+	status = http.StatusInternalServerError
+	if verb.method != http.MethodGet {
+		defer func() { a.note(verb, c, status) }()
+	}
+	value, err := verb.handle(a, c)
+	if err != nil {
+		return refused(err)
+	}
+	return verb.status, value
+}
+
+// note writes the line of a call: which verb, about what, and how it ended. It
+// has nothing of the body, and the segment in braces only when the call found
+// something of that name: others may be a secret, pasted where an id belongs.
+func (a *API) note(verb route, c call, status int) {
+	attrs := []slog.Attr{slog.String("method", verb.method), slog.String("path", verb.path), slog.Int("status", status)}
+	if c.about.account != "" {
+		attrs = append(attrs, slog.String("account", c.about.account))
+	} else if c.target != "" && status < http.StatusBadRequest {
+		attrs = append(attrs, slog.String("target", c.target))
+	}
+	if c.about.key != "" {
+		attrs = append(attrs, slog.String("key", c.about.key))
+	}
+	a.log.LogAttrs(context.Background(), slog.LevelInfo, "admin", attrs...)
+}
+
+func refused(err error) (status int, value any) {
+	e := asError(err)
+	return e.status(), map[string]*Error{"error": e}
 }
 
 // match finds the verb, and the segment in its braces.

@@ -75,11 +75,13 @@ func (a *API) createAccount(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about.account = made.ID
 	key, secret, err := a.store.CreateKey(made.ID, time.Time{})
 	a.node.Changed(made.ID)
 	if err != nil {
 		return nil, fmt.Errorf("the account %s was made, but no key: %w", made.ID, err)
 	}
+	c.about.key = key.ID
 	return CreatedAccount{showAccount(made, store.Money{Balance: initial}), key.ID, secret}, nil
 }
 
@@ -110,6 +112,7 @@ func (a *API) changeAccount(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about.account = changed.ID
 	change.apply(&changed)
 	if err := a.store.UpdateAccount(changed); err != nil {
 		return nil, err
@@ -149,6 +152,7 @@ func (a *API) topUp(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about.account = target.ID
 	if _, err := a.store.TopUp(target.ID, amount, asked.Note, asked.IdempotencyKey); err != nil {
 		return nil, err
 	}
@@ -247,10 +251,12 @@ func (a *API) createKey(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about.account = owner.ID
 	key, secret, err := a.store.CreateKey(owner.ID, asked.Expires)
 	if err != nil {
 		return nil, err
 	}
+	c.about.key = key.ID
 	a.node.Changed(owner.ID)
 	return showKey(key, secret), nil
 }
@@ -260,6 +266,7 @@ func (a *API) revokeKey(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about.account, c.about.key = key.AccountID, key.ID
 	a.node.Changed(key.AccountID)
 	return showKey(key, ""), nil
 }

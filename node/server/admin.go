@@ -212,6 +212,7 @@ func (s *Server) adminDrain(ctx *fasthttp.RequestCtx) {
 	if s.deps.StartDrain != nil {
 		s.deps.StartDrain()
 	}
+	s.log.Info("admin", "method", "POST", "path", "/drain", "status", fasthttp.StatusAccepted) // as the admin API says its own
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.flights.count()))

@@ -108,6 +108,9 @@ func TestAdminDrain(t *testing.T) {
 		t.Errorf("%d %q", r.StatusCode, r.body)
 	}
 	<-began
+	if line := `"msg":"admin","method":"POST","path":"/drain","status":202`; !strings.Contains(n.log.String(), line) {
+		t.Errorf("no line of the drain in %s", n.log)
+	}
 	if r := n.post(ask); r.StatusCode != 503 {
 		t.Errorf("new work got %d", r.StatusCode)
 	}
