@@ -1,7 +1,11 @@
 package main
 
 import (
+	"io/fs"
+	"math"
 	"os"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,21 +16,58 @@ import (
 func keepPrivate() { unix.Umask(0o077) }
 
 // physicalMemory is the memory this process may use, in bytes: the machine's,
-// or its control group's limit where that is lower.
+// or the limit of a control group around it where that is lower.
 func physicalMemory() int64 {
 	total := int64(4 << 30)
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		total = int64(info.Totalram) * int64(info.Unit)
 	}
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
+	return min(total, controlGroupLimit(os.DirFS("/")))
+}
+
+// The root of all control groups that the process sees, in versions 2 and 1, and
+// the file of each group with its limit.
+const (
+	groupsV2, limitV2 = "sys/fs/cgroup", "memory.max"
+	groupsV1, limitV1 = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+)
+
+// controlGroupLimit is the least memory limit of this process's control group
+// and those around it, in bytes; the largest number without one. system has
+// proc and sys. In a container the path may be the host's, and leads nowhere:
+// the container's own limit is at the root then.
+func controlGroupLimit(system fs.FS) int64 {
+	limit := min(readLimit(system, groupsV2, limitV2), readLimit(system, groupsV1, limitV1))
+	text, err := fs.ReadFile(system, "proc/self/cgroup")
+	if err != nil {
+		return limit
+	}
+	for line := range strings.Lines(string(text)) { // number:controllers:path, in version 2 0::path
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, found := strings.Cut(rest, ":")
+		root, file := groupsV1, limitV1
+		if controllers == "" {
+			root, file = groupsV2, limitV2
+		} else if !slices.Contains(strings.Split(controllers, ","), "memory") {
 			continue
 		}
-		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit > 0 && limit < total {
-			total = limit
+		for at := path.Clean("/" + group); found && at != "/"; at = path.Dir(at) {
+			limit = min(limit, readLimit(system, root, at, file))
 		}
 	}
-	return total
+	return limit
+}
+
+// readLimit reads one limit; "max", and a file that is not there, is none.
+func readLimit(system fs.FS, name ...string) int64 {
+	text, err := fs.ReadFile(system, path.Join(name...))
+	if err != nil {
+		return math.MaxInt64
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || limit <= 0 {
+		return math.MaxInt64
+	}
+	return limit
 }
