@@ -138,7 +138,7 @@ func readJSON(inside string, tools []Tool) (name, arguments string, ok bool) {
 
 // readXML reads <function=NAME> with its parameters. Values are not XML: they
 // hold whatever the model wrote.
-func readXML(inside string, tools []Tool, constrained bool) (name, arguments string, ok bool) {
+func (p *Parser) readXML(inside string) (name, arguments string, ok bool) {
 	rest, ok := strings.CutPrefix(inside, functionOpen)
 	if !ok {
 		return "", "", false
@@ -147,7 +147,7 @@ func readXML(inside string, tools []Tool, constrained bool) (name, arguments str
 	if !ok {
 		return "", "", false
 	}
-	tool, ok := toolByName(tools, strings.Trim(name, space))
+	tool, ok := toolByName(p.options.Tools, strings.Trim(name, space))
 	if !ok {
 		return "", "", false
 	}
@@ -159,7 +159,17 @@ func readXML(inside string, tools []Tool, constrained bool) (name, arguments str
 	if !ok {
 		return "", "", false
 	}
-	return tool.Name, encodeArguments(parameters, tool.Schema, constrained), true
+	return tool.Name, encodeArguments(parameters, p.parameterTypes(tool), p.options.Constrained), true
+}
+
+// parameterTypes are the types of a tool's parameters, looked up with its first call.
+func (p *Parser) parameterTypes(t *Tool) map[string]Types {
+	types, known := p.types[t.Name]
+	if !known {
+		types, _ = ParameterTypes(t.Schema)
+		p.types[t.Name] = types
+	}
+	return types
 }
 
 type parameter struct{ name, value string }
@@ -213,9 +223,7 @@ func stripNewline(s string) string {
 }
 
 // encodeArguments writes the parameters as one compact JSON object.
-func encodeArguments(parameters []parameter, schema json.RawMessage, constrained bool) string {
-	parameterTypes := readSchema(schema)
-	parameterTypes.exact = constrained
+func encodeArguments(parameters []parameter, types map[string]Types, exact bool) string {
 	b := []byte{'{'}
 	for i, p := range parameters {
 		if i > 0 {
@@ -223,7 +231,7 @@ func encodeArguments(parameters []parameter, schema json.RawMessage, constrained
 		}
 		b = appendString(b, p.name)
 		b = append(b, ':')
-		b = parameterTypes.appendValue(b, p.name, p.value)
+		b = appendValue(b, p.value, types[p.name], exact)
 	}
 	return string(append(b, '}'))
 }

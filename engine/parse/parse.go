@@ -102,11 +102,14 @@ type Parser struct {
 	cut      bool // truncated
 	cutCall  bool // truncated within a call
 	markers  []string
+	// types are those of the parameters of the tools called so far: the step loop, on which calls
+	// are read, reads a schema once for an answer.
+	types map[string]map[string]Types
 }
 
 // New returns the parser of one answer.
 func New(o Options) *Parser {
-	p := &Parser{options: o, fresh: true}
+	p := &Parser{options: o, fresh: true, types: map[string]map[string]Types{}}
 	for _, s := range o.Stops {
 		if s != "" {
 			p.markers = append(p.markers, s)
@@ -364,7 +367,7 @@ func (p *Parser) readCall(raw string) (string, string, bool) {
 	if strings.HasPrefix(inside, "{") {
 		return readJSON(inside, p.options.Tools)
 	}
-	return readXML(inside, p.options.Tools, p.options.Constrained)
+	return p.readXML(inside)
 }
 
 func (p *Parser) emitCall(dst []abi.Event, name, arguments string) []abi.Event {

@@ -3,8 +3,10 @@ package parse
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,63 +29,49 @@ var typeNames = map[string]Types{
 	"number": TypeNumber, "array": TypeArray, "object": TypeObject, "null": TypeNull,
 }
 
-// schemaDepthMax bounds the nesting of references and unions that are followed.
-const schemaDepthMax = 16
+// visitsMax bounds the schemas within the one of a tool that are looked at, and with it
+// how deep references and unions are followed.
+const visitsMax = 10_000
 
-// unionMax bounds how many alternatives of a parameter are looked at, all levels together.
-const unionMax = 1000
-
-// schema is what is read of the JSON schema of a tool's parameters.
+// schema is the JSON schema of a tool's parameters while their types are looked up.
 type schema struct {
-	properties   map[string]json.RawMessage
-	root         map[string]json.RawMessage // of $ref
-	alternatives int
-	exact        bool // a string may be "null"
+	root   map[string]any
+	known  map[string]Types // of references
+	visits int
 }
 
-// node is one schema inside of another, as far as types go.
-type node struct {
-	Type       json.RawMessage   `json:"type"`
-	Ref        string            `json:"$ref"`
-	AnyOf      []json.RawMessage `json:"anyOf"`
-	OneOf      []json.RawMessage `json:"oneOf"`
-	AllOf      []json.RawMessage `json:"allOf"`
-	Enum       []json.RawMessage `json:"enum"`
-	Const      json.RawMessage   `json:"const"`
-	Properties json.RawMessage   `json:"properties"`
-	Items      json.RawMessage   `json:"items"`
-}
-
+// readSchema decodes a schema as a whole, so that its references cost no more decoding.
 func readSchema(raw json.RawMessage) *schema {
-	s := &schema{}
-	if json.Unmarshal(raw, &s.root) != nil {
-		return s
-	}
-	if json.Unmarshal(s.root["properties"], &s.properties) != nil {
-		s.properties = nil
+	s := &schema{known: map[string]Types{}}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // any number is one
+	if d.Decode(&s.root) != nil {
+		s.root = nil
 	}
 	return s
 }
 
 // ParameterTypes returns the types that a tool's schema allows for each parameter that it
 // names: what the text of a parameter in a call is read as; none known means string. ok is
-// false where the schema has more alternatives than a call's parameters are looked up in.
+// false where the schema has more alternatives than are looked at: then some are missing,
+// always the same. It takes time in proportion to the schema.
 func ParameterTypes(raw json.RawMessage) (types map[string]Types, ok bool) {
 	s := readSchema(raw)
-	types = make(map[string]Types, len(s.properties))
-	for name, property := range s.properties {
-		types[name] = s.types(property, 0)
+	properties, _ := s.root["properties"].(map[string]any)
+	types = make(map[string]Types, len(properties))
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		types[name] = s.types(properties[name])
 	}
-	return types, s.alternatives <= unionMax
+	return types, s.visits <= visitsMax
 }
 
 // appendValue writes the text of a parameter as the JSON value that its schema
 // asks for: null, a boolean, a number, an array or an object if it reads as
 // one and that type is allowed, in this order; else a string.
-func (s *schema) appendValue(b []byte, name, text string) []byte {
+// Exact says that a string may be "null".
+func appendValue(b []byte, text string, allowed Types, exact bool) []byte {
 	trimmed := strings.Trim(text, space)
-	allowed := s.types(s.properties[name], 0)
-	if strings.EqualFold(trimmed, "null") && !(s.exact && allowed&TypeString != 0 && allowed&TypeNull == 0) {
+	if strings.EqualFold(trimmed, "null") && !(exact && allowed&TypeString != 0 && allowed&TypeNull == 0) {
 		return append(b, "null"...)
 	}
 	if allowed&TypeBoolean != 0 && (strings.EqualFold(trimmed, "true") || strings.EqualFold(trimmed, "false")) {
@@ -103,94 +91,100 @@ func (s *schema) appendValue(b []byte, name, text string) []byte {
 }
 
 // types returns the types that a schema allows; none known means string.
-func (s *schema) types(raw json.RawMessage, depth int) Types {
-	var n node
-	s.alternatives++
-	if depth > schemaDepthMax || s.alternatives > unionMax || json.Unmarshal(raw, &n) != nil {
+func (s *schema) types(of any) Types {
+	if s.visits++; s.visits > visitsMax {
 		return 0
 	}
-	if k := typesOf(n.Type); k != 0 {
+	n, _ := of.(map[string]any)
+	if k := typesOf(n["type"]); k != 0 {
 		return k
 	}
 	var k Types
-	if n.Ref != "" {
-		k |= s.types(s.resolve(n.Ref), depth+1)
+	if ref, ok := n["$ref"].(string); ok {
+		k |= s.reference(ref)
 	}
-	for _, list := range [][]json.RawMessage{n.AnyOf, n.OneOf, n.AllOf} {
-		for _, alternative := range list {
-			k |= s.types(alternative, depth+1)
+	for _, union := range []string{"anyOf", "oneOf", "allOf"} {
+		alternatives, _ := n[union].([]any)
+		for _, alternative := range alternatives {
+			k |= s.types(alternative)
 		}
 	}
-	for _, v := range append(n.Enum, n.Const) {
+	values, _ := n["enum"].([]any)
+	for _, v := range values {
 		k |= typeOf(v)
 	}
-	if k == 0 && n.Properties != nil {
+	if v, ok := n["const"]; ok {
+		k |= typeOf(v)
+	}
+	if k == 0 && n["properties"] != nil {
 		k = TypeObject
 	}
-	if k == 0 && n.Items != nil {
+	if k == 0 && n["items"] != nil {
 		k = TypeArray
 	}
 	return k
 }
 
+// reference returns the types that a reference allows. Each is followed once, and
+// within what it leads to itself it allows nothing more.
+func (s *schema) reference(ref string) Types {
+	k, known := s.known[ref]
+	if !known {
+		s.known[ref] = 0
+		k = s.types(s.resolve(ref))
+		s.known[ref] = k
+	}
+	return k
+}
+
 // typesOf reads the type keyword: a name or a list of names.
-func typesOf(raw json.RawMessage) Types {
-	var name string
-	if json.Unmarshal(raw, &name) == nil {
+func typesOf(keyword any) Types {
+	if name, ok := keyword.(string); ok {
 		return typeNames[name]
 	}
-	var names []string
-	if json.Unmarshal(raw, &names) != nil {
-		return 0
-	}
 	var k Types
-	for _, name := range names {
+	names, _ := keyword.([]any)
+	for _, v := range names {
+		name, _ := v.(string)
 		k |= typeNames[name]
 	}
 	return k
 }
 
 // typeOf returns the type of a JSON value.
-func typeOf(raw json.RawMessage) Types {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return 0
-	}
-	switch raw[0] {
-	case '"':
+func typeOf(v any) Types {
+	switch v.(type) {
+	case string:
 		return TypeString
-	case 't', 'f':
+	case bool:
 		return TypeBoolean
-	case 'n':
+	case nil:
 		return TypeNull
-	case '[':
+	case []any:
 		return TypeArray
-	case '{':
+	case map[string]any:
 		return TypeObject
 	}
 	return TypeNumber
 }
 
+var pointerUnescape = strings.NewReplacer("~1", "/", "~0", "~")
+
 // resolve follows a reference within the same schema, such as #/$defs/Point.
-func (s *schema) resolve(ref string) json.RawMessage {
+func (s *schema) resolve(ref string) any {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
 		return nil
 	}
-	at := s.root
-	steps := strings.Split(path, "/")
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	for i, step := range steps {
-		raw := at[unescape.Replace(step)]
-		if i == len(steps)-1 {
-			return raw
-		}
-		at = nil
-		if json.Unmarshal(raw, &at) != nil {
+	var at any = s.root
+	for step := range strings.SplitSeq(path, "/") {
+		in, ok := at.(map[string]any)
+		if !ok {
 			return nil
 		}
+		at = in[pointerUnescape.Replace(step)]
 	}
-	return nil
+	return at
 }
 
 // readNumber reads a number and returns it as JSON. Whole takes only whole
