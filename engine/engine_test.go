@@ -15,6 +15,7 @@ import (
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
+	"corenode/engine/parse"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/wasm/abi"
@@ -530,23 +531,54 @@ func TestPromptThatFillsTheWindow(t *testing.T) {
 // when it brings one, and no thinking is opened after it.
 func TestPrefill(t *testing.T) {
 	e, _ := open2(t, options(Instant))
-	ask := func(last string) (string, bool) {
+	ask := func(last string) (string, parse.Options) {
 		r := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+last+`}]}`)
 		text := ""
 		for _, id := range r.Prompt {
 			text += e.tokenizer.Text(id)
 		}
-		return text, r.Parse.Thinking
+		return text, r.Parse
 	}
-	for _, c := range []struct{ last, end string }{
-		{`"{\"a\":"`, "<think>\n\n</think>\n\n{\"a\":"},
-		{`[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"so "}]`, "<think>\nhm\n</think>\n\nso"},
+	for _, c := range []struct {
+		last, end string
+		begun     bool
+	}{
+		{`"{\"a\":"`, "<think>\n\n</think>\n\n{\"a\":", true},
+		{`"a:\n"`, "<think>\n\n</think>\n\na:", false}, // the model writes the line break again
+		{`[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"\n"}]`, "<think>\nhm\n</think>\n\n", false},
+		{`[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"so"}]`, "<think>\nhm\n</think>\n\nso", true},
 	} {
-
-		text, thinking := ask(c.last)
+		text, o := ask(c.last)
 		text = plainText(text)
-		if !strings.HasSuffix(text, c.end) || thinking {
-			t.Errorf("prefill %s: prompt ends with %q, thinking %v", c.last, text[max(0, len(text)-60):], thinking)
+		if !strings.HasSuffix(text, c.end) || o.Thinking || o.Begun != c.begun {
+			t.Errorf("prefill %s: prompt ends with %q, %+v", c.last, text[max(0, len(text)-60):], o)
+		}
+	}
+}
+
+// TestPrefilledAnswer: an answer goes on where a prefill ends, with the line breaks that
+// come first and the stop sequences in them.
+func TestPrefilledAnswer(t *testing.T) {
+	e, s := open2(t, options(Instant))
+	play := &script{}
+	e.forwarder = play
+	for _, c := range []struct {
+		prefill, stop, written, want string
+		stopped                      abi.StopReason
+	}{
+		{"Here is the list:", "END", "\n- apples", "\n- apples", abi.StopEndTurn},
+		{"Here is the list:", "\n", "\n- apples", "", abi.StopStopSequence},
+		{"Here is the list:\n", "\n", "\n- apples", "- apples", abi.StopEndTurn},
+		{"Tags:", "END", "<think>a</think>", "<think>a</think>", abi.StopEndTurn},
+	} {
+		r := ask(t, e, fmt.Sprintf(`{"model":"m","max_tokens":50,"temperature":0,"stop_sequences":[%q],"messages":[{"role":"user","content":"x"},{"role":"assistant","content":%q}]}`, c.stop, c.prefill))
+		play.prompt = len(r.Prompt)
+		play.answer = append(e.tokenizer.EncodePrompt(nil, c.written), e.tokenizer.Stops()[0])
+		_, a := submit(t, s, "a", r)
+		runAll(t, s)
+		checkStream(t, a.events)
+		if got := text(a.events); got != c.want || a.result.Stop != c.stopped {
+			t.Errorf("%q after %q with the stop sequence %q: %q, %v", c.written, c.prefill, c.stop, got, a.result.Stop)
 		}
 	}
 }

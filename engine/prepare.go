@@ -30,7 +30,7 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	prompt, thinking, err := e.prompt(q)
+	prompt, thinking, begun, err := e.prompt(q)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	return &Request{
 		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Grammar: form,
 		Parse: parse.Options{
-			Thinking: thinking, Tools: offered(q), Stops: q.StopSequences,
+			Thinking: thinking, Begun: begun, Tools: offered(q), Stops: q.StopSequences,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
 		Snapshots: e.snapshots(prompt), Conversation: conversation(q),
@@ -76,21 +76,23 @@ func (e *Engine) outputMax(prompt, asked int) (int, error) {
 // Count returns the number of prompt tokens of a body, the number that a
 // request with the same body reports as input.
 func (e *Engine) Count(q *messages.Request) (int, error) {
-	prompt, _, err := e.prompt(q)
+	prompt, _, _, err := e.prompt(q)
 	return len(prompt), err
 }
 
 // prompt renders the body through the model's template and tokenizes it. It
-// also says whether the output starts inside thinking.
-func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking bool, err error) {
-	in, begun := e.input(q)
+// also says whether the output starts inside thinking or inside the answer's text.
+func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking, begun bool, err error) {
+	in, beginning := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
-		return nil, false, templateError(err)
+		return nil, false, false, templateError(err)
 	}
 	thinking = template.StartsThinking(text)
-	if begun != nil {
-		text += e.prefill(*begun, thinking)
+	if beginning != nil {
+		var prefill string
+		prefill, begun = e.prefill(*beginning, thinking)
+		text += prefill
 		thinking = false
 	}
 	ids = make([]int32, 0, len(text)/3+8)
@@ -99,9 +101,9 @@ func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking bool, err er
 	}
 	ids = e.tokenizer.EncodePrompt(ids, text)
 	if len(ids) == 0 {
-		return nil, false, invalidf("messages", "the prompt is empty")
+		return nil, false, false, invalidf("messages", "the prompt is empty")
 	}
-	return ids, thinking, nil
+	return ids, thinking, begun, nil
 }
 
 // templateError turns a template's own refusal into the client's error: what
@@ -119,8 +121,8 @@ func templateError(err error) error {
 }
 
 // input is the body as the template wants it. A final assistant message is
-// not a turn but the beginning of the answer: it comes back as begun.
-func (e *Engine) input(q *messages.Request) (in template.Input, begun *messages.Message) {
+// not a turn: it comes back as the answer's beginning.
+func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messages.Message) {
 	guard := e.tokenizer.Protect
 	in = template.Input{GenerationPrompt: true, Thinking: q.Thinking, BOS: e.bos, EOS: e.eos}
 	if q.ToolChoice.Mode != "none" {
@@ -135,23 +137,28 @@ func (e *Engine) input(q *messages.Request) (in template.Input, begun *messages.
 		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(system)})
 	}
 	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
-		begun = &msgs[last]
-		in.Thinking = slices.ContainsFunc(begun.Blocks, func(b messages.Block) bool { return b.Type == messages.Thinking })
+		beginning = &msgs[last]
+		in.Thinking = slices.ContainsFunc(beginning.Blocks, func(b messages.Block) bool { return b.Type == messages.Thinking })
 		msgs = msgs[:last]
 	}
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
-	return in, begun
+	return in, beginning
 }
 
 // prefill is the beginning of an answer as it follows the generation prompt:
 // its thinking, if the prompt opened one, and its text. The answer goes on in
-// the text, so no other thinking begins.
-func (e *Engine) prefill(m messages.Message, thinking bool) string {
-	text := e.tokenizer.Protect(strings.TrimRight(blockTexts(m.Blocks), " \t\r\n"))
+// the text, so no other thinking begins. Whitespace at its end is left to the model, which
+// goes on in tokens that begin with it: such a text is not begun, so that the line breaks
+// which the client has are not in the answer again, nor a stop sequence in them.
+func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, begun bool) {
+	whole := blockTexts(m.Blocks)
+	text := strings.TrimRight(whole, " \t\r\n")
+	begun = text != "" && text == whole
+	text = e.tokenizer.Protect(text)
 	if !thinking {
-		return text
+		return text, begun
 	}
 	var thought strings.Builder
 	for _, b := range m.Blocks {
@@ -159,7 +166,7 @@ func (e *Engine) prefill(m messages.Message, thinking bool) string {
 			thought.WriteString(b.Text)
 		}
 	}
-	return e.tokenizer.Protect(strings.TrimSpace(thought.String())) + "\n</think>\n\n" + text
+	return e.tokenizer.Protect(strings.TrimSpace(thought.String())) + "\n</think>\n\n" + text, begun
 }
 
 // prefillable says whether a final message begins the answer: the

@@ -50,10 +50,13 @@ type Tool struct {
 type Options struct {
 	// Thinking says that the output starts inside thinking: the prompt ends with <think>.
 	Thinking bool
+	// Begun says that the output goes on with an answer's text: no thinking opens it, and its
+	// blank lines belong to the text. Thinking is not looked at then.
+	Begun bool
 	// Tools are the tools on offer. With none, <tool_call> is plain text.
 	Tools []Tool
 	// Stops are the stop sequences; empty ones are ignored. They are looked for
-	// in answer text, not in thinking, in calls, or in the blank lines before an answer.
+	// in answer text, not in thinking, in calls, or in the blank lines before an answer that is not Begun.
 	// The one that is complete first wins; of several, the longest.
 	Stops []string
 	// SingleCall ends the answer after its first call.
@@ -110,6 +113,9 @@ type Parser struct {
 // New returns the parser of one answer.
 func New(o Options) *Parser {
 	p := &Parser{options: o, fresh: true, types: map[string]map[string]Types{}}
+	if o.Begun {
+		p.state, p.fresh = stateAnswer, false
+	}
 	for _, s := range o.Stops {
 		if s != "" {
 			p.markers = append(p.markers, s)
@@ -301,7 +307,7 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 	switch {
 	case marker == "":
 		keep := len(p.buf) - heldSuffix(p.buf, p.markers)
-		if len(p.options.Tools) > 0 {
+		if len(p.options.Tools) > 0 || !p.open { // whitespace alone is no answer
 			keep = len(bytes.TrimRight(p.buf[:keep], space))
 		}
 		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))

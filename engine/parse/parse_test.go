@@ -118,6 +118,7 @@ var (
 	withTools = Options{Tools: testTools}
 	thinking  = Options{Thinking: true, Tools: testTools}
 	single    = Options{Tools: testTools, SingleCall: true}
+	begun     = Options{Begun: true, Tools: testTools}
 )
 
 func stops(s ...string) Options { return Options{Thinking: true, Tools: testTools, Stops: s} }
@@ -195,6 +196,14 @@ var samples = []struct {
 	{"nearly a stop", stops("aab"), false, "</think>aaaab", "text  \"aa\"\nstop_sequence \"aab\" done=true"},
 	{"never a stop", stops("aab"), false, "</think>aaa", "text  \"aaa\"\nend_turn \"\" done=false"},
 	{"stop of line breaks", stops("\n\n"), false, "</think>\n\na\n\nb", "text  \"a\"\nstop_sequence \"\\n\\n\" done=true"},
+	{"stop after blanks", Options{Stops: []string{"END"}}, false, "  END", `stop_sequence "END" done=true`},
+	{"begun", begun, false, "\n\n  - apples\n", "text  \"\\n\\n  - apples\\n\"\nend_turn \"\" done=false"},
+	{"begun, no tools", Options{Begun: true}, false, "\n - apples", "text  \"\\n - apples\"\nend_turn \"\" done=false"},
+	{"begun, stop of line breaks", Options{Begun: true, Stops: []string{"\n"}}, false, "\n- apples", `stop_sequence "\n" done=true`},
+	{"begun, stop after blanks", Options{Begun: true, Stops: []string{"END"}}, false, "\n END", `stop_sequence "END" done=true`},
+	{"begun, a thinking tag", begun, false, "<think>a</think>b", "text  \"<think>a</think>b\"\nend_turn \"\" done=false"},
+	{"begun, only blank", Options{Begun: true}, true, "\n \n", `max_tokens "" done=false`},
+	{"begun, then a call", begun, false, "\n" + xml("noop") + "\n\n b", "tool noop \"{}\"\ntext  \" b\"\ntool_use \"\" done=false"},
 }
 
 func TestSamples(t *testing.T) {
@@ -333,6 +342,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(s.in, "END", true, true, uint64(7))
 		f.Add(s.in, "", false, true, uint64(8))
 		f.Add(s.in, "\n", true, false, uint64(9))
+		f.Add(s.in, "END", false, true, uint64(10))
+		f.Add(s.in, "\n", false, false, uint64(15))
 	}
 	f.Fuzz(func(t *testing.T, in, stop string, think, tools bool, seed uint64) {
 		in = strings.ToValidUTF8(in, "?")
@@ -340,6 +351,7 @@ func FuzzParse(f *testing.F) {
 		if tools {
 			o.Tools = testTools
 		}
+		o.Begun = seed%5 == 0
 		want := parse(t, o, false, in)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		if got := parse(t, o, false, randomCut(rng, in)...); got != want {
