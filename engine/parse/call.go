@@ -29,6 +29,7 @@ const (
 // held finds the end of a call while it arrives, looking at each byte once
 // (but for the last few of an end tag).
 type held struct {
+	inside  int // where what follows the tag and whitespace begins, as far as is known
 	scanned int // bytes looked at
 	// quoted and escaped are where the JSON form is at scanned: inside a string, after a backslash.
 	quoted, escaped bool
@@ -45,7 +46,9 @@ func (h *held) look(buf []byte) (verdict, int) {
 }
 
 func (h *held) judge(buf []byte) (verdict, int) {
-	inside := bytes.TrimLeft(buf[len(callOpen):], space)
+	h.inside = max(h.inside, len(callOpen))
+	h.inside += leadingSpace(buf[h.inside:])
+	inside := buf[h.inside:]
 	switch {
 	case len(inside) == 0:
 		return callPending, 0

@@ -83,6 +83,9 @@ type Parser struct {
 	state   state
 	// buf is text that is not decided yet. In stateCall it starts with <tool_call>.
 	buf []byte
+	// blank is how much of buf's front is known to be whitespace in which no marker ends,
+	// so that each byte of it is looked at once, however long it is held.
+	blank int
 	// before is whitespace in front of a held call: dropped if it is one.
 	before string
 	// fresh says that nothing of the current answer text has been kept: blank lines are dropped.
@@ -229,7 +232,9 @@ func (p *Parser) flush(dst []abi.Event) []abi.Event {
 		return p.emit(dst, abi.BlockThinking, rest)
 	case p.open || strings.Trim(rest, space) != "":
 		if p.state == stateStart {
-			rest = dropBlankLines(rest)
+			p.blank = 0
+			p.skipBlankLines()
+			rest = string(p.buf)
 		}
 		return p.emit(dst, abi.BlockText, rest)
 	}
@@ -239,11 +244,12 @@ func (p *Parser) flush(dst []abi.Event) []abi.Event {
 // stepStart looks for an opening <think>, which some prompts contain and some
 // models write themselves.
 func (p *Parser) stepStart() bool {
-	rest := bytes.TrimLeft(p.buf, space)
+	p.blank += leadingSpace(p.buf[p.blank:])
+	rest := p.buf[p.blank:]
 	if len(rest) < len(thinkOpen) && strings.HasPrefix(thinkOpen, string(rest)) {
 		return false
 	}
-	p.state = stateAnswer
+	p.state, p.blank = stateAnswer, 0
 	if bytes.HasPrefix(rest, []byte(thinkOpen)) {
 		p.state = stateThinking
 		p.buf = rest[len(thinkOpen):]
@@ -262,14 +268,15 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 	if !p.thinkingOpen() {
 		p.buf = bytes.TrimLeft(p.buf, space)
 	}
-	at, marker := firstMatch(p.buf, markers)
+	at, marker := p.find(markers)
 	if marker == "" {
-		keep := len(bytes.TrimRight(p.buf[:len(p.buf)-heldSuffix(p.buf, markers)], space))
+		end := len(p.buf) - heldSuffix(p.buf, markers)
+		keep := p.textEnd(end)
 		dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
-		p.buf = p.buf[keep:]
+		p.buf, p.blank = p.buf[keep:], end-keep
 		return dst, false
 	}
-	keep := len(bytes.TrimRight(p.buf[:at], space))
+	keep := p.textEnd(at)
 	dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
 	if marker == callOpen {
 		p.enterCall(keep, at, true)
@@ -284,37 +291,37 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 func (p *Parser) thinkingOpen() bool { return p.open && p.block == abi.BlockThinking }
 
 func (p *Parser) enterAnswer() {
-	p.state, p.fresh = stateAnswer, true
+	p.state, p.fresh, p.blank = stateAnswer, true, 0
 }
 
 // enterCall holds buf[at:], which starts with <tool_call>; buf[keep:at] is the whitespace before it.
 func (p *Parser) enterCall(keep, at int, thought bool) {
 	p.before = string(p.buf[keep:at])
-	p.buf = p.buf[at:]
+	p.buf, p.blank = p.buf[at:], 0
 	p.state, p.thought = stateCall, thought
 	p.call, p.doubtful = held{}, 0
 }
 
 func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 	if p.fresh {
-		p.buf = append(p.buf[:0], dropBlankLines(string(p.buf))...)
-		if len(bytes.TrimLeft(p.buf, space)) == 0 {
+		if !p.skipBlankLines() {
 			return dst, false
 		}
-		p.fresh = false
+		p.fresh, p.blank = false, 0
 	}
-	at, marker := firstMatch(p.buf, p.markers)
+	at, marker := p.find(p.markers)
 	switch {
 	case marker == "":
-		keep := len(p.buf) - heldSuffix(p.buf, p.markers)
+		end := len(p.buf) - heldSuffix(p.buf, p.markers)
+		keep := end
 		if len(p.options.Tools) > 0 || !p.open { // whitespace alone is no answer
-			keep = len(bytes.TrimRight(p.buf[:keep], space))
+			keep = p.textEnd(end)
 		}
 		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
-		p.buf = p.buf[keep:]
+		p.buf, p.blank = p.buf[keep:], end-keep
 		return dst, false
 	case marker == callOpen && len(p.options.Tools) > 0:
-		keep := len(bytes.TrimRight(p.buf[:at], space))
+		keep := p.textEnd(at)
 		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
 		p.enterCall(keep, at, false)
 		return dst, true
@@ -425,10 +432,37 @@ func cutAt(s string, most int) int {
 	return most
 }
 
-// dropBlankLines drops leading lines of whitespace and keeps the indentation of the first other one.
-func dropBlankLines(s string) string {
-	blank := s[:len(s)-len(strings.TrimLeft(s, space))]
-	return s[strings.LastIndexAny(blank, "\r\n")+1:]
+// skipBlankLines drops leading lines of whitespace and keeps the indentation of the first
+// other one. It reports whether there is one.
+func (p *Parser) skipBlankLines() bool {
+	end := p.blank + leadingSpace(p.buf[p.blank:])
+	if i := bytes.LastIndexAny(p.buf[p.blank:end], "\r\n"); i >= 0 {
+		line := p.blank + i + 1
+		p.buf, end = p.buf[line:], end-line
+	}
+	p.blank = end
+	return end < len(p.buf)
+}
+
+func leadingSpace(b []byte) int { return len(b) - len(bytes.TrimLeft(b, space)) }
+
+// textEnd is where the whitespace at the end of buf[:end] begins.
+func (p *Parser) textEnd(end int) int {
+	from := min(p.blank, end)
+	if n := len(bytes.TrimRight(p.buf[from:end], space)); n > 0 {
+		return from + n
+	}
+	return 0
+}
+
+// find finds the first match in buf: none ends in what is known to be blank.
+func (p *Parser) find(markers []string) (at int, marker string) {
+	from := p.blank
+	for _, m := range markers {
+		from = min(from, max(0, p.blank-len(m)))
+	}
+	at, marker = firstMatch(p.buf[from:], markers)
+	return from + at, marker
 }
 
 // firstMatch finds the marker that is complete first; of several that end

@@ -265,6 +265,53 @@ func TestHeldMax(t *testing.T) {
 	}
 }
 
+// TestBlanksAreLookedAtOnce overwrites whitespace that is held and has been looked at: who
+// looks at it again, as for every token of a long run of it, takes it for text or a marker.
+func TestBlanksAreLookedAtOnce(t *testing.T) {
+	const markers = callOpen + "STOP" + thinkClose
+	cases := []struct {
+		name    string
+		options Options
+		before  string
+		want    string
+	}{
+		{"start", plainText, "", "text  \"        end\"\n"},
+		{"start of thinking", thinking, "", "thinking  \"end\"\n"},
+		{"answer", stops("STOP"), "</think>", "text  \"        end\"\n"},
+		{"begun", Options{Begun: true, Stops: []string{"STOP"}}, "", "text  \"        end\"\n"},
+		{"in an answer", stops("STOP"), "</think>a", "text  \"a        end\"\n"},
+		{"in thinking", thinking, "a", "thinking  \"a        end\"\n"},
+		{"call", withTools, "<tool_call>", "text  \"<tool_call>        end\"\n"},
+	}
+	for _, c := range cases {
+		p := New(c.options)
+		events := p.Feed(nil, c.before)
+		var seen []byte
+		for range 8 {
+			events = p.Feed(events, strings.Repeat(" ", 1000))
+			if p.state == stateCall {
+				seen = p.buf[len(callOpen):p.call.inside]
+			} else {
+				seen = p.buf[:max(0, p.blank-len(callOpen))] // a marker may begin in the rest
+			}
+			copy(seen, strings.Repeat(markers, len(seen)))
+		}
+		if len(seen) < 7000 {
+			t.Errorf("%s: %d bytes are known to be blank", c.name, len(seen))
+		}
+		copy(seen, strings.Repeat(" ", len(seen)))
+		events = p.Finish(p.Feed(events, "end"), false)
+		got := ""
+		for _, b := range collect(t, events) {
+			b.text = strings.ReplaceAll(b.text, strings.Repeat(" ", 1000), " ")
+			got += fmt.Sprintln(b)
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // TestLongArguments wants arguments cut into deltas that are whole characters.
 func TestLongArguments(t *testing.T) {
 	value := strings.Repeat("aé☃", 5000)
