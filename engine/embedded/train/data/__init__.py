@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 22, "instruct": 86, "arithmetic": 46, "context": 30, "context_far": 5, "facts": 28, "memory": 14, "tool_choice": 58,
-    "tool_none": 3, "json": 20, "unknown": 7, "foreign": 5, "agent": 9, "copy": 30, "vocabulary": 100, "drill": 82,
+    "greet": 22, "instruct": 150, "arithmetic": 52, "context": 33, "context_far": 5, "facts": 30, "memory": 14, "tool_choice": 90,
+    "tool_none": 4, "json": 20, "unknown": 7, "foreign": 5, "agent": 10, "copy": 40, "vocabulary": 122, "drill": 90,
 }
 THINKING_SHARE = 0.6
 

@@ -169,7 +169,7 @@ def select(d: Draw) -> list[Turn]:
     return turns
 
 
-LETTERS = [w for w in words.WORDS if 3 <= len(w) <= 8]
+LETTERS = [w for w in words.WORDS + words.NAMES + words.CITIES if 3 <= len(w) <= 8]
 
 
 def letters(d: Draw) -> list[Turn]:

@@ -197,12 +197,12 @@ class Draw:
         return _SLOT.sub(lambda m: str(values[m.group(1)]), self.choose(pattern))
 
     def ask(self, patterns, /, compose=None, **values) -> str:
-        """A wording of this split, at times written carelessly; values are never changed. compose makes others for
-        training, of parts that the patterns have: half of them are its own, none is one that is held out."""
+        """A wording of this split, at times written carelessly; values are never changed. compose, a pattern or what
+        makes one, gives others for training, of parts that the patterns have: half of them are its own, none is one that is held out."""
         pattern = ""
         if compose and not self.heldout and self.chance(0.5):
             while not pattern or _held_out(tuple(patterns)).fullmatch(pattern):
-                pattern = self.choose(compose(self))
+                pattern = self.choose(compose(self) if callable(compose) else compose)
         pattern = self._careless(pattern or self.choose(self.any(_wordings(tuple(patterns))[self.heldout])))
         return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
 

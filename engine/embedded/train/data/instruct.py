@@ -40,6 +40,32 @@ def _quoted(d: Draw, text: str) -> str:
     return d.any(["\"{}\"", "{}", "'{}'", "{}", "\n{}", "\n\n{}"]).format(text)
 
 
+# Wordings that training puts together beside those of the lists below, since one word more or less must not make another task of it.
+POLITELY = "[Please |Could you |Can you |Now |OK, |I want you to |Your task is to |||||]"
+COMPOSED = {
+    "repeat": POLITELY + "[return|write|give me|type|say|output|print|send back] "
+        "[this|these words|the words|this text|the same text|this line|the same][ again| back| unchanged| exactly| once more| as it is||]: {q}",
+    "upper": POLITELY + "[write|put|give me|show|turn|make|change] [this|these words|this text|the text|it][ for me||| again] "
+        "[in|into|all in] [upper case|uppercase|capitals|capital letters|big letters|all caps|uppercase letters]: {q}",
+    "lower": POLITELY + "[write|put|give me|show|turn|make|change] [this|these words|this text|the text|it][ for me||| again] "
+        "[in|into|all in] [lower case|lowercase|small letters|lowercase letters]: {q}",
+    "reverse_word": POLITELY + "[write|spell|say|read|show me|give me|turn around|flip|reverse] "
+        "[the word |the letters of |||]{q} [backwards|in reverse|from back to front|from right to left|from the end|from the last letter to the first|the other way around].",
+    "spell": "[The word|My word|The word I mean|It] is {q}. [Now spell|Spell|Please spell|How do I spell] it[ out| letter by letter| for me||][.|?|]",
+    "count_letters": "[What is the |Tell me the |Give me the |The |I need the |]"
+        "[length|letter count|number of letters|count of letters] [of|in|for] [the word |]{q}[?|.|, please|, in letters|]",
+    "sort_words": POLITELY + "[sort|order|arrange|list|put|write] [these|these words|them|the words|this list] "
+        "[alphabetically|from a to z|by alphabet|in alphabetical order|by their first letter]: {q}",
+    "nth": "[Which|What|Tell me which|Give me the one that] [is|comes|stands] {n} [in|on] [this|my|the] list[?||]: {q}",
+    "join": POLITELY + "[join|connect|link|combine|put together|write] [these|these words|them|the words|all of these] "
+        "[with|using] {n} [between them|in between|as separator|between the words|]: {q}",
+    "unique": POLITELY + "[write|give me|list|show|return] [this list|these words|the list|my list|the words|these] "
+        "[without repeats|without duplicates|with every word only once|with each item once|without double entries]: {q}",
+    "replace": POLITELY + "[replace {o} with {n}|replace the word {o} by {n}|change {o} to {n}|swap {o} for {n}|"
+        "write {n} instead of {o}|put {n} where {o} is|use {n} for {o}] [in this|in this text|here|in these words|in this line|]: {q}",
+}
+
+
 def repeat(d: Draw) -> Turn:
     x = _sentence(d, 1, 8)
     user = d.ask([
@@ -61,7 +87,7 @@ def repeat(d: Draw) -> Turn:
         "[Please |]print [this|the text|the following text]: {q}", "Print exactly: {q}", "Return [exactly |]these words: {q}",
         "I will say something and you [repeat|echo] it: {q}", "Here is a [text|line|sentence]: {q}\n[Please |]return it [unchanged|as it is].",
         "What I want you to [say|write] is: {q}", "Please answer with the same [words|text|line] that I give you: {q}",
-    ], q=_quoted(d, x))
+    ], compose=COMPOSED["repeat"], q=_quoted(d, x))
     return turn(SKILL, user, f"I repeat the text as it is: {x}", x, exactly(x), ("repeat", x))
 
 
@@ -84,7 +110,7 @@ def upper(d: Draw) -> Turn:
         "Uppercase[ version|, please|]: {q}", "Give me the uppercase version of this: {q}", "ok so [this|this text] should be in [upper case|all caps]: {q}",
         "Rewrite [this|the text] with [all capitals|all letters in upper case|only capitals]: {q}", "Shout this, I mean write it in [capitals|all caps]: {q}",
         "How do I write this in [capitals|capital letters|uppercase]? {q}", "Answer with this text in [capitals|uppercase|all caps]: {q}",
-    ], q=_quoted(d, x))
+    ], compose=COMPOSED["upper"], q=_quoted(d, x))
     return turn(SKILL, user, _changed(x, str.upper), x.upper(), exactly(x.upper()), ("upper", x))
 
 
@@ -114,7 +140,7 @@ def lower(d: Draw) -> Turn:
         "Rewrite [this|the text] with [no capitals|all letters in lower case|only small letters]: {q}",
         "Somebody wrote this with capitals, [change it to|make it] [lower case|lowercase|small letters]: {q}",
         "How do I write this in [lower case|small letters|lowercase]? {q}", "Answer with this text in [lower case|lowercase|small letters]: {q}",
-    ], q=_quoted(d, x))
+    ], compose=COMPOSED["lower"], q=_quoted(d, x))
     return turn(SKILL, user, _changed(x, str.lower), x.lower(), exactly(x.lower()), ("lower", x))
 
 
@@ -157,9 +183,12 @@ def reverse_word(d: Draw) -> Turn:
         "[I need|I want|Give me] {q} [spelled |written |]backwards.", "[Start|Begin] with the last letter and [spell|write] {q} backwards.",
         "Mirror the word {q}.", "Mirror {q}, last letter first.", "ok so how does {q} look backwards?",
         "How does {q} read from the last letter to the first?", "Last letter first: {q}",
-    ], q=f'"{x}"' if d.chance(0.5) else x)
-    t = turn(SKILL, user, f"The letters are {' '.join(x)}. From the end: {' '.join(x[::-1])}.", x[::-1], exactly(x[::-1]), ("reverse_word", x))
-    t.reply[0]["letters"] = (x[::-1],)
+    ], compose=COMPOSED["reverse_word"], q=f'"{x}"' if d.chance(0.5) else x)
+    r = x[::-1]
+    shown = f"The letters are {' '.join(x)}. From the end: {' '.join(r)}."
+    t = turn(SKILL, user, shown, r, {"text": r"(^|\s)" + f"[\"'`]?{r}[\"'`]?[.!]?$"}, ("reverse_word", x))
+    t.reply[0]["letters"] = (r,)
+    t.reply[0]["worked"] = f"{shown} That makes {r}."
     return t
 
 
@@ -179,7 +208,7 @@ def spell(d: Draw) -> Turn:
         "[Put|Leave] a space between the letters of {q}.", "Spell it: {q}", "[Please |]spell out: {q}", "ok so which letters are in {q}[, in order|]?",
         "I don't know how to spell {q}, [tell me|help me|please help].", "What letters [make up|are in] the word {q}?",
         "[Show|Name] [me |]the letters of {q} in order.", "[Show|Write] {q} with its letters apart.",
-    ], q=f'"{x}"' if d.chance(0.5) else x)
+    ], compose=COMPOSED["spell"], q=f'"{x}"' if d.chance(0.5) else x)
     return turn(SKILL, user, f"The word is {x}, one letter at a time.", " ".join(x), {"text": "(?i)^" + "[ ,.-]+".join(x) + r"\.?$"}, ("spell", x))
 
 
@@ -223,7 +252,7 @@ def count_letters(d: Draw) -> Turn:
         "Length of {q}?", "Length of the word {q}, please.", "ok so how long is {q}, [in letters|counted in letters]?",
         "Do you know how many letters {q} has?", "[Please |]tell me how long the word {q} is.", "[Please |]tell me how many letters there are in {q}.",
         "Count all letters of {q}.",
-    ], q=f'"{x}"' if d.chance(0.5) else x)
+    ], compose=COMPOSED["count_letters"], q=f'"{x}"' if d.chance(0.5) else x)
     steps = ", ".join(f"{c} {i + 1}" for i, c in enumerate(x))
     t = turn(SKILL, user, f"I count: {steps}.", f"{len(x)} letters.", {"text": rf"(^|[^\d]){len(x)}( letters)?\.?$"}, ("count_letters", x))
     t.reply[0]["worked"] = f"{steps}. {len(x)} letters."  # a token does not show its letters
@@ -287,7 +316,7 @@ def sort_words(d: Draw) -> Turn:
         "ok so sort [these|this list] [for me|from a to z|please]: {q}", "Sort the following [words|list] by their first letter: {q}",
         "[Order|Arrange] the words by their first letter: {q}", "Rewrite this list in alphabetical order: {q}",
         "[Please |]bring [these words|this list] into alphabetical order: {q}",
-    ], q=", ".join(x))
+    ], compose=COMPOSED["sort_words"], q=", ".join(x))
     thought = "The first letters in order: " + ", ".join(f"{w[0]} {w}" for w in r) + "."
     return turn(SKILL, user, thought, ", ".join(r), exactly(", ".join(r)), ("sort_words", x))
 
@@ -367,7 +396,7 @@ def nth(d: Draw) -> Turn:
         "[Answer|Reply] with the {n} [item|entry|element] only: {q}", "[Answer|Reply] with the {n} of these and nothing else: {q}",
         "ok so which is the {n} [item|one|entry] here: {q}", "I [want|need] [only |]the {n} [item|entry|one] of this list: {q}",
         "[Do you know|Can you say] which one is {n}: {q}",
-    ], q=", ".join(x), n=words.ORDINALS[i])
+    ], compose=COMPOSED["nth"], q=", ".join(x), n=words.ORDINALS[i])
     thought = ", ".join(f"{k + 1} {w}" for k, w in enumerate(x[: i + 1])) + f". Number {i + 1} is {x[i]}."
     return turn(SKILL, user, thought, x[i], exactly(x[i]), ("nth", x, i))
 
@@ -414,7 +443,7 @@ def join(d: Draw) -> Turn:
         "How do these look joined [by|with] {n}? {q}", "What do you get if you join [these|these words] with {n}? {q}",
         "ok so one string, joined [by|with] {n}: {q}", "Stick [these|these words] together with {n}: {q}",
         "Give me [these|these words] joined [by|with] {n}: {q}",
-    ], q=", ".join(x) if d.chance(0.7) else " ".join(x), n=name)
+    ], compose=COMPOSED["join"], q=", ".join(x) if d.chance(0.7) else " ".join(x), n=name)
     return turn(SKILL, user, f"I put {sep} between {words.listed(x)}.", sep.join(x), exactly(sep.join(x)), ("join", x, sep))
 
 
@@ -444,7 +473,7 @@ def unique(d: Draw) -> Turn:
         "[Write|List] the different words, each [only |]once: {q}", "ok so some of these [are double|repeat], [remove|drop] the repeats: {q}",
         "[Make|Return] a list where every [word|item] is there only once: {q}", "Every [word|item] only once[, please|]: {q}",
         "[Throw|Take] out all [duplicates|double entries]: {q}",
-    ], q=", ".join(x))
+    ], compose=COMPOSED["unique"], q=", ".join(x))
     seen, steps = set(), []
     for w in x:
         steps.append(f"{w} was there" if w in seen else f"{w} is new")
@@ -526,7 +555,7 @@ def replace(d: Draw) -> Turn:
         "The old word is {o}, the new [word|one] is {n}. [Replace it|Rewrite this]: {q}", "Old word: {o}. New word: {n}. Text: {q}",
         "[Substitute|Put] {n} for {o}[ in this| here|]: {q}", "Rewrite this so that {o} [becomes|is] {n}: {q}",
         "[I want|I need] {n} where {o} is[ now|]: {q}",
-    ], q=" ".join(x), o=f'"{old}"' if d.chance(0.4) else old, n=f'"{new}"' if d.chance(0.4) else new)
+    ], compose=COMPOSED["replace"], q=" ".join(x), o=f'"{old}"' if d.chance(0.4) else old, n=f'"{new}"' if d.chance(0.4) else new)
     return turn(SKILL, user, ", ".join(f"{w} becomes {new}" if w == old else f"{w} stays" for w in x) + ".", " ".join(r), exactly(" ".join(r)), ("replace", x, old, new))
 
 

@@ -676,13 +676,30 @@ HAND = [
 ]
 
 
+def _labelled(d: Draw, tool: Tool, values: dict) -> str:
+    """What a tool does and its values behind their names, for training: one wish of many sentences or of none."""
+    what = tool.spec["function"]["description"].rstrip(".")
+    part = d.any(["{label}: {{{k}}}", "{label}: {{{k}}}", "{label} {{{k}}}", "{label} = {{{k}}}", "the {label} is {{{k}}}"])
+    between = d.any([". ", ", ", ", ", "\n", "; "])
+    said = []
+    for k, v in values.items():
+        label, quoted = k.replace("_", " "), isinstance(v, str) and " " in v
+        said.append(part.format(label=label if between in ", ; " or part.startswith("the") else label[0].upper() + label[1:], k=k).replace("{" + k + "}", '"{' + k + '}"' if quoted else "{" + k + "}"))
+    d.rng.shuffle(said)
+    listed = between.join(said)
+    return d.any([f"{what}{d.any(['. ', ': ', ', '])}{listed}", f"{listed}. {what}", f"{listed}{between}{what}", f"{what}:\n{listed}"])
+
+
 def _hand_sentence(patterns):
+    def compose(d: Draw, tool: Tool, values: dict) -> str:
+        return _labelled(d, tool, values) if d.chance(0.35) and not any(isinstance(v, bool) for v in values.values()) else d.any(patterns)
+
     def sentence(d: Draw, tool: Tool, values: dict) -> str:
         shown = {k: v for k, v in values.items()}
         if "on" in shown:
             shown["on"] = "on" if shown["on"] else "off"
         pattern = [p.replace("{on!}", "{on}") for p in patterns]
-        return d.ask(pattern, **shown)
+        return d.ask(pattern, compose=lambda d: compose(d, tool, values), **shown)
     return sentence
 
 

@@ -154,7 +154,7 @@ class TestData(unittest.TestCase):
         seen = collections.Counter()
         for i in range(300):
             t = drills.calls(draw.Draw(f"calls {i}", "train"))[0]
-            asked = re.findall(r"(?m)^(\d+)\. (.*)", t.user)
+            asked = re.findall(r"(?ms)^(\d+)\. (.*?)(?=^\d+\. |\Z)", t.user)  # one wish may have several lines
             answers = re.split(r"(?m)^(?=\d+:$)", t.reply[0]["content"])[1:]
             self.assertEqual([n for n, _ in asked], [a.split(":")[0] for a in answers])
             for (_, user), answer in zip(asked, answers):
