@@ -21,6 +21,20 @@ import (
 	"corenode/node/config"
 )
 
+// start opens a node and serves.
+func start(cfg *config.Config, logTo io.Writer) (*node, error) {
+	log, err := newLogger(cfg, logTo)
+	if err != nil {
+		return nil, err
+	}
+	n, err := open(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	n.begin()
+	return n, nil
+}
+
 // startNode runs a whole node on loopback with the configuration of a
 // newcomer, changed by change.
 func startNode(t *testing.T, change func(*config.Config)) (n *node, base, key string) {

@@ -162,20 +162,6 @@ func newLogger(cfg *config.Config, to io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})), nil
 }
 
-// start opens a node and serves.
-func start(cfg *config.Config, logTo io.Writer) (*node, error) {
-	log, err := newLogger(cfg, logTo)
-	if err != nil {
-		return nil, err
-	}
-	n, err := open(cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	n.begin()
-	return n, nil
-}
-
 // open opens everything in the order in which it depends on each other, and
 // closes what it had opened when something fails.
 func open(cfg *config.Config, log *slog.Logger) (*node, error) {

@@ -15,21 +15,30 @@ import (
 	"corenode/node/config"
 )
 
+// instantConfig writes the configuration of a child with one model that answers
+// at once; more is of that model.
+func instantConfig(t *testing.T, data, more string) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "corenode.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %q\nmodules: {cache_dir: %q}\nledger: {spill_bytes: 1MiB}\nmodels:\n  %s: {engine: instant%s}\n",
+		data, moduleCache, fastModel, more)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childVariable, "1")
+	return file
+}
+
 // TestSignalWhileStarting: a node that is told to stop before it serves ends
 // at once, and the next start finds nothing broken. The start hangs in reading a
 // chat template that nobody writes.
 func TestSignalWhileStarting(t *testing.T) {
 	dir := t.TempDir()
-	pipe, data, file := filepath.Join(dir, "template"), filepath.Join(dir, "data"), filepath.Join(dir, "corenode.yaml")
+	pipe, data := filepath.Join(dir, "template"), filepath.Join(dir, "data")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skipf("no named pipe: %v", err)
 	}
-	text := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %q\nmodules: {cache_dir: %q}\nledger: {spill_bytes: 1MiB}\nmodels:\n  %s: {engine: instant, template: %q}\n",
-		data, moduleCache, fastModel, pipe)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(childVariable, "1")
+	file := instantConfig(t, data, fmt.Sprintf(", template: %q", pipe))
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		var said strings.Builder
 		cmd := exec.Command(os.Args[0], "serve", "--config", file)
@@ -65,14 +74,7 @@ func TestSignalWhileStarting(t *testing.T) {
 
 // TestLogReaderGone: a node goes on when nobody reads its log any more.
 func TestLogReaderGone(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "corenode.yaml")
-	text := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %q\nmodules: {cache_dir: %q}\nledger: {spill_bytes: 1MiB}\nmodels:\n  %s: {engine: instant}\n",
-		filepath.Join(dir, "data"), moduleCache, fastModel)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(childVariable, "1")
+	file := instantConfig(t, filepath.Join(t.TempDir(), "data"), "")
 	reads, writes, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

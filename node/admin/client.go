@@ -35,7 +35,8 @@ const answerBytesMax = 256 << 20
 var ErrNoNode = errors.New("no running node answers")
 
 // Announce makes a fresh token and leaves it and the address of the admin
-// listener, as this machine reaches it, in the data folder. withdraw removes both when the node stops.
+// listener, as this machine reaches it, in the data folder. withdraw removes
+// both when the node stops.
 func Announce(dir, address string) (token string, withdraw func(), err error) {
 	var random [32]byte
 	rand.Read(random[:])

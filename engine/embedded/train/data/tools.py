@@ -679,12 +679,14 @@ HAND = [
 def _labelled(d: Draw, tool: Tool, values: dict) -> str:
     """What a tool does and its values behind their names, for training: one wish of many sentences or of none."""
     what = tool.spec["function"]["description"].rstrip(".")
-    part = d.any(["{label}: {{{k}}}", "{label}: {{{k}}}", "{label} {{{k}}}", "{label} = {{{k}}}", "the {label} is {{{k}}}"])
+    part = d.any(["{label}: {v}", "{label}: {v}", "{label} {v}", "{label} = {v}", "the {label} is {v}"])
     between = d.any([". ", ", ", ", ", "\n", "; "])
+    capital = between in (". ", "\n") and part.startswith("{label}")
     said = []
     for k, v in values.items():
-        label, quoted = k.replace("_", " "), isinstance(v, str) and " " in v
-        said.append(part.format(label=label if between in ", ; " or part.startswith("the") else label[0].upper() + label[1:], k=k).replace("{" + k + "}", '"{' + k + '}"' if quoted else "{" + k + "}"))
+        label = k.replace("_", " ")
+        slot = "{" + k + "}"
+        said.append(part.format(label=label[0].upper() + label[1:] if capital else label, v=f'"{slot}"' if isinstance(v, str) and " " in v else slot))
     d.rng.shuffle(said)
     listed = between.join(said)
     return d.any([f"{what}{d.any(['. ', ': ', ', '])}{listed}", f"{listed}. {what}", f"{listed}{between}{what}", f"{what}:\n{listed}"])

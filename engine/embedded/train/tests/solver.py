@@ -66,7 +66,7 @@ def _first_letters(user, x):
 
 RULES = {
     "repeat": lambda u, x: _is(x) if x in u else None, "upper": lambda u, x: _is(_swap_case(x, True)), "lower": lambda u, x: _is(_swap_case(x, False)),
-    "reverse_words": lambda u, x: _is(" ".join(x[i] for i in range(len(x) - 1, -1, -1))), "reverse_word": lambda u, x: rf"^({re.escape(x[::-1])}|The letters are {' '.join(x)}\. From the end: {' '.join(reversed(x))}\. That makes {re.escape(x[::-1])}\.)$",
+    "reverse_words": lambda u, x: _is(" ".join(x[i] for i in range(len(x) - 1, -1, -1))), "reverse_word": lambda u, x: rf"(^|makes ){''.join(reversed(x))}\.?$",
     "spell": lambda u, x: _is(" ".join(list(x))), "count_words": lambda u, x: rf"^{sum(1 for _ in x)} words?\.$", "count_letters": lambda u, x: rf"(^|\. ){sum(1 for _ in x)} letters\.$",
     "count_letter": lambda u, x, c: rf"(^|makes ){len(x) - len(x.replace(c, ''))}\.$", "sort_words": _first_letters,
     "sort_numbers": lambda u, x, down: _is(", ".join(map(str, _merge_sort(x)[::-1] if down else _merge_sort(x)))),
