@@ -16,6 +16,7 @@ package ledger
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,8 +86,9 @@ type Balance struct {
 
 // committed is the end of a flight.
 type committed struct {
-	seq uint64
-	err error
+	batch []item
+	seq   uint64
+	err   error
 }
 
 // retry is the end of a delay after a failure, replay that of one with spilled rows.
@@ -108,6 +110,17 @@ func (m Append) Refuse(err error) {
 
 // Refuse answers a read that no ledger will see.
 func (m Read) Refuse(err error) { m.Done(Balance{Err: err}) }
+
+// Refuse answers a flight that no ledger will hear of: nobody else knows it.
+func (m committed) Refuse(error) {
+	c := Commit{Seq: m.seq}
+	if m.err != nil {
+		c = Commit{Err: unavailable(m.err)}
+	}
+	for _, it := range m.batch {
+		answer(it, c)
+	}
+}
 
 func unavailable(err error) *abi.Error {
 	return &abi.Error{Kind: abi.Overloaded, Op: "ledger.Append", RetryAfter: time.Second,
@@ -156,6 +169,7 @@ type Log struct {
 	// replayed is when a replay of the spill journal last ended. Owned by the flight.
 	replayed time.Time
 
+	flights                 sync.WaitGroup // one at a time
 	waiting                 atomic.Int64
 	behind                  atomic.Int64 // rows in the spill journal
 	commits, rows, failures atomic.Uint64
@@ -203,8 +217,8 @@ func New(l *Log) system.Actor { return &ledger{log: l} }
 type ledger struct {
 	log     *Log
 	backoff bool // a retry is coming; nothing is tried before it
-	// replaying says that a replay is coming. A restart forgets it; the next
-	// commit asks for another.
+	// replaying says that a replay is coming. A restart forgets it; the end of the
+	// next flight asks for another.
 	replaying bool
 }
 
@@ -272,28 +286,22 @@ func (a *ledger) next(self *system.Ref) {
 	}
 	if batch := j.take(); batch != nil {
 		seq := j.seq + 1
-		go a.log.fly(self, batch, seq)
+		a.log.flights.Go(func() { a.log.fly(self, batch, seq) })
 	}
 }
 
-// fly commits a batch and reports. When the actor has stopped meanwhile the
-// batch is answered here: nobody else knows it any more.
+// fly commits a batch and reports.
 func (l *Log) fly(self *system.Ref, batch []item, seq uint64) {
-	err := l.commit(batch, seq)
-	if self.Tell(committed{seq, err}) == nil {
-		return
-	}
-	c := Commit{Seq: seq}
-	if err != nil {
-		c = Commit{Err: unavailable(err)}
-	}
-	for _, it := range batch {
-		answer(it, c)
+	m := committed{batch, seq, l.commit(batch, seq)}
+	if err := self.Tell(m); err != nil {
+		m.Refuse(err)
 	}
 }
 
-// Stopped answers what waits. The tree stops the ledger last, when nothing does
-// unless the store is failing.
+// Wait returns when the last flight has ended. Call it after the actor has stopped.
+func (l *Log) Wait() { l.flights.Wait() }
+
+// Stopped answers what waits: nothing, unless the store is failing or the ledger was given up.
 func (a *ledger) Stopped() {
 	j := &a.log.journal
 	left := j.waiting
@@ -306,10 +314,10 @@ func (a *ledger) Stopped() {
 // landed answers a finished flight.
 func (a *ledger) landed(self *system.Ref, m committed) {
 	j := &a.log.journal
+	defer a.replayLater(self)
 	if m.err == nil {
 		j.seq = m.seq
 		done := j.succeed()
-		a.replayLater(self)
 		a.next(self) // the next transaction runs while these are answered
 		for _, it := range done {
 			answer(it, Commit{Seq: m.seq})

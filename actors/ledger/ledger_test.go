@@ -388,3 +388,52 @@ func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 		t.Errorf("a hold before a read was withdrawn: %d wait", len(j.waiting))
 	}
 }
+
+// TestStoppedBeforeTheNews: a flight that ended while its ledger was failing for
+// the last time is answered with what became of it.
+func TestStoppedBeforeTheNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: 3 * time.Millisecond} // less than nine restarts take
+		_, ref := start(t, Config{}, m)
+		a, done := row(account.Settlement, "s", -1)
+		_ = ref.Send(a)
+		synctest.Wait()
+		for range 10 {
+			_ = ref.Tell(system.Kill{})
+		}
+		time.Sleep(time.Second)
+		if ref.Alive() {
+			t.Fatal("the ledger lives")
+		}
+		select {
+		case c := <-done:
+			if c.Err != nil || m.count(account.Settlement, "s") != 1 {
+				t.Errorf("a row that is durable: %+v", c)
+			}
+		default:
+			t.Error("nobody was told")
+		}
+	})
+}
+
+// TestWait: after Wait the store is asked nothing.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Second}
+		l := NewLog(Config{}, m)
+		m.rows = map[string]int{}
+		s := system.New(system.Config{})
+		ref, err := s.Start(system.Spec{Name: "ledger", MailboxMax: 10, New: func() system.Actor { return New(l) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, done := row(account.Settlement, "s", -1)
+		_ = ref.Send(a)
+		synctest.Wait()
+		s.Stop()
+		l.Wait()
+		if m.count(account.Settlement, "s") != 1 || len(done) != 1 {
+			t.Error("a transaction was still on its way")
+		}
+	})
+}

@@ -212,3 +212,23 @@ func TestBrokenJournal(t *testing.T) {
 		}
 	})
 }
+
+// TestReplayAfterRefusal: the replay is asked for again also when the flight that
+// it waited behind failed, and nothing else is sent.
+func TestReplayAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := &memory{delay: time.Second}, &fakeSpill{roomFor: 1}
+		_, ref := start(t, Config{Spill: s, SlowAfter: time.Minute}, m)
+		m.failing.Store(true)
+		put(ref, account.Settlement, "1", -5)
+		time.Sleep(time.Second) // the replay comes while the hold is in flight
+		if c := put(ref, account.Hold, "2", 0); c.Err == nil || s.Rows() != 1 {
+			t.Errorf("a hold without room: %+v, %d rows spilled", c, s.Rows())
+		}
+		m.failing.Store(false)
+		time.Sleep(time.Minute)
+		if s.Rows() != 0 || m.count(account.Settlement, "1") != 1 {
+			t.Errorf("%d rows are left after the outage", s.Rows())
+		}
+	})
+}

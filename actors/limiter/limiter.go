@@ -346,7 +346,13 @@ func (l *limiter) end(c *system.Context, m End) {
 			panic(r)
 		}
 	}()
-	l.leave(m.Leave)
+	if l.desk == nil { // it waits by itself
+		leave := m.Leave
+		leave.Lost = func() { m.again(leave) }
+		l.leave(leave)
+	} else {
+		l.leave(m.Leave)
+	}
 	left = true
 	l.settle(m.Settle)
 }

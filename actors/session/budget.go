@@ -31,19 +31,20 @@ type pinned struct {
 	shelf *shelf
 }
 
-// NewBudget makes a budget of so many sessions and bytes per account.
+// NewBudget makes a budget of so many sessions and bytes per account, at least one of each.
 func NewBudget(sessionsMax int, bytesMax int64) *Budget {
 	return &Budget{sessionsMax: sessionsMax, bytesMax: bytesMax,
 		accounts: map[string]*shelf{}, where: map[Key]*list.Element{}}
 }
 
-// Set notes that a session has just pinned so many bytes, and returns the
-// sessions that must give theirs up, the longest unused first; k is among them
-// when it alone is too large. Those are forgotten already.
+// Set notes that a session has just pinned a conversation of so many bytes, and
+// returns the sessions that must give theirs up, the longest unused first. Those
+// are forgotten already. k is not among them: of a conversation beyond the bound
+// only a part within it is pinned (kv.Pool.Pin).
 func (b *Budget) Set(account string, k Key, bytes int64) (evict []Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.place(account, k, bytes)
+	s := b.place(account, k, min(bytes, b.bytesMax))
 	for s.order.Len() > b.sessionsMax || s.bytes > b.bytesMax {
 		oldest := s.order.Front().Value.(*pinned).key
 		evict = append(evict, oldest)

@@ -30,8 +30,8 @@ func TestBudgetAgainstList(t *testing.T) {
 				lists[account] = list
 				continue
 			}
-			size := rnd.Int64N(80) // often more than the bound: then k itself must go
-			list = append(list, pin{k, size})
+			size := rnd.Int64N(80) // often more than the bound: then k is pinned in part, and alone
+			list = append(list, pin{k, min(size, bytesMax)})
 			var want []Key
 			for {
 				var sum int64
@@ -47,6 +47,9 @@ func TestBudgetAgainstList(t *testing.T) {
 			lists[account] = list
 			if got := b.Set(account, k, size); !slices.Equal(got, want) {
 				t.Fatalf("evicted %v, want %v", got, want)
+			}
+			if slices.Contains(want, k) {
+				t.Fatalf("the session that just pinned is evicted")
 			}
 			sessions, total := b.Total()
 			wantSessions, wantTotal := 0, int64(0)

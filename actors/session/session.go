@@ -39,8 +39,8 @@ type Message interface{ sessionMessage() }
 // Turn is one request of the conversation.
 type Turn struct{ Ticket Ticket }
 
-// Finished says that a turn left a pinned prefix of Bytes bytes. The pin is the
-// session's from now on.
+// Finished says that a turn left a pinned prefix of a conversation of Bytes bytes.
+// The pin is the session's from now on.
 type Finished struct {
 	Pin     batcher.Pin
 	Model   string
@@ -164,11 +164,7 @@ func (s *session) finished(m Finished) {
 	s.cell.lastUse = time.Now()
 	taken = true
 	for _, k := range s.deps.Budget.Set(m.Account, s.key, m.Bytes) {
-		if k == s.key {
-			s.drop()
-		} else {
-			s.deps.Evict(k)
-		}
+		s.deps.Evict(k)
 	}
 }
 

@@ -56,6 +56,7 @@ type Pool[K comparable, C any] struct {
 type entry[C any] struct {
 	ref  *Ref
 	cell *C
+	at   int // its place in the order of the sweep. Owned by the supervisor's goroutine
 }
 
 // NewPool makes a pool; it works once its Spec was spawned and Bind was called.
@@ -161,7 +162,7 @@ type tick struct{}
 // poolActor is the supervisor of a pool. It is the only writer of the entries.
 type poolActor[K comparable, C any] struct {
 	pool  *Pool[K, C]
-	order []K // keys in the order of the sweep, a few stale ones among them
+	order []K // the keys of the entries, in the order of the sweep
 	next  int
 }
 
@@ -199,10 +200,6 @@ func (a *poolActor[K, C]) route(c *Context, r route[K]) {
 		}
 		a.drop(r.k, e.ref)
 	}
-	if c.ref.sys.stopping.Load() {
-		c.ref.sys.refuse(r, ErrStopped)
-		return
-	}
 	ref := a.spawn(c, r.k)
 	if ref == nil {
 		c.ref.sys.refuse(r, ErrFull)
@@ -217,20 +214,20 @@ func (a *poolActor[K, C]) route(c *Context, r route[K]) {
 func (a *poolActor[K, C]) spawn(c *Context, k K) *Ref {
 	p := a.pool
 	e := p.entries[k]
-	var cell *C
-	if e != nil {
-		cell = e.cell
-	} else {
+	if e == nil {
 		if len(p.entries) >= p.spec.Max {
 			return nil
 		}
-		cell = p.spec.Cell(k)
-		a.order = append(a.order, k)
+		e = &entry[C]{cell: p.spec.Cell(k), at: len(a.order)}
 	}
+	cell := e.cell
 	ref := c.Spawn(Spec{Name: p.spec.Child, Policy: p.spec.Children, MailboxMax: p.spec.MailboxMax, tag: k,
 		New: func() Actor { return p.spec.New(k, cell) }})
+	if e.at == len(a.order) { // a new key
+		a.order = append(a.order, k)
+	}
 	p.mu.Lock()
-	p.entries[k] = &entry[C]{ref, cell}
+	p.entries[k] = &entry[C]{ref, cell, e.at}
 	p.mu.Unlock()
 	return ref
 }
@@ -246,9 +243,21 @@ func (a *poolActor[K, C]) drop(k K, ref *Ref) {
 	case e == nil || e.ref != ref: // a successor is there already
 	case ref.box.isRetired():
 		delete(p.entries, k)
+		a.forget(e.at)
 	default:
-		p.entries[k] = &entry[C]{nil, e.cell}
+		p.entries[k] = &entry[C]{nil, e.cell, e.at}
 	}
+}
+
+// forget takes a place out of the order of the sweep: the last key takes it.
+func (a *poolActor[K, C]) forget(at int) {
+	last := len(a.order) - 1
+	if at != last {
+		moved := a.order[last]
+		a.order[at] = moved
+		a.pool.entries[moved].at = at
+	}
+	a.order = a.order[:last]
 }
 
 // sweep asks the next few keys. A key that was left without an actor gets one,
@@ -259,16 +268,11 @@ func (a *poolActor[K, C]) sweep(c *Context) {
 			a.next = 0
 		}
 		k := a.order[a.next]
-		if a.pool.entries[k] == nil {
-			last := len(a.order) - 1
-			a.order[a.next] = a.order[last]
-			a.order = a.order[:last]
-			if last == 0 {
-				return
-			}
+		a.next++
+		if ref := a.pool.entries[k].ref; ref != nil {
+			_ = ref.Tell(Sweep{}) // one that stopped has told us, and is dropped soon
 			continue
 		}
-		a.next++
 		a.route(c, route[K]{k, Sweep{}, false})
 	}
 }

@@ -88,11 +88,8 @@ type System struct {
 	refs   sync.Map // actor id -> *Ref, while it lives
 	ids    atomic.Uint64
 	dead   atomic.Uint64
-	// stopping is set before the tree is stopped: a parent that spawned a child
-	// then would wait for it for ever.
-	stopping atomic.Bool
-	fatal    sync.Once
-	root     *Ref
+	fatal  sync.Once
+	root   *Ref
 }
 
 // New makes a system without actors.
@@ -143,7 +140,6 @@ func (s *System) Start(spec Spec) (*Ref, error) {
 
 // Stop stops the root and with it every actor, children first, and waits.
 func (s *System) Stop() {
-	s.stopping.Store(true)
 	if s.root != nil {
 		select {
 		case <-s.root.done: // its policy gave up
@@ -255,6 +251,7 @@ func (s *shell) Receive(lib actor.Context) {
 			a.Restarting(c)
 		}
 	case *actor.Stopping:
+		s.ref.box.close() // before its children stop: one spawned from here on it would wait for for ever
 	case *actor.Stopped:
 		s.stopped(lib.Self().Id)
 	case *actor.Terminated:
@@ -274,7 +271,6 @@ func (s *shell) stopped(id string) {
 	if s.ref.spec.Stopped != nil {
 		defer s.ref.spec.Stopped()
 	}
-	defer s.ref.box.close()
 	if a, ok := s.inner.(Stopper); ok {
 		a.Stopped()
 	}

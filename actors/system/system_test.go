@@ -271,3 +271,107 @@ func TestQueue(t *testing.T) {
 		t.Errorf("popped %d of %d; an empty queue keeps room for %d", want, next, cap(q.items))
 	}
 }
+
+// stubborn goes to the next actor when the one that it was for has stopped.
+type stubborn struct{ pool *Pool[int, int] }
+
+func (m stubborn) Refuse(error) { _ = m.pool.Tell(2, m) }
+
+// TestStoppingPoolSpawnsNothing: a pool that stops with the root that was given up
+// takes no new keys while a child is busy, since it would wait for their actors for
+// ever, and is not kept busy by what comes again when it is refused.
+func TestStoppingPoolSpawnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, stopped atomic.Int64
+		gate := make(chan struct{})
+		s := New(Config{})
+		p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
+			Children: restart(3), MailboxMax: 10, Max: 10, SweepMax: 10,
+			Cell: func(int) *int { return new(int) },
+			New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped, gate: gate} }})
+		root, err := s.Start(Spec{Name: "root", Policy: restart(1), MailboxMax: 10, New: func() Actor {
+			return &Group{Specs: []Spec{p.Spec()}, Spawned: func(refs []*Ref) { p.Bind(refs[0]) }}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		busy, late := ask{reply: make(chan error, 1)}, ask{reply: make(chan error, 1)}
+		if err := p.Send(1, busy); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		_ = root.Tell(Kill{})
+		synctest.Wait() // the pool waits for its busy child
+		if err := p.Send(2, late); err != ErrStopped {
+			t.Errorf("a message for a new key: %v", err)
+		}
+		stubborn{p}.Refuse(nil)
+		synctest.Wait() // returns when everything is at rest
+		close(gate)
+		s.Stop()
+		if made.Load() != 1 {
+			t.Errorf("%d actors made", made.Load())
+		}
+	})
+}
+
+// TestPoolOrderIsItsKeys: what a sweep walks is the keys and nothing else, however
+// many come and go between two sweeps.
+func TestPoolOrderIsItsKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, stopped atomic.Int64
+		s := New(Config{})
+		p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
+			Children: restart(3), MailboxMax: 10, Max: 10, SweepMax: 2,
+			Cell: func(int) *int { return new(int) },
+			New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+		var pool *poolActor[int, int]
+		spec := p.Spec()
+		spec.New = func() Actor { pool = &poolActor[int, int]{pool: p}; return pool }
+		ref, err := s.Start(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Bind(ref)
+		touch := func(k int) {
+			t.Helper()
+			a := ask{reply: make(chan error, 1)}
+			if err := p.Send(k, a); err != nil || <-a.reply != nil {
+				t.Errorf("key %d is refused", k)
+			}
+		}
+		for k := range 5 {
+			touch(k)
+		}
+		for i := range 1000 { // retires without a sweep, as an evicted session does
+			k := 5 + i%5
+			touch(k)
+			_ = p.Live(k).Tell(Sweep{})
+			synctest.Wait()
+		}
+		if len(pool.order) != 5 || p.Len() != 5 {
+			t.Errorf("%d keys in the order of the sweep, %d in the pool, want 5", len(pool.order), p.Len())
+		}
+		for k := range 5 { // one after the other, in another order than they came
+			_ = p.Live((k * 3) % 5).Tell(Sweep{})
+			synctest.Wait()
+			for at, k := range pool.order {
+				if e := p.entries[k]; e == nil || e.at != at {
+					t.Errorf("key %d is at %d of the order: %+v", k, at, e)
+				}
+			}
+		}
+		touch(1)
+		touch(2)
+		touch(3)
+		for range 2 { // two of three, then the last
+			p.Sweep()
+			synctest.Wait()
+		}
+		if p.Len() != 0 || len(pool.order) != 0 {
+			t.Errorf("%d keys left, %d in the order", p.Len(), len(pool.order))
+		}
+		s.Stop()
+	})
+}

@@ -402,9 +402,20 @@ func (w *world) read(s *Stream) abi.Event {
 	}
 }
 
-// settle settles and notes what the account used.
+// settle settles and notes what the account used. What is finished when its hold
+// is known to have failed must be free and fail; a settlement that went out before
+// that stands for itself.
 func (w *world) settle(s *Stream) (Settled, error) {
+	fate := s.f.holdFate()
+	known := !s.f.settling.Load() // read second: whoever settles from here on knows the fate, too
 	got, err := s.Settle()
+	if (fate == holdRefused || fate == holdFailed) && got.Reason == account.Finished {
+		if free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0; free {
+			err = nil
+		} else if known {
+			w.t.Errorf("finished without a hold: %+v, %v", got, err)
+		}
+	}
 	w.mu.Lock()
 	u := s.f.result.Usage
 	w.used[s.f.call.Account.ID] += u.InputUncached + u.Output

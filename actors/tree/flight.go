@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -274,12 +275,12 @@ func (f *flight) hold() *abi.Error {
 // holdLanded is called by the ledger, once.
 func (f *flight) holdLanded(c ledger.Commit) {
 	f.holdErr, f.holdRefused = c.Err, c.Refused
+	close(f.holdDone) // before anyone can settle because of it
 	if c.Err != nil {
 		f.held <- c.Err
 	} else {
 		f.held <- nil // a nil *abi.Error would not be a nil error
 	}
-	close(f.holdDone)
 }
 
 // holdFate is what is known of a hold when its request settles.
@@ -321,6 +322,11 @@ func (f *flight) entry(k account.EntryKind) account.Entry {
 
 func errGone() *abi.Error {
 	return &abi.Error{Kind: abi.Canceled, Op: "tree.forward", Msg: "the request was given up"}
+}
+
+func errNoHold() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "tree.settle", RetryAfter: time.Second,
+		Msg: "the ledger is unavailable; try again", Err: errors.New("the request has no hold")}
 }
 
 func overloaded(op string, err error) *abi.Error {

@@ -18,6 +18,9 @@ type Snapshot struct {
 	Draining    bool
 	Requests    int // live, waiting ones included
 	DeadLetters uint64
+	Abandoned   uint64 // as in Counters, like the next two
+	SelfSettled uint64
+	Expired     uint64
 	Branches    map[string]int // mailbox depth by actor
 	Failures    map[string]uint64
 	Models      []batcher.Stats
@@ -57,6 +60,8 @@ func (t *Tree) Inspect() Snapshot {
 	s := Snapshot{Draining: t.draining.Load(), Requests: t.requests.len(), DeadLetters: t.sys.DeadLetters(),
 		Branches: map[string]int{}, Failures: map[string]uint64{}, Accounts: map[string]AccountState{},
 		Ledger: t.journal.Stats(), Limiters: t.limits.Len(), Sessions: t.sessions.Len()}
+	c := &t.counters
+	s.Abandoned, s.SelfSettled, s.Expired = c.Abandoned.Load(), c.SelfSettled.Load(), c.Expired.Load()
 	for i, name := range []string{limitsActor, sessionsActor, modelsActor} {
 		s.Branches[name] = t.branches[i].Depth()
 	}

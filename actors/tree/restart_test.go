@@ -280,7 +280,8 @@ func TestPanicInHandler(t *testing.T) {
 // one error event, the other model does not notice, the model comes back, and
 // the third fault in five minutes takes it down for good.
 func TestStepPanics(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, w *world) {
+	noCheckpoints := Config{SweepEvery: time.Hour}
+	inBubble(t, noCheckpoints, func(t *testing.T, w *world) {
 		a := w.set(account.Account{ID: "acct", Concurrency: 50, TokensPerMinute: 1_000_000}, 1_000_000)
 		one := w.models["one"]
 		if _, err := w.play(w.call(a, "one", 10, 5, true)); err != nil { // leaves a pin
@@ -346,6 +347,45 @@ func TestStepPanics(t *testing.T) {
 		if w.fatal.Load() != 0 {
 			t.Error("the node gave up with one model")
 		}
+	})
+}
+
+// TestEndOutlivesItsLimiter: what a request used counts also when its end comes
+// to a limiter that cannot read its account and is then stopped for failing.
+func TestEndOutlivesItsLimiter(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(account.Account{ID: "acct", Concurrency: 2, TokensPerMinute: 3000}, 100_000)
+		w.models["one"].mode.Store(stuckInDecode)
+		s, _, err := w.tree.Generate(w.call(a, "one", 10, 2000, false)) // takes 1034 tokens, uses 2010
+		if err != nil {
+			t.Fatal(err)
+		}
+		fail := func(times int) {
+			for range times {
+				if r := w.tree.limits.Live(a.ID); r != nil {
+					_ = r.Tell(system.Kill{})
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		w.mu.Lock()
+		delete(w.accounts, a.ID)
+		w.mu.Unlock()
+		fail(1)
+		w.models["one"].mode.Store(running)
+		w.read(s)
+		if _, err := w.settle(s); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		fail(9)
+		w.mu.Lock()
+		w.accounts[a.ID] = a
+		w.mu.Unlock()
+		if _, err := w.play(w.call(a, "one", 10, 5, false)); err != nil {
+			t.Error(err)
+		}
+		w.checkClean(a)
 	})
 }
 

@@ -61,18 +61,20 @@ func (f *flight) settle() {
 	u, reason := billed(f.result, f.call.Request.Stream, checkpoint)
 	f.settled = Settled{Usage: u, Reason: reason, Stop: f.result.Stop, Timing: Timing{
 		Admission: f.admitted.Sub(f.began), Queue: f.result.Queue, Prefill: f.result.Prefill, Decode: f.result.Decode}}
-	f.t.counters.ended(reason)
 	fate := f.holdFate()
-	if fate == holdRefused { // free, and the store never heard of it
+	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		f.settled.Usage = abi.Usage{}
+		if reason == account.Finished { // nor may it, although all of it is there
+			f.settleErr = errNoHold()
+		}
+	}
+	if fate == holdRefused { // the store never heard of it
 		f.landed(ledger.Commit{})
 		return
 	}
 	e := f.entry(account.Settlement)
 	e.Reason = reason
-	if fate == holdFailed { // not one byte of output has left: free; the row closes what may be open
-		f.settled.Usage = abi.Usage{}
-	} else {
+	if fate != holdFailed { // else the row only closes what may be open
 		e.Usage = u
 		f.charge(&e)
 	}

@@ -31,6 +31,8 @@ func (s *Stream) Observed() abi.Usage { return s.f.job.Observed() }
 
 // Settle waits for the end of the request, bills it, waits until its settlement
 // is durable and gives back what the request held. Every call returns the same.
+// After an error nothing more of the answer may leave: a finished request whose
+// hold failed has one, too.
 // When the ledger takes longer than SettleWait, the error says so and the
 // settlement goes on without the caller.
 func (s *Stream) Settle() (Settled, error) {

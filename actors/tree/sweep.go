@@ -34,8 +34,10 @@ func (t *Tree) sweepRequests(now time.Time) {
 		case observe:
 			f.observe()
 		case settleIt:
-			t.counters.SelfSettled.Add(1)
-			f.selfSettle()
+			if !f.settling.Load() { // else it waits for the ledger
+				t.counters.SelfSettled.Add(1)
+				f.selfSettle()
+			}
 		case cancelIt:
 			t.counters.Expired.Add(1)
 			f.expire()
@@ -78,19 +80,16 @@ func (f *flight) observe() {
 
 // Counters only rise. They may be read at any time.
 type Counters struct {
-	Admitted    atomic.Uint64 // streams handed out
 	Abandoned   atomic.Uint64 // callers that waited too long for admission
 	SelfSettled atomic.Uint64 // streams that their owner did not settle
 	Expired     atomic.Uint64 // reservations taken back because they were too old
 	Provisional atomic.Uint64 // charges made without the billing module
 	refusals    []atomic.Uint64
-	reasons     map[account.Reason]*atomic.Uint64
 	failures    map[string]*atomic.Uint64
 }
 
 func (c *Counters) init() {
 	c.refusals = make([]atomic.Uint64, len(abi.Kinds()))
-	c.reasons = map[account.Reason]*atomic.Uint64{account.Finished: {}, account.Cancelled: {}, account.Failed: {}}
 	c.failures = map[string]*atomic.Uint64{}
 	for name := range policies {
 		c.failures[name] = &atomic.Uint64{}
@@ -103,8 +102,6 @@ func (c *Counters) refused(k abi.Kind) {
 	}
 }
 
-func (c *Counters) ended(r account.Reason) { c.reasons[r].Add(1) }
-
 func (c *Counters) failed(name string, _ any) {
 	if n := c.failures[name]; n != nil {
 		n.Add(1)
@@ -115,14 +112,6 @@ func (c *Counters) failed(name string, _ any) {
 func (c *Counters) Refused(k abi.Kind) uint64 {
 	if int(k) < len(c.refusals) {
 		return c.refusals[k].Load()
-	}
-	return 0
-}
-
-// Ended returns the streams that ended for a reason: account.Finished, Cancelled or Failed.
-func (c *Counters) Ended(r account.Reason) uint64 {
-	if n := c.reasons[r]; n != nil {
-		return n.Load()
 	}
 	return 0
 }

@@ -242,7 +242,6 @@ func (t *Tree) Generate(c Call) (*Stream, limiter.State, error) {
 		f.cancel()
 		return nil, r.state, t.refuse(err)
 	}
-	t.counters.Admitted.Add(1)
 	return &Stream{Output: f.job.Output, f: f}, r.state, nil
 }
 
@@ -489,6 +488,7 @@ func (t *Tree) Stop() {
 		for _, m := range t.units {
 			m.unit.Wait()
 		}
+		t.journal.Wait()
 		t.background.Wait()
 	})
 }

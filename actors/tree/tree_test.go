@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,10 +159,35 @@ func TestWriterNeverSettles(t *testing.T) {
 		if e, ok := w.store.settlement(c.RequestID); !ok || e.Amount != -70 {
 			t.Errorf("row %+v", e)
 		}
-		if n := w.tree.Counters().SelfSettled.Load(); n != 1 {
+		if n := w.tree.Inspect().SelfSettled; n != 1 {
 			t.Errorf("counted %d", n)
 		}
 		_, _ = w.settle(s)
+		w.checkClean(a)
+	})
+}
+
+// TestSlowLedgerIsNoLostOwner: a stream that its owner settles while the ledger
+// fails is not counted as one that nobody settled.
+func TestSlowLedgerIsNoLostOwner(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.Held()
+		w.read(s)
+		w.store.failing.Store(true)
+		if _, err := w.settle(s); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("settled with %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := w.tree.Inspect().SelfSettled; n != 0 {
+			t.Errorf("counted %d", n)
+		}
+		w.store.failing.Store(false)
+		time.Sleep(10 * time.Second)
 		w.checkClean(a)
 	})
 }
@@ -233,6 +259,57 @@ func TestLedgerFails(t *testing.T) {
 			t.Errorf("without a hold: %+v, %v", got, err)
 		}
 		w.checkClean(a)
+	})
+}
+
+// TestFinishedWithoutHold: an answer that is there before its owner hears that
+// the hold was refused is not given away: settling it is an error.
+func TestFinishedWithoutHold(t *testing.T) {
+	for _, refused := range []bool{true, false} { // else the store fails with the row in hand
+		var armed atomic.Bool
+		hook := func(point string) {
+			if point == "ledger.append" && armed.CompareAndSwap(true, false) {
+				panic("in " + point)
+			}
+		}
+		inBubble(t, Config{hook: hook}, func(t *testing.T, w *world) {
+			a := w.set(plain, 10_000)
+			if _, err := w.play(w.call(a, "one", 10, 1, false)); err != nil { // wakes the limiter
+				t.Fatal(err)
+			}
+			armed.Store(refused)
+			w.store.failing.Store(!refused)
+			s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			w.store.failing.Store(false)
+			if e := w.read(s); e.Kind != abi.EventEnd {
+				t.Fatalf("ended with %+v", e)
+			}
+			if got, err := s.Settle(); abi.KindOf(err) != abi.Overloaded || got.Charge != 0 {
+				t.Errorf("refused %v: settled %+v, %v", refused, got, err)
+			}
+			time.Sleep(time.Second)
+			_, _ = w.settle(s) // notes what it used
+			w.checkClean(a)
+		})
+	}
+}
+
+// TestHoldIsKnownBeforeItIsTold: whoever settles because the hold failed does not
+// find it on its way.
+func TestHoldIsKnownBeforeItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flight{held: make(chan error), holdDone: make(chan struct{})} // no room: the ledger is kept at telling
+		f.holdSent.Store(true)
+		go f.holdLanded(ledger.Commit{Err: errGone()})
+		synctest.Wait()
+		if fate := f.holdFate(); fate != holdFailed {
+			t.Errorf("fate %d", fate)
+		}
+		<-f.held
 	})
 }
 
@@ -314,7 +391,7 @@ func TestEnter(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		synctest.Wait()
 		w.checkClean(a)
-		if n := w.tree.Counters().Expired.Load(); n != 1 {
+		if n := w.tree.Inspect().Expired; n != 1 {
 			t.Errorf("%d expired", n)
 		}
 		w.set(a, 10_000)
@@ -506,6 +583,30 @@ func TestStartFails(t *testing.T) {
 	})
 }
 
+// TestLongConversationKeepsItsPin: a conversation with more tokens than an account
+// may pin keeps the pin of a part that the pool gave it.
+func TestLongConversationKeepsItsPin(t *testing.T) {
+	inBubble(t, Config{AccountPinnedBytesMax: 500}, func(t *testing.T, w *world) { // 50 tokens
+		a := w.set(plain, 100_000)
+		for _, c := range []struct {
+			prompt      int
+			session     string
+			pins, bytes int
+		}{{20, "short", 1, 250}, {20, "other", 2, 500}, {200, "long", 1, 500}, {300, "long", 1, 500}, {20, "short", 1, 250}} {
+			call := w.call(a, "one", c.prompt, 5, false)
+			call.SessionID = c.session
+			if _, err := w.play(call); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if s := w.tree.Inspect(); s.Pins != c.pins || s.PinnedBytes != int64(c.bytes) {
+				t.Errorf("after %d tokens of %s: %d pins of %d bytes, want %d of %d", c.prompt, c.session, s.Pins, s.PinnedBytes, c.pins, c.bytes)
+			}
+			w.checkPins()
+		}
+	})
+}
+
 // TestOverload: what is full refuses, and what was refused holds nothing.
 func TestOverload(t *testing.T) {
 	inBubble(t, Config{RequestsMax: 5, InboxMax: 3}, func(t *testing.T, w *world) {
@@ -571,7 +672,7 @@ func TestAdmissionTimeout(t *testing.T) {
 	if _, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Overloaded {
 		t.Errorf("behind a step that does not end: %v", err)
 	}
-	if c := w.tree.Counters(); c.Abandoned.Load()+c.Expired.Load() == 0 { // the sweep may be first on a slow machine
+	if st := w.tree.Inspect(); st.Abandoned+st.Expired == 0 { // the sweep may be first on a slow machine
 		t.Error("not counted")
 	}
 	w.models["one"].gate.Unlock()
