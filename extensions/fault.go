@@ -1,6 +1,9 @@
 package extensions
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // cause is why a call failed. All but declined and overloaded are faults of
 // the module: its instance is discarded and its breaker hears of it.
@@ -21,6 +24,9 @@ const (
 var causeNames = [causeEnd]string{"trap", "ticks", "depth", "memory", "protocol", "rule", "instantiate", "overloaded"}
 
 func (c cause) String() string { return causeNames[c] }
+
+// Causes are all that a call can fail of: the keys of Info.Faults.
+func Causes() []string { return slices.Clone(causeNames[:]) }
 
 // fault is a call that gave no usable answer.
 type fault struct {
@@ -47,7 +53,7 @@ func faultf(c cause, format string, args ...any) *fault {
 
 // LoadError is why a module was refused.
 type LoadError struct {
-	Stage  string // size, parse, manifest, signature, imports, exports, meter, compile, instantiate, abi, init, vectors
+	Stage  string // size, signature, parse, manifest, imports, exports, memory, floats, meter, compile, instantiate, abi, init, vectors; digest
 	Reason string // what is wrong
 	Fix    string // what to do about it
 	Err    error  // cause, may be nil

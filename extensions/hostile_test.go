@@ -3,6 +3,7 @@ package extensions
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -304,5 +305,43 @@ func TestEcho(t *testing.T) {
 		if got := say("mallory", "nothing"); bytes.Contains(got, []byte("secre")) || len(bytes.Trim(got, "\x00")) != 0 {
 			t.Errorf("another account sees (grow %v) %q", grow, got)
 		}
+	}
+}
+
+// TestVectorsAreBounded: no module keeps the host busy with its vectors for
+// longer than their ticks; meanwhile no other is built.
+func TestVectorsAreBounded(t *testing.T) {
+	g := newGuest(SlotBilling, "1")
+	g.config = func(c *wasmtest.Code) { // refuses whatever is not {}
+		c.Get(0).I32(2).Op(wasmtest.I32Ne).If(wasmtest.Void).Op(wasmtest.Unreachable).End().I64(g.place(okFrame(nil)))
+	}
+	var vectors []string
+	for n := range 200 {
+		vectors = append(vectors, fmt.Sprintf(`{"name":"%d","op":"quote","config":{"n":%d},"quote":{},"want":{"decline":true}}`, n, n))
+	}
+	g.vectors = "[" + strings.Join(vectors, ",") + "]"
+	h, _ := openTest(t, Options{})
+	_, err := h.Load(g.bytes(t), nil, nil)
+	if want := fmt.Sprintf("%d of 200 golden vectors fail", VectorTicksMax/ticksInit+1); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// TestDenialIsOfOneCall: memory that an earlier call did not get is no reason
+// for what happens to a later one.
+func TestDenialIsOfOneCall(t *testing.T) {
+	g := newGuest(SlotChat, "1")
+	packed := g.place(okFrame(abi.Translated{Body: []byte("{}")}.Append(nil)))
+	g.call = wasmtest.Asm().Get(0).I32(int32(abi.OpRequest)).Op(wasmtest.I32Eq).If(wasmtest.Void).
+		I32(3000).Imm(0x40, 0).Op(wasmtest.Drop).I64(packed).Op(wasmtest.Return).End().Op(wasmtest.Unreachable)
+	h, l := openTest(t, Options{PoolMax: 1})
+	activate(t, h, g.bytes(t))
+	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	defer tr.Close()
+	if _, err := tr.Request([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Events(nil, []abi.Event{{Kind: abi.EventStart}}); err == nil || !strings.Contains(l.String(), "cause=trap") {
+		t.Errorf("%v\n%s", err, l)
 	}
 }

@@ -27,12 +27,14 @@ func (h *Host) offered(g *generation) map[string]hostFunction {
 	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
 	return map[string]hostFunction{
 		"log": {params: []api.ValueType{i32, i32, i32}, call: func(_ context.Context, m api.Module, stack []uint64) {
+			charge(m, ticksHost)
 			n := min(uint32(stack[2]), logLineMax)
 			if text, ok := m.Memory().Read(uint32(stack[1]), n); ok {
-				h.guestLog(g, guestLevel(int32(stack[0])), string(text))
+				h.guestLog(g, guestLevel(int32(stack[0])), text)
 			}
 		}},
-		"metric": {params: []api.ValueType{i32, i64}, call: func(_ context.Context, _ api.Module, stack []uint64) {
+		"metric": {params: []api.ValueType{i32, i64}, call: func(_ context.Context, m api.Module, stack []uint64) {
+			charge(m, ticksHost)
 			if id := uint32(stack[0]); id < metricsMax {
 				g.tally.metrics[id].Add(int64(stack[1]))
 			}
@@ -45,12 +47,23 @@ func guestLevel(n int32) slog.Level {
 	return levels[min(max(n, 0), int32(len(levels)-1))]
 }
 
-// guestLog writes one line of a guest, within its rate.
-func (h *Host) guestLog(g *generation, level slog.Level, text string) {
-	if text = clean(text, logLineMax); text == "" || !g.lines.allow(h.now()) {
+// charge takes ticks from the guest that called the host: what it has done there
+// is work too. The guest is stopped at its next tick where that was too much.
+func charge(m api.Module, ticks int) {
+	if left, ok := m.ExportedGlobal(meter.GlobalLeft).(api.MutableGlobal); ok {
+		left.Set(left.Get() - uint64(ticks))
+	}
+}
+
+// guestLog writes one line of a guest, within its rate. A line beyond it costs
+// next to nothing.
+func (h *Host) guestLog(g *generation, level slog.Level, line []byte) {
+	if len(line) == 0 || !g.lines.allow(h.now()) {
 		return
 	}
-	h.log.Log(context.Background(), level, "module says", "module", g.title(), "text", text)
+	if text := clean(string(line), logLineMax); text != "" {
+		h.log.Log(context.Background(), level, "module says", "module", g.title(), "text", text)
+	}
 }
 
 // checkImports refuses whatever a guest wants beyond what it is offered.

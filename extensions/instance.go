@@ -91,6 +91,7 @@ func (i *instance) enter(op abi.Op, in []byte) ([]byte, *fault) {
 func (i *instance) arm(ticks int64) {
 	left, budget := meter.Arm(ticks, 0)
 	i.left.Set(left)
+	i.linear.denied = false
 	if budget != i.beyond || i.passed != i.linear.safepoints {
 		i.budget.Set(budget)
 		i.beyond, i.passed = budget, i.linear.safepoints

@@ -1,9 +1,11 @@
 package extensions
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +30,25 @@ type file struct {
 	// trusted: shipped with the binary, or accepted before and now only
 	// replayed; the signature is not asked for.
 	trusted, shipped bool
+}
+
+// configOf is an operator's configuration as a module gets it: a JSON object
+// without white space between its tokens, nil for one that says nothing.
+func configOf(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	err := json.Compact(&b, text)
+	switch config := b.Bytes(); {
+	case len(bytes.TrimSpace(text)) == 0, err == nil && (string(config) == "null" || string(config) == "{}"):
+		return nil, nil
+	case err != nil:
+		return nil, refused("init", "correct the configuration", "the configuration is no JSON: %w", err)
+	case config[0] != '{':
+		return nil, refused("init", "correct the configuration", "the configuration is no JSON object")
+	case len(config) > configBytesMax:
+		return nil, refused("size", "shorten it", "the configuration has %d bytes, at most %d", len(config), configBytesMax)
+	default:
+		return config, nil
+	}
 }
 
 func digestOf(wasm []byte) string {
@@ -84,9 +105,6 @@ const memoryPagesMost = 65536
 func (h *Host) check(f file) (info *meter.Info, m Manifest, signedBy string, err error) {
 	if len(f.wasm) > moduleBytesMax {
 		return nil, m, "", refused("size", "strip debug information and unused code", "the file has %d bytes, at most %d", len(f.wasm), moduleBytesMax)
-	}
-	if len(f.config) > configBytesMax {
-		return nil, m, "", refused("size", "shorten it", "the configuration has %d bytes, at most %d", len(f.config), configBytesMax)
 	}
 	if signedBy, err = h.checkSignature(f); err != nil {
 		return nil, m, "", err

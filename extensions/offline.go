@@ -66,6 +66,10 @@ func (o *Offline) Budget(op abi.Op, inputBytes int) int64 {
 
 // Instance makes a fresh instance that was initialised with config.
 func (o *Offline) Instance(config []byte) (*OfflineInstance, error) {
+	config, err := configOf(config)
+	if err != nil {
+		return nil, err
+	}
 	s := *o.starter
 	s.config = config
 	i, err := s.start()

@@ -54,12 +54,25 @@ func wantedOf(g *generation) string {
 	return g.digest
 }
 
-// remember puts a slot's assignment into the state. mu is held; save writes it.
-func (h *Host) remember(sl *slot) {
-	a := sl.now.Load()
-	w := wanted{Active: wantedOf(a.active), Canary: wantedOf(a.canary), CanaryPercent: a.canaryPercent, Previous: wantedOf(a.previous)}
-	if a.shadow != nil {
-		w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
+// remember puts what has changed in a slot's assignment into the state. What a
+// verb leaves alone stays wanted, though it may not be in memory, yet or any
+// more. decided: the verb was about what is active. mu is held; save writes it.
+func (h *Host) remember(sl *slot, before *assignment, decided bool) {
+	a, w := sl.now.Load(), h.state.Slots[sl.name]
+	if decided || a.active != before.active && !a.missing {
+		w.Active, w.Canary, w.CanaryPercent, w.Previous = wantedOf(a.active), wantedOf(a.canary), a.canaryPercent, wantedOf(a.previous)
+	}
+	if a.canary != before.canary || a.canaryPercent != before.canaryPercent {
+		w.Canary, w.CanaryPercent = wantedOf(a.canary), a.canaryPercent
+	}
+	if a.previous != before.previous {
+		w.Previous = wantedOf(a.previous)
+	}
+	if a.shadow != before.shadow {
+		w.Shadow, w.ShadowPercent = "", 0
+		if a.shadow != nil {
+			w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
+		}
 	}
 	if h.state.Slots == nil {
 		h.state.Slots = map[Slot]wanted{}

@@ -14,12 +14,11 @@ import (
 	"corenode/wasm/abi"
 )
 
-// TestRestart: what served before serves again, and what an operator undid
-// stays undone.
-func TestRestart(t *testing.T) {
-	o := Options{Dir: filepath.Join(t.TempDir(), "modules")}
-	h, _ := openTest(t, o)
-	one, two, three := mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+// threeOnChat loads three modules: the second is active behind the first, the
+// third serves 40 % of the accounts.
+func threeOnChat(t *testing.T, h *Host) (one, two, three string) {
+	t.Helper()
+	one, two, three = mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
 	for _, digest := range []string{one, two} {
 		if _, err := h.Activate(digest); err != nil {
 			t.Fatal(err)
@@ -28,6 +27,15 @@ func TestRestart(t *testing.T) {
 	if _, err := h.Canary(three, 40); err != nil {
 		t.Fatal(err)
 	}
+	return one, two, three
+}
+
+// TestRestart: what served before serves again, and what an operator undid
+// stays undone.
+func TestRestart(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "modules")}
+	h, _ := openTest(t, o)
+	one, two, three := threeOnChat(t, h)
 	if _, err := h.Shadow(one, 30); err != nil { // it is the previous one as well
 		t.Fatal(err)
 	}
@@ -295,5 +303,76 @@ func TestMissingPolicies(t *testing.T) {
 		if _, err := h.Decide(abi.AdmissionInput{}); err != nil || h.Deciding() || rate().Provisional {
 			t.Errorf("after the operator's decision: %v, deciding %v", err, h.Deciding())
 		}
+	}
+}
+
+// TestMissingStaysMissing: trying another policy while the chosen ones are
+// missing is no decision to do without them, also after the next start.
+func TestMissingStaysMissing(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
+	policies := []string{
+		activate(t, h, admissionGuest(t, abi.Decision{})).Digest,
+		activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge)).Digest,
+	}
+	_ = h.Close()
+	for _, digest := range policies {
+		flip(t, h.path(digest, extWasm), 30)
+	}
+	other := newGuest(SlotAdmission, "2")
+	other.answers[abi.OpDecide] = abi.Decision{}.Append(nil)
+	for start := range 2 {
+		h, _ = openTest(t, o)
+		if start == 0 {
+			if _, err := h.Canary(mustLoad(t, h, other.bytes(t)), 1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Shadow(mustLoad(t, h, billingGuest(t, "2", abi.Quote{Upper: 9}, charge)), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.Decide(abi.AdmissionInput{Account: "a"}); err == nil {
+			t.Errorf("start %d: admission is open without its policy", start)
+		}
+		c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1)
+		if err != nil || !c.Provisional {
+			t.Errorf("start %d: the charge of what stands in is final: %+v, %v", start, c, err)
+		}
+		_ = h.Close()
+	}
+}
+
+// TestVerbDuringTheStart: a verb on a slot whose modules are still being brought
+// back forgets none of them.
+func TestVerbDuringTheStart(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	one, two, three := threeOnChat(t, h)
+	_ = h.Close()
+
+	// What ships is loaded between the active modules and the others.
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	wasm := goodResponses(t)
+	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"), nativeAs: "builtin:responses",
+		digest: digestOf(wasm), wasm: func() ([]byte, error) {
+			close(asked)
+			<-goOn
+			return wasm, nil
+		}})
+	o.AllowUnsigned = true
+	h, err := open(o, shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	<-asked
+	if _, err := h.Shadow(two, 0); err != nil {
+		t.Error(err)
+	}
+	close(goOn)
+	<-h.Ready()
+	if a := h.slot(SlotChat).now.Load(); a.active.digest != two || a.canary == nil || a.canary.digest != three || a.canaryPercent != 40 || a.previous.digest != one {
+		t.Errorf("%+v", a)
 	}
 }

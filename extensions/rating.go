@@ -234,7 +234,7 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 		return Charge{}, declined
 	}
 	c, _ := abi.ParseCharge(o.Payload)
-	if err := addUp(c); err != nil {
+	if err := h.checkCharge(c, in, -1, g.manifest.Free); err != nil {
 		return Charge{}, err
 	}
 	hash := sha256.Sum256(input)

@@ -85,6 +85,10 @@ func TestChargeRules(t *testing.T) {
 			if !got.Provisional || got.Amount != nativeAmount || got.ModuleDigest != builtin.TariffDigest || !strings.Contains(l.String(), c.says) {
 				t.Errorf("%+v; log:\n%s", got, l)
 			}
+			// A charge that a crash left open is made by a replay.
+			if again, err := h.Replay(info.Digest, got.Input); err == nil && c.says != "above the quote" && !strings.Contains(c.name, "quote") {
+				t.Errorf("a replay takes it: %+v", again)
+			}
 			if info, _ = h.info(info.Digest); info.Fallbacks != 1 || info.Faults["rule"] != 1 {
 				t.Errorf("%+v", info)
 			}

@@ -71,6 +71,10 @@ func (h *Host) serving(s Slot, digest string) *generation {
 func (h *Host) Load(wasm, signature, config []byte) (Info, error) {
 	h.building.Lock()
 	defer h.building.Unlock()
+	config, err := configOf(config)
+	if err != nil {
+		return Info{}, err
+	}
 	digest := digestOf(wasm)
 	h.mu.Lock()
 	old := h.modules[digest]
@@ -238,14 +242,15 @@ func (h *Host) Remove(ref string) error {
 	}
 	if g := m.generation; g != nil {
 		sl := h.slot(g.manifest.slot())
-		a := *sl.now.Load()
+		before := sl.now.Load()
+		a := *before
 		if g == a.active || g == a.canary || a.shadow != nil && a.shadow.generation == g {
 			return fmt.Errorf("%q: %w", ref, ErrInUse)
 		}
 		if a.previous == g {
 			a.previous = sl.builtinUnless(a.active)
 			sl.now.Store(&a)
-			h.remember(sl)
+			h.remember(sl, before, false)
 		}
 		g.retire()
 		m.generation = nil

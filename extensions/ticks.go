@@ -10,6 +10,7 @@ const (
 	ticksEvents  = 1_000_000   // an event group or a policy's decision: about 2 ms
 	ticksPerKB   = 20_000      // about 50 us for each KB of input; the shipped chat module takes 3,000 ticks
 	ticksInit    = 100_000_000 // _initialize and init together
+	ticksHost    = 50          // of one call to the host, taken there; a long one takes more
 
 	// A Go guest may collect its garbage within any call, which takes
 	// milliseconds whatever the call is.
@@ -18,6 +19,10 @@ const (
 	ticksCallMost  = 200_000_000
 	ticksPerKBMost = 200_000
 )
+
+// VectorTicksMax bounds all golden vectors of a module together: about 15 s,
+// for which a host builds no other.
+const VectorTicksMax = 5_000_000_000
 
 // Memory of one instance.
 const (
@@ -60,8 +65,8 @@ func outputMax(op abi.Op, inputBytes int) int {
 	switch op {
 	case abi.OpQuote, abi.OpCharge, abi.OpDecide:
 		return 8 << 10
-	case abi.OpError:
-		return 256 << 10
+	case abi.OpError: // the end of a stream may tell all of the request and the answer again
+		return min(outputMost, 256<<10+4*inputBytes)
 	}
 	return min(outputMost, 1<<20+16*inputBytes)
 }

@@ -6,7 +6,7 @@ import "fmt"
 // becomes the previous generation, kept for Rollback; a canary ends, and an
 // older previous generation is closed when its last request is done.
 func (h *Host) Activate(ref string) (Info, error) {
-	return h.change(ref, func(sl *slot, a assignment, g *generation) assignment {
+	return h.change(ref, true, func(sl *slot, a assignment, g *generation) assignment {
 		if a.active != g {
 			a.previous = a.active
 			if a.previous == nil {
@@ -27,7 +27,7 @@ func (h *Host) Canary(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a canary of %d %%, want 0 to 100", percent)
 	}
-	return h.change(ref, func(sl *slot, a assignment, g *generation) assignment {
+	return h.change(ref, false, func(sl *slot, a assignment, g *generation) assignment {
 		switch {
 		case percent == 0 && a.canary == g:
 			a.canary, a.canaryPercent = nil, 0
@@ -44,7 +44,7 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a shadow of %d %%, want 0 to 100", percent)
 	}
-	return h.change(ref, func(sl *slot, a assignment, g *generation) assignment {
+	return h.change(ref, false, func(sl *slot, a assignment, g *generation) assignment {
 		switch {
 		case percent == 0 && a.shadow != nil && a.shadow.generation == g:
 			a.shadow = nil
@@ -55,8 +55,9 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 	})
 }
 
-// change brings a module into memory if need be and replaces the assignment of its slot.
-func (h *Host) change(ref string, next func(*slot, assignment, *generation) assignment) (Info, error) {
+// change brings a module into memory if need be and replaces the assignment of
+// its slot; decided is as in remember.
+func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *generation) assignment) (Info, error) {
 	h.mu.Lock()
 	m, err := h.find(ref)
 	if err == nil && h.closed {
@@ -86,8 +87,9 @@ func (h *Host) change(ref string, next func(*slot, assignment, *generation) assi
 	m.failed = ""
 	h.forget(m.digest)
 	sl := h.slot(g.manifest.slot())
-	h.assign(sl, next(sl, *sl.now.Load(), g))
-	h.remember(sl)
+	before := sl.now.Load()
+	h.assign(sl, next(sl, *before, g))
+	h.remember(sl, before, decided)
 	err = h.save()
 	return h.infoOf(m), err
 }
@@ -101,11 +103,12 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sl := h.slot(s)
-	a := *sl.now.Load()
+	before := sl.now.Load()
+	a, decided := *before, before.canary == nil
 	switch {
 	case h.closed:
 		return Info{}, ErrClosed
-	case a.canary != nil:
+	case !decided:
 		a.canary, a.canaryPercent = nil, 0
 	case a.previous == nil && !a.missing && (s != SlotAdmission || a.active == nil):
 		return Info{}, fmt.Errorf("slot %s: %w", s, ErrNoPrevious)
@@ -116,7 +119,7 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		a.previous = sl.builtinUnless(a.active)
 	}
 	h.assign(sl, a)
-	h.remember(sl)
+	h.remember(sl, before, decided)
 	err := h.save()
 	if a.active == nil { // admission without a policy
 		return Info{Slot: s, State: StateBuiltin}, err
@@ -165,7 +168,8 @@ func (h *Host) demote(g *generation, reason string) {
 		return
 	}
 	sl := h.slot(g.manifest.slot())
-	a := *sl.now.Load()
+	before := sl.now.Load()
+	a := *before
 	if a.active == g && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
 		m.failed = reason
 		h.log.Error("the admission policy fails and nothing can replace it", "module", g.title(), "reason", reason)
@@ -175,8 +179,8 @@ func (h *Host) demote(g *generation, reason string) {
 	a = a.without(g, sl)
 	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
 	h.assign(sl, a)
-	h.remember(sl)
-	if g.shipped && a.active == sl.builtin { // the next version that ships gets its chance
+	h.remember(sl, before, false)
+	if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
 		w := h.state.Slots[sl.name]
 		w.Active = ""
 		h.state.Slots[sl.name] = w

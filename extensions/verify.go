@@ -39,6 +39,9 @@ func (h *Host) verify(g *generation, s *starter, info *meter.Info) error {
 				first = fmt.Errorf("vector %q: %w", v.Name, err)
 			}
 		}
+		if failures > 0 && run.spent > VectorTicksMax {
+			break
+		}
 	}
 	if failures > 0 {
 		return refused("vectors", "corenode module check shows all of them", "%d of %d golden vectors fail, the first: %w", failures, len(all), first)
@@ -59,6 +62,7 @@ type vectorRun struct {
 	starter    *starter
 	config     []byte // of instance
 	instance   *instance
+	spent      int64 // ticks so far, all of init's for an instance that did not open
 }
 
 // call gives the function that runs ops on an instance with this configuration.
@@ -71,15 +75,22 @@ func (r *vectorRun) call(config []byte) (vector.Call, error) {
 		s.config = config
 		i, err := s.start()
 		if err != nil {
+			r.spent += ticksInit
 			return nil, err
 		}
+		r.spent += ticksInit - i.remaining()
 		r.instance, r.config = i, config
 	}
 	return func(op abi.Op, in []byte) ([]byte, error) {
 		if r.instance == nil {
 			return nil, fmt.Errorf("an earlier op of this vector failed")
 		}
+		if r.spent > VectorTicksMax {
+			return nil, fmt.Errorf("the vectors of a module may take %d million ticks together", VectorTicksMax/1_000_000)
+		}
+		before := r.instance.done.ticks
 		frame, f := r.instance.run(op, in, r.generation.manifest.budget(op, len(in)))
+		r.spent += int64(r.instance.done.ticks - before)
 		if f != nil {
 			r.close()
 			return nil, f

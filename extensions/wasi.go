@@ -50,20 +50,20 @@ var wasiNames = strings.Fields(`clock_res_get fd_advise fd_allocate fd_datasync 
 var wasiBadFD = strings.Fields(`fd_close fd_fdstat_get fd_fdstat_set_flags fd_filestat_get fd_prestat_get
 	fd_prestat_dir_name fd_read fd_seek`)
 
-// wasiCalls are the ones that do something. Each gets the guest's memory and
-// its arguments and returns an error number.
+// wasiCalls are the ones that do something. Each gets the guest and its
+// arguments and returns an error number; what it does beyond ticksHost it charges.
 func (h *Host) wasiCalls(g *generation) map[string]struct {
 	params string // of i32 and i64, as "ii" and "I"
-	call   func(m api.Memory, a []uint64) uint32
+	call   func(m api.Module, a []uint64) uint32
 } {
 	type function = struct {
 		params string
-		call   func(m api.Memory, a []uint64) uint32
+		call   func(m api.Module, a []uint64) uint32
 	}
-	zeros := func(m api.Memory, a []uint64) uint32 {
-		return wasiResult(m.WriteUint32Le(uint32(a[0]), 0) && m.WriteUint32Le(uint32(a[1]), 0))
+	zeros := func(m api.Module, a []uint64) uint32 {
+		return wasiResult(m.Memory().WriteUint32Le(uint32(a[0]), 0) && m.Memory().WriteUint32Le(uint32(a[1]), 0))
 	}
-	nothing := func(api.Memory, []uint64) uint32 { return wasiOK }
+	nothing := func(api.Module, []uint64) uint32 { return wasiOK }
 	return map[string]function{
 		"args_sizes_get":    {"ii", zeros},
 		"args_get":          {"ii", nothing},
@@ -71,20 +71,21 @@ func (h *Host) wasiCalls(g *generation) map[string]struct {
 		"environ_get":       {"ii", nothing},
 		"sched_yield":       {"", nothing},
 		// A sleep ends at once: Go's runtime sleeps before it prints a panic.
-		"poll_oneoff": {"iiii", func(m api.Memory, a []uint64) uint32 {
-			return wasiResult(m.WriteUint32Le(uint32(a[3]), 0))
+		"poll_oneoff": {"iiii", func(m api.Module, a []uint64) uint32 {
+			return wasiResult(m.Memory().WriteUint32Le(uint32(a[3]), 0))
 		}},
-		"clock_time_get": {"iIi", func(m api.Memory, a []uint64) uint32 {
-			return wasiResult(m.WriteUint64Le(uint32(a[2]), wasiEpoch))
+		"clock_time_get": {"iIi", func(m api.Module, a []uint64) uint32 {
+			return wasiResult(m.Memory().WriteUint64Le(uint32(a[2]), wasiEpoch))
 		}},
-		"random_get": {"ii", func(m api.Memory, a []uint64) uint32 {
-			b, ok := m.Read(uint32(a[0]), uint32(a[1]))
+		"random_get": {"ii", func(m api.Module, a []uint64) uint32 {
+			b, ok := m.Memory().Read(uint32(a[0]), uint32(a[1]))
 			if ok {
+				charge(m, len(b)/8)
 				fillRandom(b)
 			}
 			return wasiResult(ok)
 		}},
-		"fd_write": {"iiii", func(m api.Memory, a []uint64) uint32 { return h.wasiWrite(g, m, a) }},
+		"fd_write": {"iiii", func(m api.Module, a []uint64) uint32 { return h.wasiWrite(g, m, a) }},
 	}
 }
 
@@ -110,7 +111,8 @@ func fillRandom(b []byte) {
 
 // wasiWrite takes what a guest prints. It reaches the log line by line: Go's
 // runtime writes a panic word by word.
-func (h *Host) wasiWrite(g *generation, m api.Memory, a []uint64) uint32 {
+func (h *Host) wasiWrite(g *generation, guest api.Module, a []uint64) uint32 {
+	m := guest.Memory()
 	fd, vectors, n, written := uint32(a[0]), uint32(a[1]), uint32(a[2]), uint32(a[3])
 	if fd != 1 && fd != 2 {
 		return wasiBadF
@@ -130,8 +132,10 @@ func (h *Host) wasiWrite(g *generation, m api.Memory, a []uint64) uint32 {
 		text = append(text, b[:min(len(b), logLineMax-len(text))]...)
 		total += size
 	}
-	for _, line := range g.printed.add(text) {
-		h.guestLog(g, slog.LevelWarn, line)
+	lines := g.printed.add(text)
+	charge(guest, len(text)+4*int(n)+ticksHost*len(lines))
+	for _, line := range lines {
+		h.guestLog(g, slog.LevelWarn, []byte(line))
 	}
 	return wasiResult(m.WriteUint32Le(written, total))
 }
@@ -169,10 +173,14 @@ func (h *Host) wasi(g *generation, i meter.Import) hostFunction {
 	if slices.Contains(wasiBadFD, i.Name) {
 		number = wasiBadF
 	}
-	f.call = func(_ context.Context, _ api.Module, stack []uint64) { stack[0] = number }
+	f.call = func(_ context.Context, m api.Module, stack []uint64) {
+		charge(m, ticksHost)
+		stack[0] = number
+	}
 	if known, ok := h.wasiCalls(g)[i.Name]; ok {
 		f.call = func(_ context.Context, m api.Module, stack []uint64) {
-			stack[0] = uint64(known.call(m.Memory(), stack))
+			charge(m, ticksHost)
+			stack[0] = uint64(known.call(m, stack))
 		}
 	}
 	return f

@@ -53,7 +53,8 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 }
 
 const (
-	goMod  = "module %s\n\ngo 1.26\n\nrequire corenode v0.0.0\n\nreplace corenode => ./corenode\n"
+	// The path has an element before the name, which may be one of Go's own packages.
+	goMod  = "module guest/%s\n\ngo 1.26\n\nrequire corenode v0.0.0\n\nreplace corenode => ./corenode\n"
 	sdkMod = "module corenode\n\ngo 1.26\n"
 )
 

@@ -68,7 +68,11 @@ func compile(t *testing.T, dir, lang string, targets ...string) {
 	if output, err := tool.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	module, err := os.ReadFile(filepath.Join(dir, "my-module.2.wasm"))
+	made, err := filepath.Glob(filepath.Join(dir, "*.wasm"))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("%q were made, %v", made, err)
+	}
+	module, err := os.ReadFile(made[0])
 	if err != nil || !strings.HasPrefix(string(module), "\x00asm\x01\x00\x00\x00") {
 		t.Errorf("the module: %d bytes, %v", len(module), err)
 	}
@@ -94,6 +98,20 @@ func TestAuthoringCompiles(t *testing.T) {
 			project[file] = []byte(block)
 			compile(t, write(t, project), lang, "build")
 		})
+	}
+}
+
+// TestProjectNames: a module may have the name of one of Go's own packages.
+func TestProjectNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles Go guests: left out of -short")
+	}
+	for _, name := range []string{"time", "std"} {
+		project, err := Project("billing", "go", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compile(t, write(t, project), "go", "compile")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"corenode/extensions"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 )
@@ -47,7 +48,7 @@ func (st *study) golden(s *Stage) {
 
 // runVectors runs all vectors; the first ones may be updated.
 func (st *study) runVectors(s *Stage, ours int) {
-	passed, calls := 0, 0
+	passed, calls, ticks := 0, 0, int64(0)
 	for i, v := range st.vectors {
 		made, changed, err := st.runVector(v, st.o.Update && i < ours)
 		calls += len(made)
@@ -67,11 +68,15 @@ func (st *study) runVectors(s *Stage, ours int) {
 		for _, e := range made {
 			total.Ticks += e.ticks
 		}
+		ticks += total.Ticks
 		st.report.Vectors = append(st.report.Vectors, total)
 		st.recorded = append(st.recorded, made...)
 	}
 	if len(st.vectors) == 0 {
 		s.fix("write vectors and pack them into the module", "no golden vectors: nothing shows that the module answers right")
+	}
+	if ticks > extensions.VectorTicksMax {
+		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d", ticks, int64(extensions.VectorTicksMax))
 	}
 	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(st.vectors), calls)
 }

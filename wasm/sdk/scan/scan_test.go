@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,6 +186,35 @@ func TestInteger(t *testing.T) {
 	for _, c := range cases {
 		if n, ok := Integer([]byte(c.text)); n != c.n || ok != c.ok {
 			t.Errorf("%s: %d, %v; want %d, %v", c.text, n, ok, c.n, c.ok)
+		}
+	}
+}
+
+// TestRepeated compares with a set, over names that are alike for long and end
+// anywhere.
+func TestRepeated(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		set, twice := map[string]bool{}, false
+		var names [][]byte
+		for range fewNames + 1 + r.IntN(40) {
+			name := bytes.Repeat([]byte{'x'}, r.IntN(3)*r.IntN(piecesTo+10))
+			for range r.IntN(8) {
+				name = append(name, "\x00ab\xff"[r.IntN(4)])
+			}
+			twice = twice || set[string(name)]
+			set[string(name)] = true
+			names = append(names, name)
+		}
+		got := repeated(slices.Clone(names))
+		n := 0
+		for _, name := range names {
+			if got != nil && bytes.Equal(name, got) {
+				n++
+			}
+		}
+		if (got != nil) != twice || got != nil && n < 2 {
+			t.Fatalf("%q is there %d times of %q, want twice %v", got, n, names, twice)
 		}
 	}
 }

@@ -1,0 +1,52 @@
+package extensions
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"corenode/extensions/meter/wasmtest"
+)
+
+// TestConfig: a configuration is an object or nothing, and how it is spaced
+// makes no difference.
+func TestConfig(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", " \n": "", "null": "", "{}\n": "", "{ }": "", " {\"a\" : [1, \"b c\"]}\n": `{"a":[1,"b c"]}`,
+		"[1]": "no JSON object", "7": "no JSON object", "{": "no JSON", "{}{}": "no JSON",
+	} {
+		got, err := configOf([]byte(text))
+		var refused *LoadError
+		if err == nil && string(got) != want || err != nil && (!errors.As(err, &refused) || refused.Stage != "init" || want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
+		}
+	}
+
+	var refused *LoadError
+	if _, err := configOf([]byte(`{"a":"` + strings.Repeat("x", configBytesMax) + `"}`)); !errors.As(err, &refused) || refused.Stage != "size" {
+		t.Errorf("a configuration that is too long: %v", err)
+	}
+
+	// A module that refuses all but the two bytes of an empty object.
+	strict := newGuest(SlotChat, "1")
+	strict.config = func(c *wasmtest.Code) {
+		c.Get(0).I32(2).Op(wasmtest.I32Ne).If(wasmtest.Void).Op(wasmtest.Unreachable).End().I64(strict.place(okFrame(nil)))
+	}
+	wasm := strict.bytes(t)
+	h, _ := openTest(t, Options{})
+	for _, config := range []string{"{}\n", "{ }", "null", ""} {
+		if _, err := h.Load(wasm, nil, []byte(config)); err != nil {
+			t.Errorf("load with %q: %v", config, err)
+		}
+	}
+	o, err := OpenOffline(wasm, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	i, err := o.Instance([]byte("{}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Close()
+}

@@ -1,0 +1,121 @@
+package extensions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// shortName is a name for each number, as short as they can be.
+func shortName(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&()*+,-./:;<=>?@[]^_{|}~"
+	var name []byte
+	for ; n > 0; n /= len(letters) {
+		name = append(name, letters[n%len(letters)])
+	}
+	return string(append(name, 'x'))
+}
+
+// TestShippedCope: no body of a size that is fair takes all ticks of a shipped
+// translator; a client could take it out of service with a few.
+func TestShippedCope(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles Go guests, which takes seconds: left out of -short")
+	}
+	members := func(name func(i int) string) string { // an object of about half the size
+		b := []byte{'{'}
+		for i := 0; len(b) < bodyBytesFair*7/10; i++ {
+			b = fmt.Appendf(b, `"%s":1,`, name(i))
+		}
+		return string(append(b, `"":1}`...))
+	}
+	mixed := func(i int) int { return i * 7919 % 1_000_003 }
+	objects := map[string]string{
+		"names in order":    members(func(i int) string { return fmt.Sprintf("%x", i) }),
+		"names in disorder": members(func(i int) string { return fmt.Sprint(mixed(i)) }),
+		"short names":       members(shortName),
+		"small objects":     `{"x":[` + strings.Repeat(`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1},`, bodyBytesFair/74) + `1]}`,
+		"tiny objects":      `{"x":[` + strings.Repeat(`{"":1},`, bodyBytesFair/10) + `1]}`,
+		"long prefixes":     members(func(i int) string { return strings.Repeat("x", 100) + fmt.Sprint(mixed(i)) }),
+		"escapes":           members(func(i int) string { return `\u0041` + fmt.Sprint(mixed(i)) }),
+	}
+	deep := strings.Repeat(strings.Repeat("[", 120)+strings.Repeat("]", 120)+",", bodyBytesFair/250)
+	bodies := map[Slot]map[string]string{
+		SlotChat: {
+			"deep":  `{"x":[` + deep + `1],"model":"m","messages":[{"role":"user","content":""}]}`,
+			"parts": `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":[{"type":"text","text":""}]},`, bodyBytesFair/56) + `{"role":"user","content":""}]}`,
+		},
+		SlotResponses: {
+			"deep":  `{"x":[` + deep + `1],"model":"m","input":""}`,
+			"parts": `{"model":"m","input":[` + strings.Repeat(`{"role":"user","content":[{"type":"input_text","text":""}]},`, bodyBytesFair/62) + `{"role":"user","content":""}]}`,
+		},
+	}
+	for name, object := range objects {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies[SlotChat]["arguments with "+name] = `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":` + string(text) + `}}]}]}`
+		bodies[SlotChat]["a schema with "+name] = `{"model":"m","messages":[{"role":"user","content":""}],"tools":[{"function":{"name":"f","parameters":` + object + `}}]}`
+		bodies[SlotResponses]["arguments with "+name] = `{"model":"m","input":[{"type":"function_call","call_id":"a","name":"f","arguments":` + string(text) + `}]}`
+		bodies[SlotResponses]["a schema with "+name] = `{"model":"m","input":"","tools":[{"type":"function","name":"f","parameters":` + object + `}]}`
+	}
+	for _, s := range shippedModules() {
+		if s.slot == SlotBilling {
+			continue
+		}
+		wasm, err := s.wasm()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := OpenOffline(wasm, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		for name, body := range bodies[s.slot] {
+			in := abi.RequestInput{Body: []byte(body)}.Append(nil)
+			i, err := m.Instance(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, ticks, err := i.Call(abi.OpRequest, in, nil)
+			i.Close()
+			t.Logf("%s, %s, %d bytes: %d%% of its ticks", s.name, name, len(in), 100*ticks/m.Budget(abi.OpRequest, len(in)))
+			if err != nil {
+				t.Errorf("%s, %s: %v", s.name, name, err)
+			}
+		}
+	}
+}
+
+// TestShippedErrorIsWhole: a stream of the responses protocol that breaks says
+// once more what was asked and answered, however long that is.
+func TestShippedErrorIsWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a Go guest, which takes seconds: left out of -short")
+	}
+	var shipped []shippedModule
+	for _, s := range shippedModules() {
+		if s.slot == SlotResponses {
+			shipped = append(shipped, s)
+		}
+	}
+	h, l := openWith(t, Options{}, shipped)
+	tr := h.Translate(SlotResponses, "a", abi.Facts{ID: "x", Stream: true})
+	defer tr.Close()
+	long := strings.Repeat("x", 200<<10)
+	if _, err := tr.Request([]byte(`{"model":"m","input":"a","stream":true,"instructions":"` + long + `"}`)); err != nil {
+		t.Fatal(err)
+	}
+	out := tr.Error(nil, &abi.Error{Kind: abi.Overloaded, Msg: "late"}, 503)
+	if n := strings.Count(string(out), long); n != 2 || !strings.Contains(string(out), "event: error\n") {
+		t.Errorf("%d bytes with %d of the instructions, want 2", len(out), n)
+	}
+	if i, err := h.info(shipped[0].digest); err != nil || len(i.Faults) > 0 || i.Fallbacks > 0 || !i.Serving {
+		t.Errorf("%+v, %v\n%s", i, err, l)
+	}
+}
