@@ -20,10 +20,11 @@ func compareCommand() *cobra.Command {
 direction is better, and whether the difference is more than noise.
 
 With several runs in both files (load --repeat) noise is the range of the runs:
-a difference counts when the ranges do not meet. Otherwise it is estimated by
-drawing pieces of the runs again (bootstrap): a difference counts when 95 % of
-the ratios drawn are on one side of 1. That says nothing about what differs
-between two starts of a server; repeats do.
+a difference counts when the ranges do not meet. Four runs of each are enough to
+believe that; of two of each it happens by chance in one of three metrics.
+Otherwise noise is estimated by drawing pieces of the runs again (bootstrap): a
+difference counts when 1 is not within the middle 95 % of the ratios drawn. That
+says nothing about what differs between two starts of a server; repeats do.
 
 Files of other layouts are refused; conditions that differ are named. The exit
 status is 1 when a threshold of --fail-if is crossed, whatever the noise.`,

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"corenode/bench/result"
@@ -84,8 +85,27 @@ func TestLoadCompareAndSweep(t *testing.T) {
 	if err != nil || !strings.Contains(out, "knee: ") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	target[5] = "nobody's" // the key, which the calibration would find out
+	out, _, err = command(t, append([]string{"sweep", "--clients", "1,2", "--count", "2", "--pause", "0s", "--error-pause", "0s", "--tokens-per-word", "1"}, target...)...)
+	if !errors.Is(err, errNothing) || !strings.Contains(out, "knee: none") {
+		t.Errorf("a sweep of refusals: %v\n%s", err, out)
+	}
 	if _, _, err = command(t, "compare", in("a.json"), in("s.json")); err == nil || !strings.Contains(err.Error(), "schema") {
 		t.Errorf("another layout was compared: %v", err)
+	}
+}
+
+// A level that cannot be is told before the others are measured.
+func TestSweepChecksAllLevelsFirst(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		answer(w, r)
+	}))
+	defer server.Close()
+	_, _, err := command(t, "sweep", "--url", server.URL, "--protocol", "chat", "--key", "secret", "--clients", "1,0", "--count", "1", "--pause", "0s")
+	if err == nil || !strings.Contains(err.Error(), "level 0") || asked.Load() != 0 {
+		t.Errorf("error %v after %d requests", err, asked.Load())
 	}
 }
 
@@ -97,6 +117,8 @@ func TestLoadsThatCannotBegin(t *testing.T) {
 		"exactly one": {"--clients", "1", "--rate", "5", "--key", "secret"},
 		"lengths":     {"--clients", "1", "--input", "many"},
 		"objective":   {"--clients", "1", "--slo", "fast"},
+		"2 turns":     {"--clients", "1", "--think", "1s"},
+		"tokens per":  {"--clients", "1", "--template-tokens", "5"},
 		"protocol":    {"--clients", "1", "--protocol", "soap"},
 	} {
 		_, _, err := command(t, append([]string{"load", "--url", server.URL, "--protocol", "chat", "--count", "1"}, args...)...)

@@ -66,7 +66,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	s.IntVar(&f.prefixTokens, "prefix-tokens", 0, "tokens of a system prompt that conversations share")
 	s.IntVar(&f.prefixGroup, "prefix-group", 0, "how many conversations in a row share one; 0: all")
 	s.IntVar(&f.turns, "turns", 1, "turns of a conversation; answers are fed back")
-	s.DurationVar(&f.think, "think", 0, "pause before each further turn")
+	s.DurationVar(&f.think, "think", 0, "pause before each further turn of a conversation")
 	s.BoolVar(&f.thinkRandom, "think-random", false, "make the pauses exponential, --think being their mean")
 	s.StringVar(&f.sessionHeader, "session", "", "header that names the conversation, such as X-Session-Id; empty sends none")
 	s.Uint64Var(&f.seed, "seed", 0, "of everything random: the same seed asks the same; 0 takes one from the clock, so that no cache knows the prompts")
@@ -76,7 +76,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	s.DurationVar(&f.ramp, "ramp", 0, "time in which clients are added, or the rate grows, before the warm-up")
 	s.DurationVar(&f.warmup, "warmup", 0, "time before the window, not measured")
 	s.DurationVar(&f.duration, "duration", 0, "length of the window (default 30s if there is no --count or trace)")
-	s.IntVar(&f.count, "count", 0, "end after that many requests instead")
+	s.IntVar(&f.count, "count", 0, "end after that many requests, or after --duration if that is given and comes first")
 	s.IntVar(&f.inFlight, "in-flight", 4096, "most conversations at once in an open loop; others are not sent")
 	s.IntVar(&f.repeat, "repeat", 1, "runs, each with the next seed")
 	s.DurationVar(&f.errorPause, "error-pause", 100*time.Millisecond, "what a client of a closed loop waits after a failure")
@@ -125,6 +125,9 @@ func (f *loadFlags) shape() (s workload.Shape, err error) {
 		Size: workload.Calibration{PerWord: f.tokensPerWord, Overhead: f.template}}
 	if f.tokensPerWord < 0 || f.template < 0 {
 		return s, fmt.Errorf("tokens per word and of the template must not be negative")
+	}
+	if f.template > 0 && f.tokensPerWord == 0 {
+		return s, fmt.Errorf("the server is asked for tokens of the template, too: want them with tokens per word only")
 	}
 	if s.Input, err = workload.ParseLengths(f.input); err != nil {
 		return s, err

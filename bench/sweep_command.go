@@ -23,7 +23,9 @@ func sweepCommand() *cobra.Command {
 		Long: `Put the same load on a server at several strengths, one after another, and
 show how latency grows with throughput. The knee is the least strength that
 reaches 98 % of the highest goodput; without --slo every request that succeeds
-is good. Every level has prompts of its own. See corebench load for the flags.`,
+is good. Every level has prompts of its own. See corebench load for the flags.
+
+Interrupted, it reports what it has. The exit status is 1 when nothing succeeded.`,
 		Example: `  corebench sweep --key @data/default.key --clients 1,2,4,8,16 --duration 10s --warmup 2s --html sweep.html
   corebench sweep --url http://127.0.0.1:8081 --protocol chat --model any --rates 1,2,4,8 --slo ttft=1s,itl_p99=200ms`,
 		Args: cobra.NoArgs,
@@ -58,6 +60,16 @@ func runSweep(cmd *cobra.Command, f *loadFlags, over string, levels []float64, p
 			f.rate = at
 		}
 	}
+	for _, at := range levels { // all before the first: an error later would lose what was measured
+		set(at)
+		o, err := f.options()
+		if err == nil {
+			err = o.Validate()
+		}
+		if err != nil {
+			return fmt.Errorf("level %v: %w", at, err)
+		}
+	}
 	set(levels[0])
 	o, err := f.prepare(cmd.Context())
 	if err != nil {
@@ -67,9 +79,6 @@ func runSweep(cmd *cobra.Command, f *loadFlags, over string, levels []float64, p
 	for i, at := range levels {
 		set(at)
 		o.Clients, o.Rate = f.clients, f.rate
-		if err := o.Validate(); err != nil {
-			return fmt.Errorf("level %v: %w", at, err)
-		}
 		file, err := f.measure(cmd.Context(), o, cmd.ErrOrStderr(), nil)
 		if err != nil {
 			return err
@@ -93,5 +102,11 @@ func runSweep(cmd *cobra.Command, f *loadFlags, over string, levels []float64, p
 			return err
 		}
 	}
-	return writePage(f.html, func(w io.Writer) error { return page.Sweep(w, s) })
+	if err := writePage(f.html, func(w io.Writer) error { return page.Sweep(w, s) }); err != nil {
+		return err
+	}
+	if !s.Succeeded() {
+		return errNothing
+	}
+	return nil
 }

@@ -46,4 +46,5 @@ run "responses: coding agent" "$here/agent_responses.sh" "$dir"
 
 kill -TERM "$pid"; wait "$pid"; pid=
 echo "clients: $passed passed, $failed failed"
+[ $((passed + failed)) -gt 0 ] || { echo "no client's name holds a word of CLIENTS_ONLY"; exit 1; }
 exit "$failed"

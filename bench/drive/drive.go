@@ -30,6 +30,7 @@ type driver struct {
 	next    atomic.Int64 // number of the next conversation
 	counted atomic.Int64 // requests due in the window
 	retried atomic.Int64
+	played  bool // all of the trace: set by open
 }
 
 // Watch is told about a run while it goes on. Its functions are called from
@@ -104,6 +105,12 @@ func (d *driver) report(finished chan struct{}, progress func(time.Duration, sta
 }
 
 func (d *driver) finish(ctx context.Context, before usage) stats.Run {
+	switch {
+	case ctx.Err() != nil:
+		d.rec.Cut(d.now())
+	case d.o.Count > 0 && d.counted.Load() >= int64(d.o.Count), d.played:
+		d.rec.Cut(0)
+	}
 	run := d.rec.Finish()
 	run.Seed, run.Started, run.Stopped = d.o.Shape.Seed, d.begun.UTC().Format(time.RFC3339), ctx.Err() != nil
 	h := &run.Harness
@@ -192,6 +199,7 @@ func (d *driver) open(ctx context.Context) {
 	var active atomic.Int64
 	for {
 		due, ok := arrivals()
+		d.played = !ok && len(d.o.Trace) > 0
 		if !ok || d.until > 0 && due >= d.until || !d.pause(ctx, due-d.now()) {
 			return
 		}

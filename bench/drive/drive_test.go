@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -431,6 +432,35 @@ func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
 	if err != nil || !run.Stopped || run.Requests.Succeeded != 9 || run.Requests.Failed != 0 || run.Requests.Aborted != 1 {
 		t.Errorf("%+v, stopped %v, error %v", run.Requests, run.Stopped, err)
 	}
+	if run.WindowS >= o.Duration.Seconds() || !shareOfWindow(run) {
+		t.Errorf("%+v over a window of %v s", run.Rates, run.WindowS)
+	}
+}
+
+// shareOfWindow says whether the rates are what happened over the window.
+func shareOfWindow(r stats.Run) bool {
+	return r.WindowS > 0 && math.Abs(r.Rates.Requests*r.WindowS-float64(r.Requests.Succeeded)) < 1e-6
+}
+
+// A run that has sent all before its window ends has a shorter one.
+func TestWindowEndsWithTheLoad(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"count":                 func(o *Options) {},
+		"count of an open loop": func(o *Options) { o.Clients, o.Rate = 0, 1000 },
+		"trace":                 func(o *Options) { o.Clients, o.Count, o.Trace = 0, 0, make([]time.Duration, 12) },
+	} {
+		o := options(t, &fake{}, protocol.Chat)
+		o.Duration = time.Hour
+		change(&o)
+		run, records := collected(t, o)
+		last := time.Duration(0)
+		for _, r := range records {
+			last = max(last, r.End)
+		}
+		if run.Requests.Succeeded != 12 || run.WindowS != last.Seconds() || !shareOfWindow(run) {
+			t.Errorf("%s: %+v, %+v over a window of %v s, the last reply ended at %v", name, run.Requests, run.Rates, run.WindowS, last)
+		}
+	}
 }
 
 func TestCalibration(t *testing.T) {
@@ -459,6 +489,8 @@ func TestOptionsThatMakeNoRun(t *testing.T) {
 		"no model":   func(o *Options) { o.Template.Model = "" },
 		"no timeout": func(o *Options) { o.Timeout = 0 },
 		"no turns":   func(o *Options) { o.Shape.Turns = 0 },
+		"think":      func(o *Options) { o.Shape.Think = time.Second },
+		"constant":   func(o *Options) { o.Constant = true },
 		"header":     func(o *Options) { o.SessionHeader = "a: b" },
 		"extra":      func(o *Options) { o.Template.Extra = []byte("[") },
 	} {

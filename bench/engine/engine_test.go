@@ -3,7 +3,10 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,6 +225,29 @@ func TestRunThatFailsLeavesNothing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
+// A model that ends its answers early makes streams of prompts.
+func TestStreamsThatEndEarlyAreNoMeasurement(t *testing.T) {
+	output := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		fmt.Fprintf(w, "event: content_block_delta\ndata: {\"delta\":{\"text\":\"word\"}}\n\n"+
+			"event: message_delta\ndata: {\"usage\":{\"output_tokens\":%d}}\n\nevent: message_stop\ndata: {}\n\n", output)
+	}))
+	defer server.Close()
+	m := &run{o: Defaults(), addr: server.Listener.Addr().String()}
+	for _, atOnce := range []bool{true, false} {
+		output = m.o.StreamTokens
+		if perToken, err := m.streams(t.Context(), 0, atOnce); err != nil || perToken <= 0 {
+			t.Errorf("at once %v: %v s a token, %v", atOnce, perToken, err)
+		}
+		output = 3
+		if _, err := m.streams(t.Context(), 0, atOnce); err == nil || !strings.Contains(err.Error(), "3 of 32 tokens") {
+			t.Errorf("at once %v: error %v", atOnce, err)
+		}
 	}
 }
 

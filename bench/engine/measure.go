@@ -180,11 +180,20 @@ func (m *run) decode(ctx context.Context, i int, r *Round) error {
 	if err != nil {
 		return err
 	}
-	if a.Output < m.o.Tokens/2 {
-		return fmt.Errorf("the model ended its answer after %d of %d tokens: too few to measure, try a smaller --tokens", a.Output, m.o.Tokens)
+	if err := enough(a, m.o.Tokens, "tokens"); err != nil {
+		return err
 	}
 	r.TokensPerS = float64(a.Output-1) / a.Decode().Seconds()
 	r.MemoryGBs = (before + after) / 2
+	return nil
+}
+
+// enough says that an answer came near to the tokens that were asked for: of a
+// shorter one most of the time is its prompt's.
+func enough(a load.Answer, tokens int, flag string) error {
+	if a.Output < tokens/2 {
+		return fmt.Errorf("the model ended its answer after %d of %d tokens: too few to measure, try a smaller --%s", a.Output, tokens, flag)
+	}
 	return nil
 }
 
@@ -212,7 +221,10 @@ func (m *run) streams(ctx context.Context, round int, atOnce bool) (float64, err
 	one := func(i int) {
 		var a load.Answer
 		a, errs[i] = m.ask(ctx, m.o.StreamTokens, user(text(fmt.Sprint("stream ", round, " ", i, " ", atOnce), 20)))
-		if tokens[i] = a.Output; errs[i] != nil {
+		if errs[i] == nil {
+			tokens[i], errs[i] = a.Output, enough(a, m.o.StreamTokens, "stream-tokens")
+		}
+		if errs[i] != nil {
 			cancel()
 		}
 	}

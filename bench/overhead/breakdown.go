@@ -121,7 +121,7 @@ func (m *run) profile(ctx context.Context, c cell) ([]byte, error) {
 	defer cancel()
 	loaded := make(chan error, 1)
 	go func() {
-		_, err := m.load(ctx, c, m.o.Profile+time.Second)
+		err := m.warm(ctx, c, m.o.Profile+time.Second)
 		if err != nil {
 			cancel()
 		}

@@ -14,14 +14,12 @@ import (
 	"corenode/bench/workload"
 )
 
-// server is one process under measurement with the clients that ask it.
+// server is one process under measurement.
 type server struct {
-	child   *proc.Child
-	dir     string // a node's data, empty for others
-	key     string
-	addr    string
-	clients *load.Clients
-	single  *load.Clients // one connection
+	child *proc.Child
+	dir   string // a node's data, empty for others
+	key   string
+	addr  string
 }
 
 // run owns all that a run has started, until close.
@@ -67,12 +65,6 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 func (m *run) close() error {
 	var errs []error
 	for _, s := range m.servers {
-		if s.clients != nil {
-			s.clients.Close()
-		}
-		if s.single != nil {
-			s.single.Close()
-		}
 		errs = append(errs, s.child.Stop())
 	}
 	if m.mock != nil {
@@ -107,24 +99,7 @@ func (m *run) start(ctx context.Context) (err error) {
 	if err := m.startNode(ctx, Node, "node", "info"); err != nil {
 		return err
 	}
-	if err := m.startNode(ctx, NodeQuiet, "node-no-log", "warn"); err != nil {
-		return err
-	}
-	return m.connect(ctx)
-}
-
-// connect opens the clients of all servers, last of all: a server closes a
-// connection that sends nothing for some seconds.
-func (m *run) connect(ctx context.Context) (err error) {
-	for _, s := range m.servers {
-		if s.clients, err = load.Open(ctx, s.addr, m.o.Clients); err != nil {
-			return err
-		}
-		if s.single, err = load.Open(ctx, s.addr, 1); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn")
 }
 
 // nodeConfig serves the one model by an engine that computes nothing and always
@@ -185,7 +160,7 @@ func (m *run) account(ctx context.Context, data string) (key string, err error) 
 func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 	m.say("warming up")
 	for _, c := range cells {
-		if _, err := m.load(ctx, c, m.o.Warmup); err != nil {
+		if err := m.warm(ctx, c, m.o.Warmup); err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", c.target, c.work, err)
 		}
 	}
@@ -206,10 +181,19 @@ func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 	return samples, nil
 }
 
-func (m *run) load(ctx context.Context, c cell, length time.Duration) (load.Result, error) {
+// connect opens the clients of one cell, for it alone: a server closes a
+// connection that sends nothing for some seconds, and other cells may take minutes.
+func (m *run) connect(ctx context.Context, c cell) (*load.Clients, error) {
+	n := m.o.Clients
+	if c.work == Single {
+		n = 1
+	}
+	return load.Open(ctx, m.servers[c.target].addr, n)
+}
+
+func (m *run) load(ctx context.Context, clients *load.Clients, c cell, length time.Duration) (load.Result, error) {
 	s := m.servers[c.target]
 	path, body, stream := workload.PathMessages, []byte(nil), true
-	clients := s.clients
 	switch c.work {
 	case Plain:
 		body, stream = workload.Messages(m.o.PlainTokens, false), false
@@ -217,23 +201,36 @@ func (m *run) load(ctx context.Context, c cell, length time.Duration) (load.Resu
 		path, body, stream = workload.PathCount, workload.Count(), false
 	case Short:
 		body = workload.Messages(m.o.ShortTokens, true)
-	case Single:
-		clients = s.single
-		fallthrough
-	case Long:
+	case Long, Single:
 		body = workload.Messages(m.o.LongTokens, true)
 	}
 	return clients.Run(ctx, load.Request{Bytes: workload.HTTP(s.addr, path, s.key, body, stream), Stream: stream}, length)
 }
 
+// warm runs one cell and measures nothing.
+func (m *run) warm(ctx context.Context, c cell, length time.Duration) error {
+	clients, err := m.connect(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	_, err = m.load(ctx, clients, c, length)
+	return err
+}
+
 // measure runs one cell between two readings of the clocks.
 func (m *run) measure(ctx context.Context, c cell) (Sample, error) {
+	clients, err := m.connect(ctx, c)
+	if err != nil {
+		return Sample{}, err
+	}
+	defer clients.Close()
 	pid := m.servers[c.target].child.PID()
 	before, err := m.read(pid)
 	if err != nil {
 		return Sample{}, err
 	}
-	r, err := m.load(ctx, c, m.o.Duration)
+	r, err := m.load(ctx, clients, c, m.o.Duration)
 	if err != nil {
 		return Sample{}, err
 	}

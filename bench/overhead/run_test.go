@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -97,6 +98,50 @@ func TestRunMeasuresEveryCellAndLeavesNothing(t *testing.T) {
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
+// tracked keeps the connections that it accepts.
+type tracked struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (l *tracked) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.conns = append(l.conns, conn)
+	}
+	return conn, err
+}
+
+func (l *tracked) closeAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+}
+
+// TestCellsOutliveIdleConnections has the server close, between two cells, all
+// connections that there are, as one does with those that were idle meanwhile.
+func TestCellsOutliveIdleConnections(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &tracked{Listener: ln}
+	defer l.Close()
+	go floor.Mock(l)
+	m := &run{o: small(t), servers: map[string]*server{Node: {addr: ln.Addr().String(), key: "k"}}}
+	for _, work := range []string{Plain, Single, Plain, Single} {
+		if err := m.warm(t.Context(), cell{Node, work}, m.o.Warmup); err != nil {
+			t.Errorf("%s: %v", work, err)
+		}
+		l.closeAll()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"corenode/bench/plot"
 	"corenode/bench/result"
@@ -20,8 +19,11 @@ func Sweep(w io.Writer, s result.Sweep) error {
 		c.Lead = []string{f.Conditions.URL + ", " + f.Runs[0].Started, f.Conditions.Lines()[1]}
 		c.Tables = append(c.Tables, table{"Conditions of the first level", []string{"What", "Value"}, conditions(f), true})
 	}
-	c.Notes = notes(s)
-	c.Tiles = []tile{{Name: "knee", Value: fmt.Sprintf("%g %s", s.Knee, s.Over), Note: "least strength with the highest goodput"}}
+	c.Notes = s.Notes()
+	c.Tiles = []tile{{Name: "knee", Value: "none", Note: "no request was good"}}
+	if s.Knee > 0 {
+		c.Tiles = []tile{{Name: "knee", Value: fmt.Sprintf("%g %s", s.Knee, s.Over), Note: "least strength with the highest goodput"}}
+	}
 	c.Sections = []section{{Charts: figures(
 		against(s, "Latency by throughput: first token", "ttft_p50", "ttft_p99"),
 		against(s, "Latency by throughput: end to end", "e2e_p50", "e2e_p99"),
@@ -31,25 +33,6 @@ func Sweep(w io.Writer, s result.Sweep) error {
 		by(s, "Failed or not sent", "share", "failed_share"),
 	)}}
 	return c.write(w)
-}
-
-// notes are those of the levels, each once with the levels that it is for.
-func notes(s result.Sweep) (list []string) {
-	at := map[string][]string{}
-	for i := range s.Points {
-		for _, note := range s.Points[i].File.Notes {
-			if at[note] == nil {
-				list = append(list, note)
-			}
-			at[note] = append(at[note], fmt.Sprintf("%g", s.Points[i].At))
-		}
-	}
-	for i, note := range list {
-		if n := len(at[note]); n < len(s.Points) {
-			list[i] = fmt.Sprintf("%s %s: %s", s.Over, strings.Join(at[note], ", "), note)
-		}
-	}
-	return list
 }
 
 func metric(l *result.Level, name string) float64 {
@@ -77,7 +60,10 @@ func against(s result.Sweep, title string, names ...string) plot.Chart {
 
 // by draws metrics over the strength.
 func by(s result.Sweep, title, unit string, names ...string) plot.Chart {
-	c := plot.Chart{Title: title, XName: s.Over, YName: unit, LogX: true, Marks: []plot.Mark{{X: s.Knee, Name: "knee"}}}
+	c := plot.Chart{Title: title, XName: s.Over, YName: unit, LogX: true}
+	if s.Knee > 0 {
+		c.Marks = []plot.Mark{{X: s.Knee, Name: "knee"}}
+	}
 	for i, name := range names {
 		series := plot.Series{Name: name, Kind: plot.Line, Color: []int{green, grey}[i%2]}
 		for j := range s.Points {

@@ -146,9 +146,9 @@ func (t target) options() (drive.Options, error) {
 // ask runs one scenario and watches what others do meanwhile.
 func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, seed uint64) (out outcome, err error) {
 	if s.busy {
-		stop, err := r.startBusy(ctx)
-		if err != nil {
-			return out, err
+		stop, busyErr := r.startBusy(ctx)
+		if busyErr != nil {
+			return out, busyErr
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
@@ -176,11 +176,7 @@ func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, se
 	if !s.busy { // there, what others take is the point
 		out.foreign = after.machine.Sub(before.machine).Foreign(after.ours - before.ours)
 	}
-	for _, rec := range records {
-		if rec.Kind != "" {
-			out.failed++
-		}
-	}
+	out.failed = failedOf(s, records)
 	return out, nil
 }
 

@@ -13,15 +13,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"time"
 )
 
 // Options say what a run does.
 type Options struct {
-	// Node is the path of the corenode binary. Default bin/corenode.
+	// Node is the corenode program: a path, or a name in PATH. Default bin/corenode.
 	Node string `json:"-"`
-	// Server is the path of llama-server. Required.
+	// Server is llama-server: a path, or a name in PATH. Required.
 	Server string `json:"-"`
 	// Model is the path of the GGUF file. Required.
 	Model string `json:"-"`
@@ -43,14 +44,16 @@ func Defaults() Options {
 // Validate names each option that is out of its bounds, as its flag.
 func (o Options) Validate() error {
 	var errs []error
-	file := func(flag, path string) {
-		if _, err := os.Stat(path); err != nil {
+	program := func(flag, path string) {
+		if _, err := exec.LookPath(path); err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
-	file("node", o.Node)
-	file("llama-server", o.Server)
-	file("model", o.Model)
+	program("node", o.Node)
+	program("llama-server", o.Server)
+	if _, err := os.Stat(o.Model); err != nil {
+		errs = append(errs, fmt.Errorf("--model: %w", err))
+	}
 	if o.Threads < 1 || o.Threads > 1024 {
 		errs = append(errs, fmt.Errorf("--threads is %d, want 1 to 1024", o.Threads))
 	}

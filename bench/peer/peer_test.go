@@ -2,6 +2,8 @@ package peer
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,22 @@ func TestValidateNamesEveryFlag(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), flag+": ") && !strings.Contains(err.Error(), flag+" ") {
 			t.Errorf("no complaint about %s in %v", flag, err)
 		}
+	}
+}
+
+// The programs may be named as a shell would, as the help does.
+func TestProgramsOfThePath(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"corenode", "llama-server", "m.gguf"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	o := Defaults()
+	o.Node, o.Server, o.Model = "corenode", "llama-server", filepath.Join(dir, "m.gguf")
+	if err := o.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -58,6 +76,16 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestAnswersThatEndEarlyFail(t *testing.T) {
+	records := []stats.Record{
+		record(1, 100, 0, 64, 0, 1, 2, 2), record(1, 100, 0, 63, 0, 1, 2, 2), record(1, 100, 0, 0, 0, 1, 2, 2),
+		{Kind: stats.KindBroken, OutputTokens: 64},
+	}
+	if n := failedOf(scenario{output: 64}, records); n != 3 {
+		t.Errorf("%d of 4 requests failed, want 3: a short answer, one without usage, a broken one", n)
+	}
+}
+
 func TestRowsCompareWithinRounds(t *testing.T) {
 	s := scenario{name: "x", rows: []row{
 		{what: "rate", metric: decodeRate, gate: map[string]float64{"Q8_0": 3}, aim: all(4)},
@@ -90,11 +118,13 @@ func TestRowsCompareWithinRounds(t *testing.T) {
 			t.Errorf("%v MiB of at most 150: met %v", mib, rows[0].Met)
 		}
 	}
-	bad := one(50, 1, 0)
-	bad[node].failed = 1
-	r := Report{Rows: rowsOf(s, [][sides]outcome{bad}, "Q8_0")}
-	var out bytes.Buffer
-	if err := r.Print(&out); err != nil || r.Met() || !strings.Contains(out.String(), "FAILED requests: 1 and 0") {
-		t.Errorf("failed requests pass: met %v, %v\n%s", r.Met(), err, out.String())
+	for failing, want := range map[side]string{node: "FAILED requests: 1 and 0", other: "FAILED requests: 0 and 1"} {
+		bad := one(50, 1, 0)
+		bad[failing].failed = 1
+		r := Report{Rows: rowsOf(s, [][sides]outcome{bad}, "Q8_0")}
+		var out bytes.Buffer
+		if err := r.Print(&out); err != nil || r.Met() || !strings.Contains(out.String(), want) {
+			t.Errorf("failed requests of %s pass: met %v, %v\n%s", failing, r.Met(), err, out.String())
+		}
 	}
 }

@@ -44,3 +44,14 @@ func valuesOf(s scenario, records []stats.Record) map[metric]float64 {
 		ttftTurn2:   report.SpreadOf(second).Median,
 	}
 }
+
+// failedOf counts the requests that were not answered in full. An answer that its
+// model ended early is none: that side had less to do than the other.
+func failedOf(s scenario, records []stats.Record) (n int) {
+	for i := range records {
+		if records[i].Kind != "" || records[i].OutputTokens < s.output {
+			n++
+		}
+	}
+	return n
+}

@@ -82,9 +82,26 @@ func judge(d Difference, known bool) Verdict {
 	return Worse
 }
 
+// chanceMax is how likely ranges of equal loads may be apart so that it is no matter.
+const chanceMax = 0.05
+
+// apart is the chance that the ranges of n and m runs of equal loads do not meet:
+// two of all orders, those in which one load's runs all come first.
+func apart(n, m int) float64 {
+	orders := 1.0
+	for i := 1; i <= m; i++ {
+		orders *= float64(n+i) / float64(i)
+	}
+	return 2 / orders
+}
+
 // Warnings says what makes two files hard to compare. Where the server is, the
 // seed and how words were counted may differ.
 func Warnings(a, b File) (list []string) {
+	if n, m := len(a.Runs), len(b.Runs); n > 1 && m > 1 && apart(n, m) > chanceMax {
+		list = append(list, fmt.Sprintf("the ranges of %d and %d runs of equal loads do not meet in %.0f %% of all cases: four runs of each say more",
+			n, m, 100*apart(n, m)))
+	}
 	ca, cb := members(a.Conditions), members(b.Conditions)
 	for _, may := range []string{"url", "seed", "tokens_per_word", "template_tokens", "calibrated"} {
 		delete(ca, may)

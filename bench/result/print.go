@@ -68,11 +68,13 @@ func (c *Conditions) Lines() (lines []string) {
 		}
 	}
 	length := fmt.Sprintf("%s s", report.Number(c.DurationS))
-	if c.DurationS == 0 {
-		length = "to the end of its trace"
-	}
-	if c.Count > 0 {
+	switch {
+	case c.Count > 0 && c.DurationS > 0:
+		length = fmt.Sprintf("%d requests or %s", c.Count, length)
+	case c.Count > 0:
 		length = fmt.Sprintf("%d requests", c.Count)
+	case c.DurationS == 0:
+		length = "to the end of its trace"
 	}
 	load += fmt.Sprintf(", %s after %s s of ramp and %s s of warm-up", length, report.Number(c.RampS), report.Number(c.WarmupS))
 	work := fmt.Sprintf("input %s, output %s tokens", c.Input, c.Output)
@@ -146,7 +148,9 @@ func (f *File) valueRows() [][]string {
 	add("requests/s", "/s", func(r *stats.Run) float64 { return r.Rates.Requests })
 	if len(f.Conditions.Objectives) > 0 {
 		add("goodput/s ("+strings.Join(f.Conditions.Objectives, ", ")+")", "/s", func(r *stats.Run) float64 { return r.Rates.Goodput })
-		add("requests that met the objectives", "%", func(r *stats.Run) float64 { return 100 * float64(r.Requests.Good) / float64(max(r.Requests.Due, 1)) })
+		add("requests that met the objectives", "%", func(r *stats.Run) float64 {
+			return 100 * float64(r.Requests.Good) / float64(max(r.Requests.Due+r.Requests.NotSent, 1))
+		})
 	}
 	add("output tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.OutputTokens })
 	add("input tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.InputTokens })

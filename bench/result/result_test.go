@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -128,6 +130,36 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// The oracle counts the orders in which runs of equal loads can come.
+func TestFewRunsAreWarnedOf(t *testing.T) {
+	for n := 2; n <= 5; n++ {
+		for m := 2; m <= 5; m++ {
+			orders, apartIn := 0, 0
+			for set := range 1 << (n + m) { // the places of A's runs
+				if bits.OnesCount(uint(set)) != n {
+					continue
+				}
+				orders++
+				if set == 1<<n-1 || set == (1<<n-1)<<m {
+					apartIn++
+				}
+			}
+			want := float64(apartIn) / float64(orders)
+			if got := apart(n, m); math.Abs(got-want) > 1e-12 {
+				t.Errorf("%d and %d runs: %v, want %v", n, m, got, want)
+			}
+		}
+	}
+	one := measured(1, 100*msec)
+	if w := strings.Join(Warnings(file(one, one), file(one, one)), "; "); !strings.Contains(w, "33 %") {
+		t.Errorf("two runs of each: %q", w)
+	}
+	four := file(one, one, one, one)
+	if w := append(Warnings(four, four), Warnings(file(one), four)...); len(w) != 0 {
+		t.Errorf("%q", w)
+	}
+}
+
 func TestFilesAreReadBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
 	f := file(measured(1, 100*msec))
@@ -192,7 +224,8 @@ func TestNotes(t *testing.T) {
 		t.Errorf("%s", plain)
 	}
 	run.Tokens.PerEvent, run.Tokens.CachedShare, run.Requests.NotSent, run.Stopped, run.Harness.CPUShare = 3, 0.5, 7, true, 0.4
-	for _, want := range []string{"carries 3.00 tokens", "50 % of the input", "7 requests were not sent", "stopped", "40 % of this machine"} {
+	run.Harness.Retried = 9
+	for _, want := range []string{"carries 3.00 tokens", "50 % of the input", "7 requests were not sent", "9 requests were sent again", "stopped", "40 % of this machine"} {
 		if all := strings.Join(file(run).Notes, "\n"); !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
@@ -218,6 +251,36 @@ func TestKnee(t *testing.T) {
 	}
 }
 
+// A sweep of which nothing was good has no knee; its notes are shown with their levels.
+func TestSweepOfFailures(t *testing.T) {
+	run := measured(1, 100*msec)
+	run.Rates.Goodput, run.Requests.Succeeded, run.Requests.NotSent = 0, 0, 7
+	s := NewSweep("rate", []Level{{At: 2, File: file(run)}, {At: 4, File: file(measured(2, 100*msec))}})
+	if s.Knee != 4 || !s.Succeeded() {
+		t.Errorf("knee at %v, succeeded %v", s.Knee, s.Succeeded())
+	}
+	var b bytes.Buffer
+	if err := s.Print(&b); err != nil || !strings.Contains(b.String(), "note: rate 2: 7 requests were not sent") || !strings.Contains(b.String(), "note: closed loop") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	b.Reset()
+	s = NewSweep("rate", []Level{{At: 2, File: file(run)}})
+	if err := s.Print(&b); err != nil || s.Knee != 0 || s.Succeeded() || !strings.Contains(b.String(), "knee: none") || strings.Contains(b.String(), "<- knee") {
+		t.Errorf("%v, knee at %v\n%s", err, s.Knee, b.String())
+	}
+}
+
+func TestLengthOfALoad(t *testing.T) {
+	for want, c := range map[string]Conditions{
+		", 30.0 s after": {DurationS: 30}, ", 7 requests after": {Count: 7}, ", 7 requests or 30.0 s after": {Count: 7, DurationS: 30},
+		", to the end of its trace after": {},
+	} {
+		if line := c.Lines()[0]; !strings.Contains(line, want) {
+			t.Errorf("%q is not in %q", want, line)
+		}
+	}
+}
+
 func TestPrint(t *testing.T) {
 	run := measured(1, 100*msec)
 	run.Errors = []stats.Failure{{Kind: "http_429", Count: 3, Example: "slow down", RetryAfter: 3, RetryAfterMinS: 1, RetryAfterMaxS: 2}}
@@ -230,6 +293,18 @@ func TestPrint(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+// What was not sent met no objective either.
+func TestShareThatMetTheObjectives(t *testing.T) {
+	run := measured(1, 100*msec)
+	run.Requests = stats.Counts{Due: 50, Succeeded: 50, Good: 50, NotSent: 50}
+	f := file(run)
+	f.Conditions.Objectives = []string{"ttft=1s"}
+	var b bytes.Buffer
+	if err := f.Print(&b); err != nil || !strings.Contains(b.String(), "requests that met the objectives  50.0 %") {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 

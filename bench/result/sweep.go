@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"corenode/bench/report"
@@ -19,7 +20,7 @@ type Sweep struct {
 	// Over is what changes: clients or rate.
 	Over   string  `json:"over"`
 	Points []Level `json:"points"`
-	// Knee is the least strength that reaches the highest goodput.
+	// Knee is the least strength that reaches the highest goodput; 0 where no request was good.
 	Knee float64 `json:"knee"`
 }
 
@@ -39,13 +40,36 @@ func NewSweep(over string, levels []Level) Sweep {
 	for _, l := range levels {
 		best = max(best, l.File.Metrics["goodput_per_s"].Median)
 	}
-	found := false
 	for _, l := range levels {
-		if l.File.Metrics["goodput_per_s"].Median >= kneeWithin*best && (!found || l.At < s.Knee) {
-			s.Knee, found = l.At, true
+		if best > 0 && l.File.Metrics["goodput_per_s"].Median >= kneeWithin*best && (s.Knee == 0 || l.At < s.Knee) {
+			s.Knee = l.At
 		}
 	}
 	return s
+}
+
+// Succeeded says whether any request of the sweep did.
+func (s Sweep) Succeeded() bool {
+	return slices.ContainsFunc(s.Points, func(l Level) bool { return l.File.Succeeded() })
+}
+
+// Notes are those of the levels, each once with the levels that it is for.
+func (s Sweep) Notes() (list []string) {
+	at := map[string][]string{}
+	for i := range s.Points {
+		for _, note := range s.Points[i].File.Notes {
+			if at[note] == nil {
+				list = append(list, note)
+			}
+			at[note] = append(at[note], fmt.Sprintf("%g", s.Points[i].At))
+		}
+	}
+	for i, note := range list {
+		if n := len(at[note]); n < len(s.Points) {
+			list[i] = fmt.Sprintf("%s %s: %s", s.Over, strings.Join(at[note], ", "), note)
+		}
+	}
+	return list
 }
 
 // Write writes the sweep's file.
@@ -88,8 +112,17 @@ func (s Sweep) Print(w io.Writer) error {
 	if err := report.Table(w, t.Headings, t.Rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nknee: %g %s, the least that reaches %.0f %% of the highest goodput\n", s.Knee, s.Over, 100*kneeWithin)
-	return err
+	knee := "none, no request was good"
+	if s.Knee > 0 {
+		knee = fmt.Sprintf("%g %s, the least that reaches %.0f %% of the highest goodput", s.Knee, s.Over, 100*kneeWithin)
+	}
+	fmt.Fprintf(w, "\nknee: %s\n\n", knee)
+	for _, note := range s.Notes() {
+		if _, err := fmt.Fprintln(w, "note:", note); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Succeeded says whether any request of the file did.

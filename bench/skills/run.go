@@ -26,11 +26,13 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err != nil {
 		return Report{}, err
 	}
+	for _, skill := range o.Only {
+		if !slices.ContainsFunc(cases, func(c Case) bool { return c.Skill == skill }) {
+			return Report{}, fmt.Errorf("--only: %s has no case of %q", o.File, skill)
+		}
+	}
 	if len(o.Only) > 0 {
 		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(o.Only, c.Skill) })
-		if len(cases) == 0 {
-			return Report{}, fmt.Errorf("%s has no case of %s", o.File, strings.Join(o.Only, ", "))
-		}
 	}
 	results, err := askAll(ctx, o, cases, say)
 	if err != nil {

@@ -135,6 +135,10 @@ func TestRun(t *testing.T) {
 	if r, err := Run(context.Background(), o, t.Logf); err != nil || r.All.Cases != 1 {
 		t.Errorf("only one skill: %+v, %v", r.All, err)
 	}
+	o.Only = []string{"think", "ad"} // a gate that no case of it could miss
+	if _, err := Run(context.Background(), o, t.Logf); err == nil || !strings.Contains(err.Error(), `"ad"`) {
+		t.Errorf("a skill that is not in the file: %v", err)
+	}
 }
 
 func TestRunEndsWhenTheServerRefuses(t *testing.T) {

@@ -7,6 +7,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
+// Cut ends the window before its end: at the last reply, or at a later moment.
+// Nothing was due from there on, since the run was stopped or had sent all.
+func (r *Recorder) Cut(at time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.c.Until = min(r.c.Until, max(at, r.lastEnd))
+}
+
 // Finish returns the run's numbers; the recorder is not used any more.
 func (r *Recorder) Finish() Run {
 	r.mu.Lock()
@@ -14,8 +22,9 @@ func (r *Recorder) Finish() Run {
 	run := r.run
 	until := r.c.Until
 	if until == 0 {
-		until = max(r.lastEnd, r.c.From)
+		until = r.lastEnd
 	}
+	until = max(until, r.c.From)
 	run.FromS, run.WindowS = r.c.From.Seconds(), (until - r.c.From).Seconds()
 	run.Latency = map[string]Distribution{}
 	for kind, h := range r.hist {
@@ -95,7 +104,11 @@ func (r *Recorder) timeline() Timeline {
 	return t
 }
 
+// blocksUntil covers the whole window: a stall at its end is blocks with nothing in them.
 func (r *Recorder) blocksUntil(until time.Duration) (blocks []Block) {
+	if until > r.c.From {
+		r.blocks.at(until - r.c.From - 1)
+	}
 	for i := range r.blocks.list {
 		b, begin := &r.blocks.list[i], time.Duration(i)*r.blocks.width
 		length := min(r.blocks.width, until-r.c.From-begin)

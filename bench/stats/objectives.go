@@ -59,7 +59,7 @@ func (o Objective) String() string { return o.Metric + "=" + o.Limit.String() }
 // met says whether a request that succeeded met all objectives. A latency that
 // the request does not have (no second token, no queue time told) misses none,
 // except the time to the first token, which is the whole time then.
-func met(objectives []Objective, rec *Record, scratch []time.Duration) bool {
+func met(objectives []Objective, rec *Record) bool {
 	for _, o := range objectives {
 		value, ok := time.Duration(0), true
 		switch o.Metric {
@@ -75,7 +75,7 @@ func met(objectives []Objective, rec *Record, scratch []time.Duration) bool {
 			value, ok = rec.Queue, rec.Queue >= 0
 		default:
 			if ok = len(rec.Gaps) > 0; ok {
-				value = percentile(append(scratch[:0], rec.Gaps...), o.share)
+				value = percentile(slices.Clone(rec.Gaps), o.share)
 			}
 		}
 		if ok && value > o.Limit {

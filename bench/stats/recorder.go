@@ -44,7 +44,6 @@ type Recorder struct {
 	random  *rand.Rand
 	sampled int64
 	lastEnd time.Duration
-	scratch []time.Duration
 	outputs int64 // events of requests whose usage is known
 	live    Live
 	recent  tally // TTFT since the last progress
@@ -180,7 +179,7 @@ func (r *Recorder) Add(rec *Record) {
 	r.live.InFlight--
 	r.live.Ended++
 	r.lastEnd = max(r.lastEnd, rec.End)
-	good := rec.Kind == "" && met(r.c.Objectives, rec, r.scratch)
+	good := rec.Kind == "" && met(r.c.Objectives, rec)
 	r.addEnd(rec, good)
 	r.addTokens(rec)
 	if first, ok := rec.TTFT(); ok && r.c.Streamed {
@@ -230,11 +229,12 @@ func (r *Recorder) addEnd(rec *Record, good bool) {
 
 // addTokens spreads a request's tokens over the moments of its outputs: the
 // totals are usage's, and each output has an equal part. The prompt counts at
-// the first output, when all of it has been computed or found.
+// the first output, when all of it has been computed or found. Of a stream that
+// failed usage tells what stood at its begin, if anything: there each output is a token.
 func (r *Recorder) addTokens(rec *Record) {
 	tokens := float64(rec.OutputTokens)
-	if !rec.UsageKnown {
-		tokens = float64(rec.Outputs)
+	if !rec.UsageKnown || rec.Kind != "" {
+		tokens = max(tokens, float64(rec.Outputs))
 	}
 	if rec.First < 0 || rec.Outputs == 0 {
 		if rec.Kind == "" {

@@ -77,14 +77,14 @@ func TestObjectives(t *testing.T) {
 		"ttft=1s,e2e=449ms": false, " ttft=1s , e2e=1s,": true,
 	} {
 		o, err := ParseObjectives(text)
-		if err != nil || met(o, &rec, nil) != want {
+		if err != nil || met(o, &rec) != want {
 			t.Errorf("%q: met %v, error %v", text, !want, err)
 		}
 	}
 	silent := Record{First: -1, End: 300 * msec, Queue: 5 * msec}
 	for text, want := range map[string]bool{"ttft=299ms": false, "ttft=300ms": true, "tpot=1ms": true, "itl_p99=1ms": true, "queue=4ms": false} {
 		o, err := ParseObjectives(text)
-		if err != nil || met(o, &silent, nil) != want {
+		if err != nil || met(o, &silent) != want {
 			t.Errorf("without output, %q: met %v, error %v", text, !want, err)
 		}
 	}
@@ -170,6 +170,20 @@ func TestOpenWindow(t *testing.T) {
 	}
 }
 
+// What a server is silent for belongs to the window's pieces, from which the
+// noise of rates is estimated.
+func TestBlocksCoverTheWindow(t *testing.T) {
+	r := New(Config{From: time.Second, Until: 11 * time.Second, Streamed: true})
+	add(r, done(time.Second, 1500*msec), done(2*time.Second, 2500*msec))
+	run, sum := r.Finish(), 0.0
+	for _, b := range run.Blocks {
+		sum += b.Seconds
+	}
+	if !near(sum, run.WindowS, 1e-9) {
+		t.Errorf("%d blocks cover %v s of %v s", len(run.Blocks), sum, run.WindowS)
+	}
+}
+
 // An event of several tokens counts as many as usage says, and as one gap.
 func TestTokensOfEvents(t *testing.T) {
 	r := New(Config{Until: time.Second, Streamed: true})
@@ -184,6 +198,23 @@ func TestTokensOfEvents(t *testing.T) {
 	}
 	if d := run.Latency["tpot"]; d.Count != 1 || !near(d.P50, 200.0/11, 0.001) {
 		t.Errorf("TPOT %+v", d)
+	}
+}
+
+// The messages protocol tells usage at a stream's begin, the chat protocol at its
+// end: one that breaks off has as many tokens in both.
+func TestTokensOfFailedStreams(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		r := New(Config{Until: time.Second, Streamed: true})
+		rec := done(0, 100*msec, 100*msec, 100*msec)
+		rec.Kind, rec.UsageKnown, rec.OutputTokens = KindBroken, known, 0
+		if known {
+			rec.OutputTokens = 1
+		}
+		add(r, rec)
+		if run := r.Finish(); !near(run.Rates.OutputTokens, 3, 1e-9) {
+			t.Errorf("usage known %v: %v output tokens/s, want 3", known, run.Rates.OutputTokens)
+		}
 	}
 }
 
