@@ -57,6 +57,9 @@ type Source struct {
 	Rows    int
 	Cols    int
 	Data    []byte
+	// EmbedOnly says that nothing but Embed will read it, so that the backend
+	// needs no form of its own.
+	EmbedOnly bool
 }
 
 // Span is a run of consecutive tokens of one sequence within a step.
@@ -106,8 +109,6 @@ type Cache interface {
 	ResetState(slot int32)
 	// CopyState makes dst a copy of src.
 	CopyState(dst, src int32)
-	// ReleaseState gives the memory of a slot back; its content is undefined.
-	ReleaseState(slot int32)
 	// BytesUsed is the memory taken so far.
 	BytesUsed() int64
 	// Close gives all memory back; the cache must not be used after it. Closing

@@ -51,7 +51,7 @@ func (m *Model) loadAhead(t *tensors) {
 	a.layer.index = c.FullLayers()
 	a.fromE, a.fromH = t.columns(p+"nextn.eh_proj.weight", c.Hidden, c.Hidden)
 	if name := p + "nextn.embed_tokens.weight"; t.has(name) {
-		a.embed = t.matrix(name, c.Vocab, c.Hidden)
+		a.embed = t.table(name, c.Vocab, c.Hidden)
 	}
 	if name := p + "nextn.shared_head_head.weight"; t.has(name) {
 		a.head = t.matrix(name, c.Vocab, c.Hidden)

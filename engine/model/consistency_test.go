@@ -339,13 +339,12 @@ func TestStateCopy(t *testing.T) {
 		cache.CopyState(5, 0)
 		want := s.feed(t, tokens[12:])
 		cache.ResetState(0)
-		cache.ReleaseState(0)
 		restored := snapshot
 		restored.slot = 3
 		cache.CopyState(3, 5)
 		sameBits(t, "restored", restored.feed(t, tokens[12:]), want)
 		sameBits(t, "snapshot", snapshot.feed(t, tokens[12:]), want)
-		fresh := newSequence(t, m, cache, 0, 16) // the released slot is usable again
+		fresh := newSequence(t, m, cache, 0, 16) // the slot is usable again
 		fresh.feed(t, tokens[:12])
 		sameBits(t, "reset", fresh.feed(t, tokens[12:]), want)
 	})

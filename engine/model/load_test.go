@@ -191,6 +191,39 @@ var sameModel = []struct {
 	}},
 }
 
+// loads notes what a backend is asked to load.
+type loads struct {
+	kernel.Backend
+	sources map[string]kernel.Source
+}
+
+func (l loads) Load(src kernel.Source) (kernel.Weight, error) {
+	l.sources[src.Name] = src
+	return l.Backend.Load(src)
+}
+
+// TestTableIsOnlyEmbedded: with a head of its own, the table of embeddings is as large
+// as that and never multiplied with.
+func TestTableIsOnlyEmbedded(t *testing.T) {
+	for _, untied := range []bool{false, true} {
+		e := newEdit(t, "tiny-qwen3-f16")
+		if untied {
+			e.addFrom("output.weight", []int{256, 512}, "token_embd.weight")
+		}
+		b := loads{ref.New(), map[string]kernel.Source{}}
+		m, err := Load(e.open(t), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
+		for name, src := range b.sources {
+			if want := untied && name == "token_embd.weight"; src.EmbedOnly != want {
+				t.Errorf("untied %v: %s is for embedding only: %v, want %v", untied, name, src.EmbedOnly, want)
+			}
+		}
+	}
+}
+
 // halves undoes the row order that goes with adjacent-pair rope: within a head, rows
 // 0, 2, 4, ... come first, then 1, 3, 5, ...
 func halves(w []float32, heads, dim, cols int) []float32 {

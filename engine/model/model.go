@@ -126,10 +126,12 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 
 // loadEnds loads what stands before the first and after the last layer.
 func (m *Model) loadEnds(t *tensors) {
-	m.embed = t.matrix("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
-	m.head = m.embed
 	if t.has("output.weight") {
+		m.embed = t.table("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
 		m.head = t.matrix("output.weight", m.cfg.Vocab, m.cfg.Hidden)
+	} else {
+		m.embed = t.matrix("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
+		m.head = m.embed
 	}
 	m.norm = t.vector("output_norm.weight", m.cfg.Hidden)
 }

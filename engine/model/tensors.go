@@ -94,9 +94,22 @@ func (t *tensors) load(x *modelfile.Tensor, experts, rows, cols int) kernel.Weig
 	if x == nil {
 		return nil
 	}
-	w, err := t.b.Load(kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols, Data: x.Data})
+	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols, Data: x.Data})
+}
+
+// table loads rows of embeddings that nothing is multiplied with.
+func (t *tensors) table(name string, rows, cols int) kernel.Weight {
+	x := t.find(name, cols, rows)
+	if x == nil {
+		return nil
+	}
+	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Data, EmbedOnly: true})
+}
+
+func (t *tensors) bring(src kernel.Source) kernel.Weight {
+	w, err := t.b.Load(src)
 	if err != nil {
-		t.errs = append(t.errs, fmt.Errorf("tensor %s: %w", x.Name, err))
+		t.errs = append(t.errs, fmt.Errorf("tensor %s: %w", src.Name, err))
 		return nil
 	}
 	return w

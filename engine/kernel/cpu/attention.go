@@ -16,7 +16,7 @@ type attendUnit struct {
 	row  int // first row within the span
 	rows int
 	head int // KV head
-	part int // split mode: number of the unit's first partial result
+	part int // number of the unit's first piece in the wave
 }
 
 // end is how many positions the unit's last row sees.
@@ -56,10 +56,13 @@ type attendScratch struct {
 
 // attendTask is one Attend. When there are too few units for the threads,
 // every (unit, range) is a piece of its own and the results are folded
-// afterwards: in the same order, so with the same bits.
+// afterwards: in the same order, so with the same bits. That goes by waves of
+// ranges, since the results of all ranges of a long context are many times as
+// large as what they become.
 type attendTask struct {
-	b       *Backend
-	scratch []attendScratch
+	b         *Backend
+	scratch   []attendScratch
+	floatsMax int // of the results of a wave, unless threads would be idle
 
 	c       *cache
 	layer   int
@@ -68,8 +71,11 @@ type attendTask struct {
 	group   int // query heads per KV head
 	scale   float32
 	units   []attendUnit
-	pieces  []attendPiece
-	parts   []partial
+	wave    int           // ranges of a wave; 0 when a unit is computed as a whole
+	first   int           // range of the wave
+	pieces  []attendPiece // of the wave
+	parts   []partial     // their results
+	sums    []partial     // of the units, from the waves before
 	folding bool
 	prompts []attendUnit // that are computed on matrix tiles
 }
@@ -91,23 +97,27 @@ func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step 
 
 // generated computes the spans that are not computed on matrix tiles.
 func (t *attendTask) generated() {
-	b := t.b
-	if len(t.pieces) == 0 {
-		b.pool.run(len(t.units), t)
+	if t.wave == 0 {
+		t.b.pool.run(len(t.units), t)
 		return
 	}
-	b.pool.run(len(t.pieces), t)
-	t.folding = true
-	b.pool.run(len(t.units), t)
-	t.folding = false
+	for t.first = 0; t.planWave(); t.first += t.wave {
+		t.folding = false
+		t.b.pool.run(len(t.pieces), t)
+		t.folding = true
+		t.b.pool.run(len(t.units), t)
+	}
 }
 
-// plan lists the units, longest context first within a span, and the pieces
-// when the units alone would leave threads idle.
+// attendFloats is the usual floatsMax: 32 MiB.
+const attendFloats = 8 << 20
+
+// plan lists the units, longest context first within a span, and decides on
+// waves when the units alone would leave threads idle.
 func (t *attendTask) plan(step *kernel.Step) {
-	t.units, t.pieces = t.units[:0], t.pieces[:0]
+	t.units, t.wave = t.units[:0], 0
 	block := max(queryBlock/t.group, 1)
-	ranges := 0
+	ranges, queries := 0, 0 // of all units, of the largest
 	for i := range step.Spans {
 		s := &step.Spans[i]
 		if t.b.tiled(s) {
@@ -115,22 +125,54 @@ func (t *attendTask) plan(step *kernel.Step) {
 		}
 		for row := (s.Len - 1) / block * block; row >= 0; row -= block {
 			for head := range t.c.cfg.KVHeads {
-				u := attendUnit{s, row, min(block, s.Len-row), head, ranges}
-				ranges += u.ranges()
+				u := attendUnit{span: s, row: row, rows: min(block, s.Len-row), head: head}
+				ranges, queries = ranges+u.ranges(), max(queries, u.rows*t.group)
 				t.units = append(t.units, u)
 			}
 		}
 	}
-	if t.b.Threads() == 1 || ranges == len(t.units) || len(t.units) >= 4*t.b.Threads() {
+	threads := t.b.Threads()
+	if threads == 1 || ranges == len(t.units) || len(t.units) >= 4*threads {
 		return
 	}
+	least := (4*threads + len(t.units) - 1) / len(t.units)
+	t.wave = max(t.floatsMax/(len(t.units)*wholeTiles(queries)*t.c.shape.dim), least)
+	for len(t.sums) < len(t.units) {
+		t.sums = append(t.sums, partial{})
+	}
+}
+
+// planWave lists the pieces of the wave. It returns false when no unit has that many ranges.
+func (t *attendTask) planWave() bool {
+	t.pieces = t.pieces[:0]
 	for i := range t.units {
-		for r := range t.units[i].ranges() {
+		u := &t.units[i]
+		u.part = len(t.pieces)
+		for r := t.first; r < min(t.first+t.wave, u.ranges()); r++ {
 			t.pieces = append(t.pieces, attendPiece{i, r})
 		}
 	}
 	for len(t.parts) < len(t.pieces) {
 		t.parts = append(t.parts, partial{})
+	}
+	return len(t.pieces) > 0
+}
+
+// foldWave adds the wave's ranges of unit i to those before, and writes the
+// unit's rows after the last one.
+func (t *attendTask) foldWave(i int) {
+	u, sum := &t.units[i], &t.sums[i]
+	end := min(t.first+t.wave, u.ranges())
+	for r := t.first; r < end; r++ {
+		part := &t.parts[u.part+r-t.first]
+		if r == 0 {
+			*sum, *part = *part, *sum
+		} else {
+			t.fold(sum, part)
+		}
+	}
+	if t.first < end && end == u.ranges() {
+		t.finish(u, sum)
 	}
 }
 
@@ -141,14 +183,9 @@ func (t *attendTask) do(worker, i int) {
 		w.scores = grow(nil, queryMax*scoreStride)
 	}
 	switch {
-	case t.folding:
-		u := &t.units[i]
-		first := &t.parts[u.part]
-		for r := 1; r < u.ranges(); r++ {
-			t.fold(first, &t.parts[u.part+r])
-		}
-		t.finish(u, first)
-	case len(t.pieces) > 0:
+	case t.wave > 0 && t.folding:
+		t.foldWave(i)
+	case t.wave > 0:
 		p := t.pieces[i]
 		t.loadQueries(w, &t.units[p.unit])
 		t.rangeOf(w, p.unit, p.rng, &t.parts[i])

@@ -154,3 +154,20 @@ func BenchmarkAttendPrompt(b *testing.B) {
 		}
 	}
 }
+
+// multiplyRounds is how many rounds of multiplications a thread claims at once.
+const multiplyRounds = 1 << 16
+
+// multiplier multiplies and adds in registers, as fast as they can.
+type multiplier struct{ b *Backend }
+
+func (m multiplier) do(_, _ int) { m.b.ops.multiply(multiplyRounds) }
+
+// multiplyPass returns float32 operations per second of all threads together,
+// a multiply-add being two: what arithmetic could reach at most.
+func (b *Backend) multiplyPass() float64 {
+	tasks := 8 * b.Threads()
+	start := time.Now()
+	b.pool.run(tasks, multiplier{b})
+	return float64(2*tasks*multiplyRounds*b.ops.multiplies) / time.Since(start).Seconds()
+}

@@ -105,6 +105,31 @@ func TestAttendBits(t *testing.T) {
 	})
 }
 
+// TestAttendWaves: the results of ranges take the memory that they may and give
+// the same bits, however many pass at a time.
+func TestAttendWaves(t *testing.T) {
+	c := attnCase{heads: 4, kvHeads: 2, dim: 32, page: 16, spans: [][2]int{{8000, 60}, {700, 2}}}
+	const size, threads = 120 * 32, 3 // of a result of the longer span
+	forLevels(t, func(t *testing.T, level string) {
+		want := c.run(t, open(t, Options{Level: level, Threads: 1}), kernel.KVF16, 1, 1<<20)
+		for _, most := range []int{1, 24 * size, attendFloats} {
+			b := open(t, Options{Level: level, Threads: threads})
+			b.attend.floatsMax = most
+			same(t, fmt.Sprintf("at most %d", most), c.run(t, b, kernel.KVF16, 1, 1<<20), want)
+			if b.attend.wave == 0 {
+				t.Fatal("the units were not split: the test is of no use")
+			}
+			taken := 0
+			for _, p := range b.attend.parts {
+				taken += cap(p.out)
+			}
+			if may := max(most, (4*threads+len(b.attend.units))*size); taken > may {
+				t.Errorf("results of ranges take %d values, want at most %d", taken, may)
+			}
+		}
+	})
+}
+
 // TestEightBitStorage: attention that sees one position gives back what is
 // stored, on every level exactly what the reference says 8 bits keep.
 func TestEightBitStorage(t *testing.T) {

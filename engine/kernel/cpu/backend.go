@@ -86,7 +86,7 @@ func (b *Backend) init(threads int) {
 	b.mm.b, b.attend.b, b.store.b, b.delta.b, b.quant.b = b, b, b, b, b
 	b.mm.tiles = make([]tileScratch, threads)
 	b.mm.bands = make([]bandScratch, threads)
-	b.attend.scratch = make([]attendScratch, threads)
+	b.attend.scratch, b.attend.floatsMax = make([]attendScratch, threads), attendFloats
 	b.store.scratch = make([]storeScratch, threads)
 	b.delta.scratch = make([]deltaScratch, threads)
 }
@@ -127,21 +127,32 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	}
 	w := newWeight(src, l)
 	b.loaded[src.Name] = w
+	if src.EmbedOnly {
+		return w, nil
+	}
+	b.fill(w)
+	if src.Experts > 1 {
+		w.src.Data = nil // only Embed reads it again, and no stack: one may be a copy, as large as much of the model
+	}
+	return w, nil
+}
+
+// fill finds or makes the packed form of w.
+func (b *Backend) fill(w *weight) {
 	if b.disk != nil {
 		if w.data = b.disk.find(w); w.data != nil {
 			b.settle(w)
-			return w, nil
+			return
 		}
 		w.data = b.disk.reserve(w)
 	}
 	if w.data == nil {
 		w.data = b.memory.take(w.size())
 		b.packAll(w)
-		return w, nil
+		return
 	}
 	b.packAll(w)
 	b.settle(w)
-	return w, nil
 }
 
 // settlePiece is how much of a weight a thread moves at once.

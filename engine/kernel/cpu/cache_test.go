@@ -193,22 +193,59 @@ func TestCacheRace(t *testing.T) {
 
 func TestCacheRemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
-	old, fresh := filepath.Join(dir, storeFile(t, "k")+".1.tmp"), filepath.Join(dir, storeFile(t, "k")+".2.tmp")
-	for _, path := range []string{old, fresh} {
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+	maker := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	file := func(number string) string { return filepath.Join(dir, storeFile(t, "k")+"."+number+".tmp") }
+	for _, c := range []struct {
+		path string
+		age  time.Duration
+		gone bool
+	}{
+		{file("1"), 2 * leftoverAge, true},
+		{file("2"), 2 * lockAge, true}, // of a process that died
+		{filepath.Join(dir, storeFile(t, "other")+".1.tmp"), 2 * lockAge, true},
+		{file("3"), 0, false},
+		{maker.disk.file.Name(), 2 * lockAge, false},
+	} {
+		if c.path != maker.disk.file.Name() {
+			if err := os.WriteFile(c.path, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		past := time.Now().Add(-c.age)
+		if err := os.Chtimes(c.path, past, past); err != nil {
 			t.Fatal(err)
 		}
+		open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+		if _, err := os.Stat(c.path); os.IsNotExist(err) != c.gone {
+			t.Errorf("%s of %s ago: gone %v, want %v", c.path, c.age, !c.gone, c.gone)
+		}
 	}
-	past := time.Now().Add(-2 * leftoverAge)
-	if err := os.Chtimes(old, past, past); err != nil {
+}
+
+// TestCachePages: weights begin at pages of the system, or they could not be mapped
+// while the file is made.
+func TestCachePages(t *testing.T) {
+	const page = 64 << 10 // as some arm64 systems have
+	all, dir := cacheSources(), t.TempDir()
+	b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	b.disk.close()
+	var err error
+	if b.disk, err = openStoreFor(dir, "k", page); err != nil {
 		t.Fatal(err)
 	}
-	open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("the old temporary file is still there (%v)", err)
+	loadAll(t, b, all)
+	for _, e := range b.disk.made {
+		if e.off%page != 0 {
+			t.Errorf("weight %s begins at byte %d, not at a page", e.name, e.off)
+		}
 	}
-	if _, err := os.Stat(fresh); err != nil {
-		t.Errorf("the fresh temporary file of another process is gone: %v", err)
+	if len(b.disk.made) != len(all) {
+		t.Fatalf("%d weights are cached, want %d", len(b.disk.made), len(all))
+	}
+	seal(t, b)
+	got, found := loadAll(t, open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"}), all)
+	if sameBytes(t, got, inMemory(t, all)); !found {
+		t.Error("the file was not used")
 	}
 }
 

@@ -30,44 +30,75 @@ type store struct {
 	stale   bool  // the finished file lacks a weight: seal removes it
 	err     error // why nothing is cached
 
-	file   *os.File // temporary, while making one
+	file   *os.File // temporary, while making one; locked, so that others know that it is being made
+	align  int64    // of weights: a multiple of storeAlign and of the system's pages, which pieces are mapped by
 	end    int64
 	made   []entry
 	pieces [][]byte // mapped parts of the temporary file
 }
 
 // openStore finds the finished file of a model or starts a new one.
-func openStore(dir, key string) (*store, error) {
+func openStore(dir, key string) (*store, error) { return openStoreFor(dir, key, os.Getpagesize()) }
+
+// openStoreFor is openStore on a system with pages of so many bytes, a power of two.
+func openStoreFor(dir, key string, page int) (*store, error) {
 	name, err := storeName(key)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{path: filepath.Join(dir, name), end: headerSize}
+	s := &store{path: filepath.Join(dir, name), align: max(storeAlign, int64(page))}
+	s.end = s.align
 	if s.open() == nil {
 		return s, nil
 	}
 	if s.err = os.MkdirAll(dir, 0o700); s.err != nil {
 		return s, nil
 	}
-	removeLeftovers(dir, name)
-	s.file, s.err = os.CreateTemp(dir, name+".*.tmp")
+	removeLeftovers(dir)
+	if s.file, s.err = os.CreateTemp(dir, name+".*.tmp"); s.err == nil {
+		tryLock(s.file) // where there are no locks, leftovers stay for longer
+	}
 	return s, nil
 }
 
-// leftoverAge is when a temporary file cannot belong to a live process any
-// more: making one takes minutes at most.
-const leftoverAge = 24 * time.Hour
+const (
+	// leftoverAge is when a temporary file cannot belong to a live process any
+	// more: making one takes minutes at most.
+	leftoverAge = 24 * time.Hour
+	// lockAge is when its maker has locked it, if it can.
+	lockAge = time.Minute
+)
 
-// removeLeftovers deletes temporary files of processes that died while making
-// one. It is an aid: what goes wrong is left to the next time.
-func removeLeftovers(dir, name string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, name+".*.tmp"))
+// removeLeftovers deletes temporary files, of any model, of processes that died
+// while making one. They are as large as the model, and a node that dies for want of memory
+// is started again and again. It is an aid: what goes wrong is left to the next time.
+func removeLeftovers(dir string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.packed.*.tmp"))
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > leftoverAge {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		if age := time.Since(info.ModTime()); age > leftoverAge || age > lockAge && !beingMade(path) {
 			os.Remove(path)
 		}
 	}
 }
+
+// beingMade says whether a live process holds the lock on a temporary file, or
+// that it cannot be known.
+func beingMade(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	return !tryLock(f)
+}
+
+// tryLock locks a file for as long as it is open. It fails where another has
+// done so, in this process or another, or where files cannot be locked.
+func tryLock(f *os.File) bool { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
 
 // open maps the finished file and reads its index.
 func (s *store) open() error {
@@ -139,7 +170,7 @@ func (s *store) reserve(w *weight) []byte {
 	}
 	s.made = append(s.made, entryOf(w, s.end))
 	s.pieces = append(s.pieces, b)
-	s.end = (s.end + size + storeAlign - 1) / storeAlign * storeAlign
+	s.end = (s.end + size + s.align - 1) / s.align * s.align
 	return b
 }
 

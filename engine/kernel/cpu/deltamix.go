@@ -57,7 +57,10 @@ func (t *deltaTask) values(w *deltaScratch, s *kernel.Span, at, n, p, low, high 
 		g := (s.Row+at+i)*heads + p
 		w.log[i], w.beta[i] = t.alpha[g], t.beta[g]
 	}
-	t.b.ops.gates(&w.log[0], &w.decay[0], &w.beta[0], t.w.a[p], t.w.dtBias[p], roundUp(n, 16))
+	whole := roundUp(n, 16)
+	clear(w.log[n:whole]) // a chunk multiplies what these rows give by zero: it must be finite
+	clear(w.beta[n:whole])
+	t.b.ops.gates(&w.log[0], &w.decay[0], &w.beta[0], t.w.a[p], t.w.dtBias[p], whole)
 }
 
 // convolve convolves the channels from first on of one row of a span, which may be

@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
+	"weak"
 
 	"corenode/engine/kernel"
 )
@@ -49,4 +51,20 @@ func TestExperts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLoadLetsGoOfStacks: what a stack was packed from may be a copy that nobody
+// else holds.
+func TestLoadLetsGoOfStacks(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	src := randomSource(newRand(1), kernel.Q8_0, 4, 64, 256)
+	held := weak.Make(&src.Data[0])
+	w := load(t, b, src)
+	src = kernel.Source{}
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the backend holds the data of a stack that it has packed")
+	}
+	runtime.KeepAlive(w)
+	runtime.KeepAlive(src)
 }

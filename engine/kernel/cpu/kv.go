@@ -197,13 +197,5 @@ func (c *cache) CopyState(dst, src int32) {
 	}))
 }
 
-// ReleaseState implements kernel.Cache.
-func (c *cache) ReleaseState(id int32) {
-	s := &c.slots[id]
-	c.used -= int64(len(s.mem.b))
-	s.mem.free()
-	*s = slot{}
-}
-
 // BytesUsed implements kernel.Cache.
 func (c *cache) BytesUsed() int64 { return c.used }

@@ -216,6 +216,7 @@ func TestEmbedMatchesFile(t *testing.T) {
 	r := newRand(9)
 	for _, typ := range allTypes {
 		src := randomSource(r, typ, 1, 9, 512)
+		src.EmbedOnly = true
 		ids := []int32{8, 0, 3, 3}
 		got, want := b.NewBuffer(4*512), reference.NewBuffer(4*512)
 		b.Embed(got, load(t, b, src), ids)
@@ -224,6 +225,9 @@ func TestEmbedMatchesFile(t *testing.T) {
 		near(t, fmt.Sprintf("type %d", typ), download(b, got, 4*512), w, func(i int) float64 {
 			return 1e-6 * (math.Abs(float64(w[i])) + 0.5) // d·c - m cancels
 		})
+	}
+	if len(b.memory.blocks) > 0 {
+		t.Error("tables that only Embed reads were packed")
 	}
 }
 

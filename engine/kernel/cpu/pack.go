@@ -10,10 +10,10 @@ import (
 
 // weight is a packed matrix, or a stack of them.
 type weight struct {
-	src    kernel.Source // Data stays valid while the backend lives
+	src    kernel.Source // Data stays valid while the backend lives; nil for a stack that is packed
 	layout layout
 	panels int    // per expert
-	data   []byte // experts x panels x layout.panelBytes, aligned to 64
+	data   []byte // experts x panels x layout.panelBytes, aligned to 64; nil for a table that only Embed reads
 	habits [2]habit
 }
 
@@ -29,7 +29,7 @@ func (w *weight) Experts() int { return w.src.Experts }
 // is says whether src is the very memory that w was made from.
 func (w *weight) is(src kernel.Source) bool {
 	return unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
-		w.src.Type == src.Type && w.src.Experts == src.Experts && w.src.Rows == src.Rows && w.src.Cols == src.Cols
+		w.src.EmbedOnly == src.EmbedOnly && w.src.Type == src.Type && w.src.Experts == src.Experts && w.src.Rows == src.Rows && w.src.Cols == src.Cols
 }
 
 // newWeight is the weight of src in the given layout, without its data.

@@ -79,9 +79,6 @@ func (c *cache) CopyState(dst, src int32) {
 	copy(to.s, from.s)
 }
 
-// ReleaseState implements kernel.Cache.
-func (c *cache) ReleaseState(slot int32) { delete(c.states, slot) }
-
 // Close implements kernel.Cache.
 func (c *cache) Close() { c.pages, c.states = nil, nil }
 

@@ -368,8 +368,6 @@ func TestCacheMemory(t *testing.T) {
 	if c.state(1).s[3] != 0 || c.state(0).s[3] != 7 {
 		t.Error("a reset of one slot reached the other, or nothing")
 	}
-	kc.ReleaseState(0)
-	used(page + state)
 	for name, misuse := range map[string]func(){"page": func() { c.page(2) }, "slot": func() { kc.ResetState(2) }} {
 		func() {
 			defer func() {
