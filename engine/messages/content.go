@@ -94,6 +94,16 @@ var fieldsOf = map[string][]string{
 	"tool_result": {"tool_use_id", "content", "is_error"},
 }
 
+// countsInSome says whether a field counts in blocks of some type.
+func countsInSome(name string) bool {
+	for _, fields := range fieldsOf {
+		if slices.Contains(fields, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // requiredOf are those that must be there.
 var requiredOf = map[string][]string{
 	"text":        {"text"},
@@ -107,7 +117,7 @@ type blockFields struct {
 	kind    string
 	present []string // fields that count and are not null
 	b       Block
-	early   []earlyField // fields before the type: only it says whether they count
+	early   []earlyField // fields before the type that may count: only it says whether they do
 }
 
 type earlyField struct {
@@ -122,7 +132,7 @@ func (r *reader) block() Block {
 		switch {
 		case name == "type":
 			f.kind = r.string()
-		case f.kind == "":
+		case f.kind == "" && countsInSome(name):
 			f.early = append(f.early, earlyField{name, r.raw()})
 		default:
 			r.blockField(&f, name)

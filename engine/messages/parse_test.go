@@ -284,6 +284,28 @@ func TestParseForms(t *testing.T) {
 	}
 }
 
+// TestFieldsBeforeTheType: of a block's fields in front of its type only those are kept
+// that could count, so that unknown ones cost there what they cost behind it.
+func TestFieldsBeforeTheType(t *testing.T) {
+	var unknown []byte
+	for i := range 5000 {
+		unknown = fmt.Appendf(unknown, `"%d":[1],`, i)
+	}
+	allocations := func(block string) float64 {
+		body := []byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{` + block + `}]}]}`)
+		return testing.AllocsPerRun(5, func() {
+			if q, err := Parse(body); err != nil || q.Messages[0].Blocks[0].Text != "hi" {
+				t.Fatal(q, err)
+			}
+		})
+	}
+	behind := allocations(`"type":"text",` + string(unknown) + `"text":"hi"`)
+	before := allocations(`"text":"hi",` + string(unknown) + `"type":"text"`)
+	if before > 1.2*behind {
+		t.Errorf("%.0f allocations for unknown fields before the type, %.0f behind it", before, behind)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"system":[{"type":"text","text":"\ud83d\ude00"}]}`))
 	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[]}]}]}`))

@@ -250,8 +250,8 @@ func (b binder) bindItem(n *nodes.GetItem) (expression, error) {
 		if err != nil {
 			return nil, err
 		}
-		if o, ok := v.Interface().(object); ok {
-			if err := f.run.work(len(o) / membersPerStep); err != nil {
+		if isMapping(v) {
+			if err := f.run.lookUp(v); err != nil {
 				return nil, err
 			}
 		}
@@ -326,10 +326,20 @@ func (b binder) bindSlice(n *nodes.GetSlice) (expression, error) {
 
 // slice is Python's v[start:stop:step].
 func slice(v, start, stop, step *exec.Value) (*exec.Value, error) {
+	if s, ok := v.Interface().(string); ok { // as characters, not as a list of strings: it may be a long text
+		out, err := cutOut([]rune(s), start, stop, step)
+		return exec.AsValue(string(out)), err
+	}
 	items, ok := sequence(v)
 	if !ok || isMapping(v) || isUndefined(v) {
 		return nil, fmt.Errorf("%s cannot be sliced", typeName(v))
 	}
+	out, err := cutOut(items, start, stop, step)
+	return exec.AsValue(out), err
+}
+
+// cutOut is the elements of a slice.
+func cutOut[S ~[]E, E any](items S, start, stop, step *exec.Value) (out S, err error) {
 	by := 1
 	if !isNone(step) {
 		by = step.Integer()
@@ -349,14 +359,13 @@ func slice(v, start, stop, step *exec.Value) (*exec.Value, error) {
 	if !isNone(stop) {
 		to = clampIndex(stop.Integer(), len(items), low, high)
 	}
-	var out list
+	if by == 1 {
+		return items[min(from, to):to:to], nil
+	}
 	for i := from; by > 0 && i < to || by < 0 && i > to; i += by {
 		out = append(out, items[i])
 	}
-	if isString(v) {
-		return exec.AsValue(joinStrings(out)), nil
-	}
-	return exec.AsValue(out), nil
+	return out, nil
 }
 
 func clampIndex(i, n, low, high int) int {

@@ -134,6 +134,11 @@ func (b binder) bindMethod(method *nodes.GetAttribute, args arguments) (expressi
 		if len(named.names) > 0 {
 			return nil, fmt.Errorf("method %s takes no named arguments", name)
 		}
+		if isMapping(v) {
+			if err := f.run.lookUp(v); err != nil {
+				return nil, err
+			}
+		}
 		v, err = callMethod(v, name, positional)
 		if err != nil {
 			return nil, fmt.Errorf("method %s: %w", name, err)

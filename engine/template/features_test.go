@@ -23,7 +23,7 @@ var features = []string{
 	// arithmetic
 	"{{ 7 // 2 }}{{ -7 // 2 }}{{ -7 % 3 }}{{ 7 % -3 }}{{ 7 // -2 }}{{ 1 / 2 }}{{ 2 * 3 }}{{ 'ab' * 2 }}{{ 1 + 2.5 }}{{ 5 - 7 }}", "{{ 1 + 2 ~ 'x' ~ true ~ none }}", "{{ [1] + [2] }}", "{{ 9223372036854775807 + 1 }}",
 	// lookups
-	"{{ messages[-1].role }}{{ messages[0]['role'] }}{{ messages[5] is defined }}", "{{ (messages|first).role }}{{ messages|last is mapping }}", "{{ messages[1:]|length }}{{ messages[::-1]|length }}{{ 'abcdef'[1:-1:2] }}{{ 'abc'[::-1] }}{{ 'añb'[1] }}{{ messages[:1][0].role }}",
+	"{{ messages[-1].role }}{{ messages[0]['role'] }}{{ messages[5] is defined }}", "{{ (messages|first).role }}{{ messages|last is mapping }}", "{{ messages[1:]|length }}{{ messages[::-1]|length }}{{ 'abcdef'[1:-1:2] }}{{ 'añc'[:2] }}{{ 'añc'[2:1] }}{{ 'añc'[-2:] }}{{ 'añc'[9:] }}{{ [1, 2, 3][2:1] }}{{ [1, 2, 3][-9:2] }}{{ (1, 2, 3)[1:]|list }}{{ 'añc'|first }}{{ 'añc'|last }}{{ 'abc'[::-1] }}{{ 'añb'[1] }}{{ messages[:1][0].role }}",
 	"{{ messages[0].missing }}|{{ messages[0].missing is defined }}", "{{ messages[0].missing.deeper }}", "{{ missing.x }}", "{{ messages[0].get('role') }}{{ messages[0].get('z', 'd') }}", "{{ messages[0].items()|list }}", "{{ messages[0].keys()|list }}{{ tools[0].function.values()|list|length }}",
 	"{{ 'a' + missing }}", "{{ 'a' + 1 }}",
 	// strings
@@ -58,7 +58,7 @@ var features = []string{
 // refused are templates that Jinja takes, or that break, and that New must not take.
 var refused = []string{
 	"{% include 'x' %}", "{% extends 'x' %}", "{% import 'x' as y %}", "{% from 'x' import y %}", "{% block a %}{% endblock %}", "{% do x %}", "{% call m() %}{% endcall %}",
-	"{{ x|nope }}", "{{ x is nope }}", "{{", "{% if x %}", "{{ (a }}", "{{ a) }}", "{{ 'a }}", "{% for %}{% endfor %}", "{% endif %}", "{{ }}", "{# x", "{{ [1 }}", "{% set 1 = 2 %}", "{% raw %}x", "\xff",
+	"{{ x|nope }}", "{{ x is nope }}", "{{", "{% if x %}", "{{ (a }}", "{{ a) }}", "{{ 'a }}", "{% for %}{% endfor %}", "{% endif %}", "{{ }}", "{# x", "{{ [1 }}", "{% set 1 = 2 %}", "{% set x | upper %}a{% endset %}", "{% raw %}x", "\xff",
 }
 
 func featureInput() Input {

@@ -198,12 +198,18 @@ func toList(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Va
 }
 
 func first(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
+	if s, ok := in.Interface().(string); ok {
+		return character(s, exec.AsValue(0))
+	}
 	all, _ := sequence(in)
 	v, _ := all.GetItem(0)
 	return v, nil
 }
 
 func last(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
+	if s, ok := in.Interface().(string); ok {
+		return character(s, exec.AsValue(-1))
+	}
 	all, _ := sequence(in)
 	v, _ := all.GetItem(-1)
 	return v, nil

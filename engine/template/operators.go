@@ -299,6 +299,11 @@ func (b binder) bindTest(n *nodes.TestExpression) (expression, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, among := range values {
+			if err := f.run.lookUp(among); err != nil {
+				return nil, err
+			}
+		}
 		ok, err := test(v, values)
 		if err != nil {
 			return nil, fmt.Errorf("test %s: %w", n.Test.Name, err)

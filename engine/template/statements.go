@@ -347,6 +347,9 @@ func (b binder) parseSet(p, args *parser.Parser) (nodes.ControlStructure, error)
 			return assign(f, v)
 		}}, nil
 	}
+	if !args.End() { // Jinja has filters there
+		return nil, args.Error("unexpected after the name", args.Current())
+	}
 	body, _, _, err := b.wrapped(p, "endset")
 	if err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ const (
 	sourceMax = 256 << 10
 	// stepsMax bounds the statements, loop rounds and calls of one rendering.
 	stepsMax = 3_000_000
-	// membersPerStep is how many members of an object may be looked at for a key in
-	// the time of a step: of a schema with thousands, each is asked for.
+	// membersPerStep is how many members of an object or elements of a list may be looked
+	// at for a key in the time of a step: of a schema with thousands, each is asked for.
 	membersPerStep = 64
 	// outputMax bounds the prompt and every string that a template builds, in bytes.
 	outputMax = 64 << 20
@@ -216,6 +216,17 @@ func (r *run) step() error { return r.work(1) }
 func (r *run) work(steps int) error {
 	if r.steps += steps; r.steps > stepsMax {
 		return fmt.Errorf("%w: more than %d steps", ErrLimit, stepsMax)
+	}
+	return nil
+}
+
+// lookUp counts looking at the elements of a list or the members of an object.
+func (r *run) lookUp(among *exec.Value) error {
+	switch x := among.Interface().(type) {
+	case list:
+		return r.work(len(x) / membersPerStep)
+	case object:
+		return r.work(len(x) / membersPerStep)
 	}
 	return nil
 }

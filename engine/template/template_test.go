@@ -107,20 +107,46 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestWideObjects: looking up every member of an object is work that grows with
-// its square.
+// TestWideObjects: looking up every member of an object, there or in a list of names
+// such as a schema's required ones, is work that grows with its square.
 func TestWideObjects(t *testing.T) {
-	tmpl, err := New("{% for k in tools[0] %}{% if tools[0][k] %}{% endif %}{% endfor %}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for members, want := range map[int]error{1000: nil, 20_000: ErrLimit} {
-		tool := []byte(`{"a":1`)
-		for i := range members {
-			tool = fmt.Appendf(tool, `,"%d":1`, i)
+	for _, source := range []string{
+		"{% for k in tools[0] %}{% if tools[0][k] %}{% endif %}{% endfor %}",
+		"{% for k in tools[0] %}{% if tools[0].get(k) %}{% endif %}{% endfor %}",
+		"{% for k in tools[0] %}{% if k in tools[0] %}{% endif %}{% endfor %}",
+		"{% set names = tools[0]|list %}{% for k in names %}{% if k in names %}{% endif %}{% endfor %}",
+	} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := tmpl.Render(Input{Tools: []json.RawMessage{append(tool, '}')}}); !errors.Is(err, want) {
-			t.Errorf("%d members: %v", members, err)
+		for members, want := range map[int]error{1000: nil, 20_000: ErrLimit} {
+			tool := []byte(`{"a":1`)
+			for i := range members {
+				tool = fmt.Appendf(tool, `,"%d":1`, i)
+			}
+			if _, err := tmpl.Render(Input{Tools: []json.RawMessage{append(tool, '}')}}); !errors.Is(err, want) {
+				t.Errorf("%s with %d members: %v", source, members, err)
+			}
+		}
+	}
+}
+
+// TestLongStrings: a template that looks at a part of a text takes memory for its
+// characters, not for a value of each.
+func TestLongStrings(t *testing.T) {
+	in := Input{Messages: []Message{{Role: "user", Content: strings.Repeat("añ\n", 1<<18)}}}
+	for _, source := range []string{"{{ messages[0].content[:5] }}", "{{ messages[0].content[-1] }}", "{{ messages[0].content|first }}", "{{ messages[0].content|last }}"} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allocations := testing.AllocsPerRun(1, func() {
+			if out, err := tmpl.Render(in); out == "" || err != nil {
+				t.Error(out, err)
+			}
+		}); allocations > 1000 {
+			t.Errorf("%s: %.0f allocations", source, allocations)
 		}
 	}
 }

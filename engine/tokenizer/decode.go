@@ -41,7 +41,7 @@ func (t *Tokenizer) visible(id int32) string {
 // one, at most three bytes, is held back. Bytes that are no UTF-8 become
 // U+FFFD, one for each maximal part that could have begun a character, which
 // is what Unicode recommends and Python and browsers do. Where the text is cut
-// does not change it. The zero Decoder works for FeedBytes.
+// does not change it.
 type Decoder struct {
 	tokenizer *Tokenizer
 	held      [utf8.UTFMax - 1]byte // held[:heldLen] begins a character
@@ -60,9 +60,7 @@ func (d *Decoder) Feed(id int32) string {
 	return d.feed(s)
 }
 
-// FeedBytes takes bytes instead of a token.
-func (d *Decoder) FeedBytes(b []byte) string { return d.feed(string(b)) }
-
+// feed takes the bytes of a token.
 func (d *Decoder) feed(s string) string {
 	s = string(d.held[:d.heldLen]) + s
 	d.heldLen = 0

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,6 +35,7 @@ type specialSet struct {
 	first   [256]bool        // bytes that names begin with
 	oneByte int              // the only such byte, -1 when there are several or none
 	longest int              // bytes
+	tails   [256][]string    // what is left of names behind each of their beginnings, by first byte
 }
 
 // specialNode is a node of the trie of names. Children of a node are a list: most
@@ -62,6 +64,9 @@ func (s *specialSet) build(tokens []string, kinds []uint8) error {
 		s.names = append(s.names, name)
 		s.longest = max(s.longest, len(name))
 		s.addPath(name, int32(id))
+		for k := 1; k < len(name); k++ {
+			s.tails[name[k]] = append(s.tails[name[k]], name[k:])
+		}
 	}
 	s.oneByte = onlyByte(s.first)
 	return nil
@@ -180,14 +185,9 @@ func (s *specialSet) closes(text string) bool {
 	if text == "" {
 		return false
 	}
-	for _, name := range s.names {
-		for k := 1; k < len(name); k++ {
-			if name[k] != text[0] {
-				continue
-			}
-			if tail := name[k:]; strings.HasPrefix(text, tail) || strings.HasPrefix(tail, text) {
-				return true
-			}
+	for _, tail := range s.tails[text[0]] {
+		if strings.HasPrefix(text, tail) || strings.HasPrefix(tail, text) {
+			return true
 		}
 	}
 	return false
@@ -209,26 +209,34 @@ func (t *Tokenizer) EncodePrompt(dst []int32, text string) []int32 {
 
 // Protect marks content so that EncodePrompt reads no special token in it, nor
 // one that it would make together with the text around it, trimmed or not:
-// EncodePrompt of Protect(s) gives what Encode of s gives. Content that needs
-// no mark is returned as it is, without allocating.
+// EncodePrompt of Protect(s) gives what Encode of s gives, and trimming before
+// or after comes to the same. Content that needs no mark is returned as it is,
+// without allocating.
 func (t *Tokenizer) Protect(content string) string {
-	trimmed := strings.TrimSpace(content) // templates trim, which moves the edges
-	closes := t.specials.closes(trimmed) || t.specials.closes(content)
-	opens := t.specials.opens(trimmed) || t.specials.opens(content)
-	_, _, special := t.specials.next(content, 0)
-	if !closes && !opens && special == 0 && !strings.Contains(content, markPrefix) {
-		return content
-	}
-	edges := []int(nil) // where a guard keeps content and what is around it apart
+	trimmed := strings.TrimFunc(content, isSpace) // templates trim, which moves the edges
+	var edges []int                               // where a guard keeps content and what is around it apart
 	lead := strings.Index(content, trimmed)
-	if closes {
-		edges = append(edges, 0, lead)
+	if t.specials.closes(content) {
+		edges = append(edges, 0)
 	}
-	if opens {
-		edges = append(edges, lead+len(trimmed), len(content))
+	if lead > 0 && t.specials.closes(trimmed) {
+		edges = append(edges, lead)
+	}
+	end := lead + len(trimmed)
+	if end < len(content) && t.specials.opens(trimmed) {
+		edges = append(edges, end)
+	}
+	if t.specials.opens(content) {
+		edges = append(edges, len(content))
+	}
+	if _, _, special := t.specials.next(content, 0); len(edges) == 0 && special == 0 && !strings.Contains(content, markPrefix) {
+		return content
 	}
 	return t.specials.protect(content, edges)
 }
+
+// isSpace is what Python's str.strip takes off, and with it the templates.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // protect returns text with a guard at each of edges and after the first
 // character of every place where a name begins, overlapping ones included, and

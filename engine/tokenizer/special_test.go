@@ -105,6 +105,22 @@ func TestProtectKeepsEdgesApart(t *testing.T) {
 	}
 }
 
+// Guards do not keep a template from trimming: a quotation after a blank line, or a
+// text that ends with "<" and a line break, loses its blanks as any other.
+func TestProtectedContentIsTrimmed(t *testing.T) {
+	tok := small(t, "qwen2")
+	for _, text := range append([]string{"> quoted", "a <", ">", "end|>", "x</", "<|", ">\n<", "\uFDD0 >", "> \uFDD1"}, hostile...) {
+		text = strings.TrimFunc(text, isSpace)
+		for _, blanks := range [][2]string{{"\n", "\n"}, {" \t", ""}, {"", "\r\n\u00a0"}, {"\x1c", "\x1f "}} {
+			want := tok.EncodePrompt(nil, tok.Protect(text))
+			got := tok.EncodePrompt(nil, strings.TrimFunc(tok.Protect(blanks[0]+text+blanks[1]), isSpace))
+			if !slices.Equal(got, want) {
+				t.Errorf("%q between %q is %q after trimming", text, blanks, decode(tok, got))
+			}
+		}
+	}
+}
+
 // Template text around content keeps the special tokens it has by itself, and
 // content adds none, whichever part of a name each side brings.
 func TestProtectAgainstTemplateText(t *testing.T) {

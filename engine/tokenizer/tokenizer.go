@@ -162,7 +162,7 @@ func (t *Tokenizer) findStops(v Vocab) []int32 {
 			stops = append(stops, id)
 		}
 	}
-	for _, name := range []string{"<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>"} {
+	for _, name := range []string{"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>"} {
 		if id, ok := t.specials.ids[name]; ok && t.kinds[id] == typeControl {
 			stops = append(stops, id)
 		}
@@ -194,13 +194,8 @@ func (t *Tokenizer) Stops() []int32 { return slices.Clone(t.stops) }
 // prompts begin with it.
 func (t *Tokenizer) BOS() (id int32, add bool) { return t.bos, t.addBOS }
 
-// IsPadding reports whether id stands for nothing: unused, a padding row, or
-// outside the vocabulary. Sampling must never choose it.
-func (t *Tokenizer) IsPadding(id int32) bool {
-	return id < 0 || int(id) >= len(t.kinds) || t.kinds[id] == typeUnused
-}
-
-// Unreachable lists the ids below Size for which IsPadding holds, ascending.
+// Unreachable lists the ids below Size that stand for nothing, unused ones and padding
+// rows, ascending. Sampling must never choose one of them.
 func (t *Tokenizer) Unreachable() []int32 {
 	var out []int32
 	for id, kind := range t.kinds {

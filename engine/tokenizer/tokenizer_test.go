@@ -200,6 +200,18 @@ func TestEncodeDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// A file names one end; a Llama 3 model that was tuned for chat has three.
+func TestStopsOfLlama(t *testing.T) {
+	v := smallVocab(t, "llama-bpe")
+	n := int32(len(v.Tokens))
+	v.Tokens = append(v.Tokens, "<|end_of_text|>", "<|eom_id|>")
+	v.Types = append(v.Types, typeControl, typeControl)
+	v.EOS = 514
+	if got := build(t, v).Stops(); !slices.Equal(got, []int32{509, 511, 514, n, n + 1}) {
+		t.Errorf("stops %v, want <|end_of_text|> (%d) and <|eom_id|> among them", got, n)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	v := smallVocab(t, "llama-bpe")
 	v.AddBOS, v.BOS = true, 509
@@ -212,11 +224,6 @@ func TestKinds(t *testing.T) {
 	}
 	if got := tok.Unreachable(); !slices.Equal(got, []int32{516, 517}) {
 		t.Errorf("unreachable %v", got)
-	}
-	for id, want := range map[int32]bool{-1: true, 0: false, 511: false, 516: true, 517: true, 518: true} {
-		if tok.IsPadding(id) != want {
-			t.Errorf("IsPadding(%d) is not %v", id, want)
-		}
 	}
 	if got := tok.Specials(); !slices.Equal(got, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|eot_id|>", "<|im"}) {
 		t.Errorf("specials %q", got)
