@@ -14,29 +14,54 @@ const (
 	guessesMax = 6
 )
 
-// sampleAll draws without TopK, in a few passes over the vocabulary and without
-// sorting it.
+// sampleAll draws without TopK, or with a large one, in a few passes over the
+// vocabulary and without sorting it.
 func (s *Sampler) sampleAll(logits []float32) int32 {
 	most := logits[Greedy(logits)]
 	if !(most > minusInf) || math.IsInf(float64(most), 1) {
 		return Greedy(logits) // nothing possible, or a certain token
 	}
 	f := s.softmax(most)
-	last := candidate{logit: f.floor(), id: math.MaxInt32} // the least likely token that is kept
+	return s.pick(logits, f, s.least(logits, f))
+}
+
+// least is the least likely token that the filters keep.
+func (s *Sampler) least(logits []float32, f softmax) candidate {
+	floor := f.floor()
+	last := candidate{logit: floor, id: math.MaxInt32}
+	few := s.p.TopK > 0 && s.p.TopK < len(logits)
+	if few {
+		each := softmax{f.most, 0} // every token weighs 1
+		last = likelier(last, s.nucleus(logits, each, s.sumBlocks(logits, each, each.floor()), float64(s.p.TopK)))
+	}
 	if s.p.TopP < 1 {
-		last = s.nucleus(logits, f)
+		mass := s.sumBlocks(logits, f, floor)
+		kept := mass
+		if few {
+			kept = s.sumKept(logits, f, last)
+		}
+		last = likelier(last, s.nucleus(logits, f, mass, float64(float64(s.p.TopP)*kept)))
 	}
 	if s.p.MinP > 0 {
 		last = s.raise(last, f)
 	}
-	return s.pick(logits, f, last)
+	return last
 }
 
-// nucleus finds the least likely token that top_p keeps.
-func (s *Sampler) nucleus(logits []float32, f softmax) candidate {
+func likelier(a, b candidate) candidate {
+	if b.before(a) {
+		return b
+	}
+	return a
+}
+
+// nucleus finds the token with which the weights of the most likely ones reach want;
+// mass is the weight of all of them.
+func (s *Sampler) nucleus(logits []float32, f softmax, mass, want float64) candidate {
 	floor := f.floor()
-	mass := s.sumBlocks(logits, f, floor)
-	want := float64(float64(s.p.TopP) * mass)
+	if mass <= want {
+		return candidate{logit: floor, id: math.MaxInt32}
+	}
 	over := bound{next(float32(f.most)), 0}
 	for _, depth := range []float64{4, 10, 25} { // usually a few tokens have it all
 		low := max(floor, float32(f.most-depth/f.scale))

@@ -19,7 +19,7 @@ func onEveryScanner(t *testing.T, test func(t *testing.T)) {
 
 // define draws as the package comment says, the slow way, with the library's
 // functions: all tokens are sorted, each filter shortens the list, and the
-// draw walks over what is left, by likelihood with top_k, else by id. In doubt
+// draw walks over what is left, by likelihood with a small top_k, else by id. In doubt
 // means that a sum is so near to its target that rounding may decide.
 func define(p Params, logits []float32, draw float64) (id int32, doubt bool) {
 	var all []candidate
@@ -41,8 +41,8 @@ func define(p Params, logits []float32, draw float64) (id int32, doubt bool) {
 	for i := range all {
 		all[i].weight = math.Exp((float64(all[i].logit) - float64(all[0].logit)) / float64(p.Temperature))
 	}
-	few := p.TopK > 0 && p.TopK < len(logits)
-	if few {
+	few := p.TopK > 0 && p.TopK <= fewMax && p.TopK < len(logits)
+	if p.TopK > 0 {
 		all = all[:min(p.TopK, len(all))]
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*math.Max(a, b) }
@@ -118,7 +118,7 @@ func TestSampleAgainstDefinition(t *testing.T) {
 			n := 1 + g.IntN([]int{5, 100, 2000, 20000}[min(3, g.IntN(40)/10)])
 			logits := shape(round%7, n, g)
 			p := Params{Temperature: pick(0.01, 0.3, 0.7, 1, 1, 2, 100, 1e30), TopP: pick(1, 1, 0.1, 0.5, 0.9, 0.95, 0.999), MinP: pick(0, 0, 0.001, 0.1, 1),
-				TopK: []int{0, 0, 0, 2, 20, 200}[g.IntN(6)], Seed: g.Uint64()}
+				TopK: []int{0, 0, 0, 2, 20, 200, 1500, 6000}[g.IntN(8)], Seed: g.Uint64()}
 			s := New(p, nil)
 			want, doubt := define(p, logits, s.draw())
 			if doubt {
@@ -142,6 +142,7 @@ func TestWholeVocabulary(t *testing.T) {
 		for i, p := range []Params{
 			{Temperature: 1, TopP: 1}, {Temperature: 1, TopP: 0.9}, {Temperature: 100, TopP: 0.9}, {Temperature: 0.6, TopP: 0.95, TopK: 20},
 			{Temperature: 1, TopP: 1, MinP: 0.05}, {Temperature: 5, TopP: 1, MinP: 0.05}, {Temperature: 3, TopP: 0.99, MinP: 0.01},
+			{Temperature: 2, TopP: 0.98, TopK: 100_000}, {Temperature: 2, TopP: 1, MinP: 0.01, TopK: 150_000},
 		} {
 			logits := noise(151936+i, 3, uint64(i))
 			s := New(p, nil)

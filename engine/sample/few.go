@@ -27,7 +27,11 @@ func byLikelihood(a, b candidate) int {
 	return 0
 }
 
-// sampleFew draws with TopK: the k best are found in one pass, all else works on
+// fewMax is up to how many candidates are sorted. A vocabulary takes longer to
+// sort than to draw from.
+const fewMax = 1024
+
+// sampleFew draws with a TopK of at most fewMax: the k best are found in one pass, all else works on
 // them. It returns -1 when no token is possible.
 func (s *Sampler) sampleFew(logits []float32, k int) int32 {
 	best := s.topK(logits, k)

@@ -69,8 +69,8 @@ func (p Params) penalize() bool {
 		p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1
 }
 
-// Sampler draws the tokens of one sequence. Its scratch memory grows to what the
-// parameters need (TopK entries, or a few KiB) and is then reused.
+// Sampler draws the tokens of one sequence. Its scratch memory grows to some tens of
+// KiB, more only where more tokens than that are equally likely, and is then reused.
 type Sampler struct {
 	p        Params
 	mask     []int32
@@ -124,7 +124,7 @@ func (s *Sampler) Sample(logits []float32) int32 {
 	switch k := s.p.TopK; {
 	case s.p.Temperature == 0 || k == 1 || s.p.TopP == 0:
 		id = Greedy(logits)
-	case k > 0 && k < len(logits):
+	case k > 0 && k <= fewMax && k < len(logits):
 		id = s.sampleFew(logits, k)
 	default:
 		id = s.sampleAll(logits)

@@ -203,13 +203,7 @@ func TestCutsAgree(t *testing.T) {
 // kept counts the tokens that sampleAll can draw.
 func kept(s *Sampler, logits []float32) int {
 	f := s.softmax(logits[Greedy(logits)])
-	last := candidate{logit: f.floor(), id: math.MaxInt32}
-	if s.p.TopP < 1 {
-		last = s.nucleus(logits, f)
-	}
-	if s.p.MinP > 0 {
-		last = s.raise(last, f)
-	}
+	last := s.least(logits, f)
 	n := 0
 	for i, x := range logits {
 		if c := (candidate{logit: x, id: int32(i)}); x > minusInf && !last.before(c) {
@@ -494,6 +488,7 @@ var benchParams = []struct {
 	{"top_k 20, presence", Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5}},
 	{"top_k 20, all penalties", Params{Temperature: 0.7, TopP: 0.8, TopK: 20, PresencePenalty: 1.5, FrequencyPenalty: 0.1, RepetitionPenalty: 1.05}},
 	{"greedy, both penalties", Params{PresencePenalty: 1, FrequencyPenalty: 0.5}},
+	{"top_k 100000", Params{Temperature: 1, TopP: 0.95, TopK: 100_000}},
 	{"temperature", Params{Temperature: 1, TopP: 1}},
 	{"top_p 0.9", Params{Temperature: 0.7, TopP: 0.9}},
 	{"top_p 0.95", Params{Temperature: 1, TopP: 0.95}},

@@ -17,7 +17,6 @@ type Reason string
 
 const (
 	RefusedRequests Reason = "requests" // QueueMax
-	RefusedAccount  Reason = "account"  // QueueAccountMax
 	RefusedTokens   Reason = "tokens"   // QueueTokensMax
 	RefusedWait     Reason = "wait"     // it would wait longer than QueueTimeout
 )
@@ -211,31 +210,37 @@ func (s *Scheduler) expect(q *Sequence, w work, p price) (computed, corrected ti
 		time.Duration(seconds * s.foresight.correction() * float64(time.Second))
 }
 
-// refuse says whether a new sequence may not enter the queue, or how long it
-// is expected to wait there.
-func (s *Scheduler) refuse(q *Sequence) (expected time.Duration, refused *RefusedError) {
+// full says whether a bound of the queue's size keeps a new sequence of so many tokens out.
+func (s *Scheduler) full(tokens int) *RefusedError {
+	if s.waiting == 0 {
+		return nil
+	}
+	over := s.freshTokens + int64(tokens) - s.config.QueueTokensMax
+	switch {
+	case s.fresh.len >= s.config.QueueMax:
+		return s.refuse(RefusedRequests, s.queueSeconds()/float64(s.waiting))
+	case s.config.QueueTokensMax > 0 && s.fresh.len > 0 && over > 0:
+		return s.refuse(RefusedTokens, s.queueSeconds()*min(1, max(1/float64(s.waiting), float64(over)/float64(s.freshTokens))))
+	}
+	return nil
+}
+
+// late says how long a new sequence, of which it is known what the cache has, is
+// expected to wait in the queue, and whether that is too long.
+func (s *Scheduler) late(q *Sequence) (expected time.Duration, refused *RefusedError) {
 	if s.waiting == 0 {
 		return 0, nil
 	}
-	p := s.price()
-	expected, wait := s.expect(q, s.workOf(q), p)
-	all := s.foresight.correction() * p.of(s.queued)
-	no := func(reason Reason, seconds float64) (time.Duration, *RefusedError) {
-		return 0, &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
-	}
-	a := s.accounts[q.Account]
-	most := s.waitMax()
-	switch over := s.freshTokens + int64(len(q.Tokens)) - s.config.QueueTokensMax; {
-	case s.fresh.len >= s.config.QueueMax:
-		return no(RefusedRequests, all/float64(s.waiting))
-	case a != nil && a.waiting >= s.config.QueueAccountMax:
-		return no(RefusedAccount, wait.Seconds()/float64(a.waiting))
-	case s.config.QueueTokensMax > 0 && s.fresh.len > 0 && over > 0:
-		return no(RefusedTokens, all*min(1, max(1/float64(s.waiting), float64(over)/float64(s.freshTokens))))
-	case most > 0 && wait > most:
-		return no(RefusedWait, (wait - most).Seconds())
+	expected, wait := s.expect(q, s.workOf(q), s.price())
+	if most := s.waitMax(); most > 0 && wait > most {
+		return 0, s.refuse(RefusedWait, (wait - most).Seconds())
 	}
 	return expected, nil
+}
+
+// refuse names a bound, and when there will be room.
+func (s *Scheduler) refuse(reason Reason, seconds float64) *RefusedError {
+	return &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
 }
 
 // waitMax is the longest that a sequence may be expected to wait.
@@ -261,8 +266,10 @@ func (s *Scheduler) QueueWait() time.Duration {
 	if s.waiting == 0 {
 		return 0
 	}
-	return time.Duration(s.foresight.correction() * s.price().of(s.queued) * float64(time.Second))
+	return time.Duration(s.queueSeconds() * float64(time.Second))
 }
+
+func (s *Scheduler) queueSeconds() float64 { return s.foresight.correction() * s.price().of(s.queued) }
 
 // RetryAfter is what to tell a sequence that expired: how long until a new
 // one is expected to get its slot in time.

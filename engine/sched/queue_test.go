@@ -31,7 +31,6 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	for reason, change := range map[Reason]func(*Config){
 		RefusedRequests: func(c *Config) { c.QueueMax = 20 },
 		RefusedTokens:   func(c *Config) { c.QueueTokensMax = 40_000 },
-		RefusedAccount:  func(c *Config) { c.QueueAccountMax = 20 },
 		RefusedWait:     func(c *Config) { c.QueueTimeout = 3 * time.Minute },
 	} {
 		for _, m := range costtest.Machines(10)[:2] {
@@ -85,6 +84,44 @@ func TestFloodIsRefusedAlone(t *testing.T) {
 	}
 	if wait := st.seq.Started.Sub(st.seq.Arrived); wait > 5*time.Second {
 		t.Errorf("the other account waited %v", wait)
+	}
+}
+
+// TestCachedTurnIsNotRefused: what the prefix cache has of a prompt is not computed,
+// and no reason to refuse the next turn of a long conversation, nor to expect that it waits.
+func TestCachedTurnIsNotRefused(t *testing.T) {
+	c := newComputer(t, costtest.Machines(16)[1], func(c *Config) { c.QueueTimeout = 20 * time.Second })
+	c.warm()
+	const length = 100_000
+	c.must("a", length, 1)
+	for c.step() {
+	}
+	first := slices.Repeat([]int32{int32(c.ids) * 10_000}, length)
+	for i := range first {
+		first[i] += int32(i)
+	}
+	for c.s.waiting == 0 { // somebody waits, so that there is something to expect
+		c.must("b", 300, 100)
+		c.step()
+	}
+	before := c.s.pool.Stats()
+	var refused *RefusedError
+	if _, err := c.add("c", length+100, 10); !errors.As(err, &refused) || refused.Reason != RefusedWait {
+		t.Fatalf("a prompt that nobody has computed: %v", err)
+	}
+	if after := c.s.pool.Stats(); after.Tables != before.Tables || after.PagesOwned != before.PagesOwned {
+		t.Errorf("a refused sequence keeps memory: %+v, before %+v", after, before)
+	}
+	q := &Sequence{Namespace: "a", Account: "a", Tokens: append(first, make([]int32, 100)...), Max: 10}
+	cached, err := c.s.Add(q, c.now)
+	if err != nil || cached < length-32 {
+		t.Fatalf("%d tokens of %d are cached: %v", cached, len(q.Tokens), err)
+	}
+	if q.expected > 10*time.Second {
+		t.Errorf("it is expected to wait %v for a slot", q.expected)
+	}
+	if err := c.s.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -101,8 +101,6 @@ type Config struct {
 	GapStretchMax int
 	// QueueMax is the most sequences that wait for their first slot, at least 1.
 	QueueMax int
-	// QueueAccountMax is the most of those of one account; 0 is QueueMax.
-	QueueAccountMax int
 	// QueueTokensMax is the most prompt tokens of those; a single sequence may
 	// have more when no other waits. 0 is no bound.
 	QueueTokensMax int64
@@ -139,7 +137,6 @@ func (c Config) Validate(pageTokens int) error {
 	bad(c.GapMax >= 0, "gap max is %v, want at least 0", c.GapMax)
 	bad(c.GapStretchMax >= 0, "gap stretch max is %d, want at least 0", c.GapStretchMax)
 	bad(c.QueueMax >= 1, "queue max is %d, want at least 1", c.QueueMax)
-	bad(c.QueueAccountMax >= 0, "queue account max is %d, want at least 0", c.QueueAccountMax)
 	bad(c.QueueTokensMax >= 0, "queue tokens max is %d, want at least 0", c.QueueTokensMax)
 	bad(c.QueueTimeout >= 0, "queue timeout is %v, want at least 0", c.QueueTimeout)
 	bad(c.FairWait >= 0, "fair wait is %v, want at least 0", c.FairWait)
@@ -199,9 +196,6 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	if c.PriorityWait == 0 {
 		c.PriorityWait = priorityWait
 	}
-	if c.QueueAccountMax == 0 {
-		c.QueueAccountMax = c.QueueMax
-	}
 	align := Align
 	if !pool.Hybrid() {
 		align = alignPlain
@@ -226,22 +220,23 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 		s.count.RefusedTooLarge++
 		return 0, &TooLargeError{Tokens: need + 1, TokensMax: s.pool.Config().Pages*s.pool.Config().PageTokens + 1}
 	}
+	if refused := s.full(len(q.Tokens)); refused != nil {
+		s.count.RefusedQueueFull++
+		return 0, refused
+	}
 	q.fresh, q.Prompt = true, len(q.Tokens)
-	expected, refused := s.refuse(q)
+	var branch int
+	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
+	expected, refused := s.late(q)
 	if refused != nil {
-		q.fresh, q.Prompt = false, 0
-		if refused.Reason == RefusedWait {
-			s.count.RefusedWait++
-		} else {
-			s.count.RefusedQueueFull++
-		}
+		s.pool.Close(&q.table)
+		q.fresh, q.Prompt, q.Cached = false, 0, 0
+		s.count.RefusedWait++
 		return 0, refused
 	}
 	s.arrivals++
 	q.order, q.Arrived, q.expected = s.arrivals, now, expected
 	q.account = s.join(q.Account)
-	var branch int
-	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
 	q.Peak = q.Cached
 	if s.hybrid {
 		q.setCuts(s.pool.Config().PageTokens, branch)

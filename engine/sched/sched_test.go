@@ -121,7 +121,7 @@ func TestConfigValidate(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"step": func(c *Config) { c.StepTokensMax = 64 }, "slots": func(c *Config) { c.SequencesMax = 0 },
 		"chunk": func(c *Config) { c.ChunkTokens = 96 }, "gap": func(c *Config) { c.GapMax = -1 }, "stretch": func(c *Config) { c.GapStretchMax = -1 },
-		"queue": func(c *Config) { c.QueueMax = 0 }, "account": func(c *Config) { c.QueueAccountMax = -1 },
+		"queue":  func(c *Config) { c.QueueMax = 0 },
 		"tokens": func(c *Config) { c.QueueTokensMax = -1 }, "timeout": func(c *Config) { c.QueueTimeout = -1 },
 		"wait": func(c *Config) { c.FairWait = -1 }, "rolling": func(c *Config) { c.DecodeSnapshotTokens = 48 },
 	} {
@@ -134,17 +134,15 @@ func TestConfigValidate(t *testing.T) {
 }
 
 func TestAddRefuses(t *testing.T) {
-	b := newBench(t, 10, 0, func(c *Config) { c.QueueMax, c.QueueAccountMax, c.QueueTokensMax = 4, 2, 200 })
+	b := newBench(t, 10, 0, func(c *Config) { c.QueueMax, c.QueueTokensMax = 4, 200 })
 	var large *TooLargeError
 	if _, err := b.s.Add(b.seq("a", 100, 62), b.now); !errors.As(err, &large) || large.TokensMax != 161 {
 		t.Fatalf("162 tokens in 160 positions: %v", err)
 	}
 	fits := b.add("a", 100, 61) // the 161st is never computed
 	b.add("a", 50, 1)
-	for name, q := range map[string]*Sequence{"account": b.seq("a", 1, 1), "tokens": b.seq("b", 51, 1)} {
-		if _, err := b.s.Add(q, b.now); !errors.Is(err, ErrQueueFull) {
-			t.Errorf("%s: %v", name, err)
-		}
+	if _, err := b.s.Add(b.seq("b", 51, 1), b.now); !errors.Is(err, ErrQueueFull) {
+		t.Errorf("tokens: %v", err)
 	}
 	b.add("b", 10, 1)
 	b.add("c", 10, 1)
