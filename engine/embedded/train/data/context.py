@@ -439,11 +439,10 @@ def far(d: Draw, sentences: int) -> list[Turn]:
     """A text of so many sentences (about twelve tokens each), and questions whose facts stand near its
     beginning; the text is in the question's message or a turn before."""
     used: set = set()
-    facts = [Fact(d, used) for _ in range(d.int(5, 20))]
+    facts = [Fact(d, used) for _ in range(d.int(8, 24))]
     lines = distractors(d, sentences, used)
     for f in facts:
-        at = d.int(0, max(1, len(lines) // 8)) if d.chance(0.6) else d.int(0, len(lines))
-        lines.insert(at, f.statement)
+        lines.insert(d.int(0, d.any([3, len(lines) // 8, len(lines) // 8, len(lines)])), f.statement)
     text = paragraphs(d, lines)
     turns = []
     if d.chance(0.5):
