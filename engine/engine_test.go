@@ -436,6 +436,34 @@ func TestContentNeverBecomesControl(t *testing.T) {
 	}
 }
 
+// TestNamesNeverBecomeControl: some templates, such as Qwen3-Coder's, write a member's
+// name as a tag: what is around a name and the name together are no control token.
+func TestNamesNeverBecomeControl(t *testing.T) {
+	o := options(Instant)
+	o.Template = `{% macro tags(of) %}{% for k, v in of|items %}<{{ k }}>{{ v }}</{{ k }}>{% endfor %}{% endmacro %}
+{%- for t in tools %}{{ tags(t.function.parameters) }}{% endfor %}
+{%- for m in messages %}{% for c in m.tool_calls %}{{ tags(c.function.arguments) }}{% endfor %}{% endfor %}`
+	e, _ := open2(t, o)
+	specials := e.tokenizer.Specials()
+	if len(specials) == 0 {
+		t.Fatal("no special tokens: the test sees nothing")
+	}
+	for _, name := range specials {
+		inner, ok := strings.CutPrefix(name, "<")
+		inner, closed := strings.CutSuffix(inner, ">")
+		if !ok || !closed {
+			continue
+		}
+		object := `{"` + inner + `":"` + inner + `"}`
+		body := `{"model":"m","max_tokens":5,"tools":[{"name":"f","input_schema":` + object + `}],"messages":[{"role":"user","content":"U"},{"role":"assistant","content":[{"type":"tool_use","id":"i","name":"f","input":` + object + `}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":"R"}]}]}`
+		for _, id := range ask(t, e, body).Prompt {
+			if slices.Contains(specials, e.tokenizer.Text(id)) {
+				t.Errorf("a member named %q is the token %s in the prompt", inner, e.tokenizer.Text(id))
+			}
+		}
+	}
+}
+
 func replaceQuoted(s, letter, text string) string {
 	out := ""
 	for i := 0; i < len(s); i++ {

@@ -265,24 +265,22 @@ func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 	return append(b, "}}"...)
 }
 
-// protectJSON guards the strings of a JSON text. Escapes could spell a
-// special in disguise, so a text with any is rewritten string by string.
+// protectJSON guards the strings of a JSON text, each by itself: a template may put any
+// of them next to text of its own, as in <name> for a member's name.
 func (e *Engine) protectJSON(raw json.RawMessage) json.RawMessage {
-	if !bytes.ContainsRune(raw, '\\') {
-		return json.RawMessage(e.tokenizer.Protect(string(raw)))
-	}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
-	var out bytes.Buffer
-	enc := jsontext.NewEncoder(&out)
+	repeated := jsontext.AllowDuplicateNames(true) // there are none: the text was checked when the body was parsed
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), repeated)
+	out := bytes.NewBuffer(make([]byte, 0, len(raw)+64))
+	enc := jsontext.NewEncoder(out, repeated)
 	for {
 		t, err := dec.ReadToken()
-		if err != nil { // the end: the text was checked when the body was parsed
+		if err != nil { // the end
 			return bytes.TrimSpace(out.Bytes())
 		}
 		if t.Kind() == '"' {
 			t = jsontext.String(e.tokenizer.Protect(t.String()))
 		}
-		if err := enc.WriteToken(t); err != nil { // two keys that differ only by their guards cannot be
+		if err := enc.WriteToken(t); err != nil {
 			return bytes.TrimSpace(out.Bytes())
 		}
 	}

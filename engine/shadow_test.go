@@ -226,11 +226,6 @@ func (c shadowCache) CopyState(dst, src int32) {
 	c.memory.CopyState(dst, src)
 }
 
-func (c shadowCache) ReleaseState(slot int32) {
-	delete(c.states, slot)
-	c.memory.ReleaseState(slot)
-}
-
 func (c shadowCache) BytesUsed() int64 { return c.memory.BytesUsed() }
 
 func (c shadowCache) Close() { c.memory.Close() }

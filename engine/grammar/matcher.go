@@ -135,11 +135,6 @@ func (m *Matcher) Mask(logits []float32) {
 	}
 }
 
-// Allows says whether a token may come next.
-func (m *Matcher) Allows(token int32) bool {
-	return token >= 0 && int(token) < m.v.size && m.allowed().has(token)
-}
-
 // Accept takes the token that was chosen. After one that is not allowed only stop tokens are.
 func (m *Matcher) Accept(token int32) {
 	if int(token) >= m.v.size {
@@ -156,9 +151,6 @@ func (m *Matcher) Accept(token int32) {
 		m.shrink()
 	}
 }
-
-// Complete says whether the answer may end here.
-func (m *Matcher) Complete() bool { return m.at == nowhere || m.sets[m.at].complete }
 
 // step is the set that a byte leads to.
 func (m *Matcher) step(from int32, c byte) int32 {

@@ -26,8 +26,7 @@ type walk struct {
 // idSet is a set of token ids.
 type idSet []uint64
 
-func (b idSet) set(id int32)      { b[id>>6] |= 1 << (id & 63) }
-func (b idSet) has(id int32) bool { return b[id>>6]>>(id&63)&1 != 0 }
+func (b idSet) set(id int32) { b[id>>6] |= 1 << (id & 63) }
 
 // NewVocabulary takes size tokens. text gives the bytes that a token stands for, none
 // for control tokens, which are never allowed but for the stops: those end an answer.
