@@ -35,6 +35,11 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet $(PKGS)
 	$(GO) tool staticcheck $(PKGS)
 
+.PHONY: cross
+cross: ## build both programs for other systems, and throw them away
+	GOOS=darwin GOARCH=arm64 $(GO) build ./node ./bench
+	GOOS=windows GOARCH=amd64 $(GO) build ./node ./bench
+
 .PHONY: generate
 generate: ## regenerate the assembly kernels
 	cd engine/kernel/cpu/gen && $(GO) run . -dir ..

@@ -44,7 +44,7 @@ binary with no configuration.
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  corenode version",
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "corenode", version) },
 	}
 }

@@ -21,3 +21,18 @@ func TestMain(m *testing.M) {
 	os.RemoveAll(dir)
 	os.Exit(status)
 }
+
+// TestHelpHasExamples: the page says that every command has them.
+func TestHelpHasExamples(t *testing.T) {
+	commands := root().Commands()
+	if len(commands) == 0 {
+		t.Fatal("no commands")
+	}
+	for len(commands) > 0 {
+		cmd := commands[0]
+		commands = append(commands[1:], cmd.Commands()...)
+		if cmd.Example == "" {
+			t.Errorf("%s --help has no example", cmd.CommandPath())
+		}
+	}
+}

@@ -18,7 +18,8 @@ import (
 )
 
 func modelCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits"}
+	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits",
+		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf"}
 	cmd.AddCommand(inspectCommand(), tokenizeCommand(), logitsCommand())
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // TestReplay brings several batches of a journal to the store. Of the batch with
-// a row of nobody all other rows are charged, and the journal is empty after it.
+// a row of nobody, and beside one that is damaged, all others are charged, and the journal is empty after it.
 // Rows of a batch share pages of the write-ahead log.
 func TestReplay(t *testing.T) {
 	dir, logged := t.TempDir(), &bytes.Buffer{}
@@ -30,12 +30,12 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer spill.Close()
+	defer func() { spill.Close() }()
 	a, err := s.CreateAccount(account.Account{Name: "a"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rows, nobodys = 3*replayBatch + 7, replayBatch + 9
+	const rows, nobodys, damaged = 3*replayBatch + 7, replayBatch + 9, 2 * replayBatch
 	entries := make([]account.Entry, rows)
 	for i := range entries {
 		entries[i] = account.Entry{Kind: account.Settlement, AccountID: a.ID, RequestID: fmt.Sprintf("r%d", i), KeyID: "key_1", Model: "m",
@@ -45,17 +45,33 @@ func TestReplay(t *testing.T) {
 	if err := spill.Append(entries); err != nil {
 		t.Fatal(err)
 	}
+	journal := filepath.Join(dir, store.SpillName)
+	text, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[bytes.Index(text, []byte(`"`+entries[damaged].RequestID+`"`))+1] = 'R'
+	spill.Close()
+	if err := os.WriteFile(journal, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if spill, err = store.OpenSpill(dir, 4<<20); err != nil {
+		t.Fatal(err)
+	}
 	wal := filepath.Join(dir, store.DatabaseName+"-wal")
 	before := size(t, wal)
 	n := &node{store: s, spill: spill, log: slog.New(slog.NewTextHandler(logged, nil))}
 	if err := n.replaySpilled(); err != nil {
 		t.Fatal(err)
 	}
-	if balance, _, err := s.Balance(a.ID); err != nil || balance != abi.Nano(-3*(rows-1)) {
-		t.Errorf("balance %d, %v; want %d", balance, err, -3*(rows-1))
+	if balance, _, err := s.Balance(a.ID); err != nil || balance != abi.Nano(-3*(rows-2)) {
+		t.Errorf("balance %d, %v; want %d", balance, err, -3*(rows-2))
 	}
 	if got := strings.Count(logged.String(), "a spilled row is not valid"); got != 1 || !strings.Contains(logged.String(), entries[nobodys].RequestID) {
 		t.Errorf("%d rows were said to be not valid, want one of %s:\n%s", got, entries[nobodys].RequestID, logged)
+	}
+	if got := strings.Count(logged.String(), "the spill journal is damaged"); got != 1 || !strings.Contains(logged.String(), "R"+entries[damaged].RequestID[1:]) {
+		t.Errorf("%d times damage was said, want that of %s:\n%s", got, entries[damaged].RequestID, logged)
 	}
 	if left, err := spill.Entries(); err != nil || len(left) != 0 {
 		t.Errorf("%d rows are left, %v", len(left), err)

@@ -237,12 +237,19 @@ func (n *node) open() (err error) {
 // replayBatch is how many rows of the spill journal one transaction takes.
 const replayBatch = 256
 
+// damageSaid is how many bytes of damaged rows a log line has.
+const damageSaid = 16 << 10
+
 // replaySpilled brings what an outage left in the spill journal to the store. A
-// row that it rejects is said and left out: it was never valid.
+// row that it rejects is said and left out: it was never valid. So is one that
+// cannot be read, as it stands there, since the journal forgets it.
 func (n *node) replaySpilled() error {
 	entries, err := n.spill.Entries()
 	if err != nil || len(entries) == 0 {
 		return err
+	}
+	for _, d := range n.spill.Damaged() {
+		n.log.Error("the spill journal is damaged", "byte", d.At, "length", len(d.Bytes), "rows", fmt.Sprintf("%.*q", damageSaid, d.Bytes))
 	}
 	err = ledger.Replay(entries, replayBatch, n.store.Append, store.Rejects, func(e account.Entry, err error) {
 		n.log.Error("a spilled row is not valid", "kind", e.Kind, "id", e.RequestID, "account", e.AccountID,

@@ -60,7 +60,8 @@ func (n *fakeNode) takeChanged() []string {
 	return told
 }
 
-// serve mounts an API the way the server does: bearer token, then Handle.
+// serve mounts an API the way the server does: bearer token, then Handle with
+// the path as it was sent.
 func serve(t *testing.T, api *API, dir string) {
 	t.Helper()
 	var token string
@@ -70,7 +71,8 @@ func serve(t *testing.T, api *API, dir string) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		status, contentType, answer := api.Handle(r.Method, r.URL.Path, []byte(r.URL.RawQuery), body)
+		path, query, _ := strings.Cut(r.RequestURI, "?")
+		status, contentType, answer := api.Handle(r.Method, path, []byte(query), body)
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
 		w.Write(answer)
@@ -177,6 +179,9 @@ func TestTopUps(t *testing.T) {
 		if rest, err := c.Ledger("a", time.Time{}, rows[0].ID); err != nil || len(rest) != 1 || rest[0].AmountNanoUSD != -9 {
 			t.Errorf("second page %+v, %v", rest, err)
 		}
+		if later, err := c.Ledger("a", rows[1].Time.Add(1), 0); err != nil || len(later) != 0 {
+			t.Errorf("rows since a nanosecond after the last: %+v, %v", later, err)
+		}
 		if none, err := c.Ledger("a", time.Now().Add(time.Hour), 0); err != nil || len(none) != 0 {
 			t.Errorf("rows of the future %+v, %v", none, err)
 		}
@@ -267,6 +272,28 @@ func TestFailuresReachTheClient(t *testing.T) {
 	})
 }
 
+// TestNamesInPaths: an account is found by a name that URLs escape, however much
+// of it the caller did escape.
+func TestNamesInPaths(t *testing.T) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+		if _, err := c.CreateAccount(NewAccount{Name: "bob@x"}); err != nil {
+			t.Fatal(err)
+		}
+		if shown, err := c.Account("bob@x"); err != nil || shown.Name != "bob@x" {
+			t.Errorf("%+v, %v", shown, err)
+		}
+		if _, err := c.Account("bob%40x"); err == nil || !strings.Contains(err.Error(), `"bob%40x"`) {
+			t.Errorf("a name that looks escaped: %v", err)
+		}
+		api := New(s, node, nil, nil)
+		for _, path := range []string{"bob@x", "bob%40x", "%62ob%40%78"} {
+			if status, _, answer := api.Handle("GET", Root+"/accounts/"+path, nil, nil); status != 200 {
+				t.Errorf("%s: %d %s", path, status, answer)
+			}
+		}
+	})
+}
+
 func TestHandleRefuses(t *testing.T) {
 	s, err := store.Open(t.TempDir())
 	if err != nil {
@@ -281,6 +308,8 @@ func TestHandleRefuses(t *testing.T) {
 	}{
 		{"GET", "/", "", "", 404, "unknown path"},
 		{"GET", Root + "/accounts/", "", "", 404, "unknown path"},
+		{"GET", Root + "/accounts/%zz", "", "", 400, "escape"},
+		{"GET", Root + "/accounts/a%2Fkeys", "", "", 404, `a/keys`},
 		{"DELETE", Root + "/accounts", "", "", 405, "not a verb"},
 		{"POST", Root + "/accounts", "", ``, 400, "name"},
 		{"POST", Root + "/accounts", "", strings.Repeat(" ", BodyBytesMax+1), 400, "want at most"},

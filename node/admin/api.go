@@ -88,7 +88,7 @@ func New(store Store, node Node, modules Modules, log *slog.Logger) *API {
 
 // call is one request, taken apart.
 type call struct {
-	target string // the segment in braces of the path
+	target string // the segment in braces of the path, unescaped
 	query  url.Values
 	body   []byte
 	about  *about // what its log line names; verbs fill it in
@@ -133,7 +133,7 @@ var routes = []route{
 	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},
 }
 
-// Handle answers one authenticated request. path is decoded.
+// Handle answers one authenticated request. path is as it was sent, escapes and all.
 func (a *API) Handle(method, path string, query, body []byte) (status int, contentType string, answer []byte) {
 	status, value := a.dispatch(method, path, query, body)
 	answer, err := json.Marshal(value)
@@ -200,7 +200,10 @@ func match(method, path string) (found route, target string, err error) {
 	for _, r := range routes {
 		segment, ok := matchPath(r.path, path)
 		if ok && r.method == method {
-			return r, segment, nil
+			if target, err = url.PathUnescape(segment); err != nil {
+				return route{}, "", invalid(fmt.Errorf("the path is not escaped as a URL is: %w", err))
+			}
+			return r, target, nil
 		}
 		known = known || ok
 	}

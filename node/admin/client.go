@@ -64,7 +64,7 @@ func reachable(address string) string {
 	return net.JoinHostPort("127.0.0.1", port) // a listener on all of IPv6 has those of IPv4 as well
 }
 
-// Client calls an API.
+// Client calls an API. What it sends has an escaped path.
 type Client struct {
 	send func(method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
 }
@@ -110,8 +110,7 @@ func remote(address, token string, timeout time.Duration) *Client {
 	// No proxy of the environment: the token goes to the node and to nobody else.
 	h := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
-		target := url.URL{Scheme: "http", Host: address, Path: path, RawQuery: query.Encode()}
-		request, err := http.NewRequest(method, target.String(), bytes.NewReader(body))
+		request, err := http.NewRequest(method, "http://"+address+path+"?"+query.Encode(), bytes.NewReader(body))
 		if err != nil {
 			return 0, nil, err
 		}
@@ -150,11 +149,9 @@ func (c *Client) roundTrip(method, path string, query url.Values, in, out any) e
 	return fmt.Errorf("%s %s: status %d", method, path, status)
 }
 
-func accountPath(idOrName, rest string) string { return Root + "/accounts/" + segment(idOrName) + rest }
-
-// segment makes an id part of a path. No id or name has a slash; one that
-// does must find nothing, and not another verb.
-func segment(id string) string { return strings.ReplaceAll(id, "/", "\ufffd") }
+func accountPath(idOrName, rest string) string {
+	return Root + "/accounts/" + url.PathEscape(idOrName) + rest
+}
 
 // Status asks what the node is doing.
 func (c *Client) Status() (s Status, err error) {
@@ -221,7 +218,7 @@ func (c *Client) TopUp(idOrName string, in TopUp) (a Account, err error) {
 func (c *Client) Ledger(idOrName string, since time.Time, after int64) ([]Entry, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if !since.IsZero() {
-		query.Set("since", since.Format(time.RFC3339))
+		query.Set("since", since.Format(time.RFC3339Nano))
 	}
 	var page list[Entry]
 	err := c.roundTrip("GET", accountPath(idOrName, "/ledger"), query, nil, &page)
@@ -232,7 +229,7 @@ func (c *Client) Ledger(idOrName string, since time.Time, after int64) ([]Entry,
 func (c *Client) WholeLedger(since time.Time, after int64) ([]Entry, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if !since.IsZero() {
-		query.Set("since", since.Format(time.RFC3339))
+		query.Set("since", since.Format(time.RFC3339Nano))
 	}
 	var page list[Entry]
 	err := c.roundTrip("GET", Root+"/ledger", query, nil, &page)
@@ -263,10 +260,10 @@ func (c *Client) CreateKey(idOrName string, in NewKey) (k Key, err error) {
 
 // RevokeKey ends a key at once.
 func (c *Client) RevokeKey(id string) (k Key, err error) {
-	return k, c.roundTrip("POST", Root+"/keys/"+segment(id)+"/revoke", nil, nil, &k)
+	return k, c.roundTrip("POST", Root+"/keys/"+url.PathEscape(id)+"/revoke", nil, nil, &k)
 }
 
-func modulePath(ref, verb string) string { return Root + "/modules/" + segment(ref) + verb }
+func modulePath(ref, verb string) string { return Root + "/modules/" + url.PathEscape(ref) + verb }
 
 // Modules lists what the node has loaded, by slot.
 func (c *Client) Modules() ([]extensions.Info, error) {
@@ -297,7 +294,7 @@ func (c *Client) ShadowModule(ref string, percent int) (m extensions.Info, err e
 
 // Rollback makes a slot's previous module serve again.
 func (c *Client) Rollback(slot string) (m extensions.Info, err error) {
-	return m, c.roundTrip("POST", Root+"/slots/"+segment(slot)+"/rollback", nil, nil, &m)
+	return m, c.roundTrip("POST", Root+"/slots/"+url.PathEscape(slot)+"/rollback", nil, nil, &m)
 }
 
 // RemoveModule forgets a module that serves nothing.
@@ -307,7 +304,7 @@ func (c *Client) RemoveModule(ref string) error {
 
 // Replay computes a charge again. charge is the id of its row or its request.
 func (c *Client) Replay(charge string) (r Replayed, err error) {
-	return r, c.roundTrip("POST", Root+"/charges/"+segment(charge)+"/replay", nil, nil, &r)
+	return r, c.roundTrip("POST", Root+"/charges/"+url.PathEscape(charge)+"/replay", nil, nil, &r)
 }
 
 // Rerate rates all provisional charges again.

@@ -29,7 +29,7 @@ func keyCreate() *cobra.Command {
   corenode key create alice --expires 720h
   corenode key create alice --expires 2030-01-31`,
 	}
-	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date or a time (default never)")
+	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date in UTC or a time (default never)")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 		end, err := parseExpiry(expires, time.Now())
 		if err != nil {

@@ -31,9 +31,11 @@ var errUnsound = errors.New("the ledger is not sound")
 func ledgerVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Prove that the ledger is sound", Args: cobra.NoArgs,
-		Long: `Prove the ledger: balances are the sums of their rows, no row is missing, requests
-are settled once, holds are open or settled, adjustments name what they adjust
-and by what module, inputs are what their hashes say. The status is 1 if not.`,
+		Long: `Prove the ledger: balances are the sums of their rows, no row is missing nor what
+it names, requests are settled once and adjusted once, holds are open or settled
+and name their last checkpoint, adjustments name what they adjust and by what
+module, inputs are what their hashes say, idempotency keys name their top-ups.
+The status is 1 if not.`,
 		Example: `  corenode ledger verify --json`,
 		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
 			v, err := c.VerifyLedger()
@@ -70,7 +72,7 @@ with --json. Money is integers of nano-dollars.`,
 		Example: `  corenode ledger export --csv
   corenode ledger export --since 2026-01-31T12:00:00Z --json`,
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only rows written at or after this date or time")
+	cmd.Flags().StringVar(&since, "since", "", "only rows written at or after this date, in UTC, or time")
 	cmd.Flags().Bool("csv", true, "print CSV (the default)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		from, err := parseSince(since)

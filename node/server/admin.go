@@ -38,6 +38,7 @@ func (s *Server) newAdmin() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handleAdmin,
 		ErrorHandler:                 s.unreadableAdmin,
+		HeaderReceived:               s.adminHeaderReceived,
 		MaxRequestBodySize:           adminBodyMax,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               s.cfg.HeaderMax,
@@ -52,16 +53,33 @@ func (s *Server) newAdmin() *fasthttp.Server {
 	}
 }
 
+// adminHeaderReceived keeps the bodies of callers without the token small:
+// fasthttp takes memory for all of what was announced before any of it has come.
+func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if s.adminToken(h) {
+		return fasthttp.RequestConfig{}
+	}
+	return fasthttp.RequestConfig{MaxRequestBodySize: unreadMax}
+}
+
 func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
+	setAdminID(ctx)
 	kind := abi.InvalidRequest
 	switch {
+	case err == fasthttp.ErrBodyTooLarge && !s.adminToken(&ctx.Request.Header):
+		adminUnauthenticated(ctx)
+		return
 	case err == fasthttp.ErrBodyTooLarge:
 		kind = abi.TooLarge
 	case isTimeout(err):
 		kind = abi.ReadTimeout
 	}
-	setAdminID(ctx)
 	adminError(ctx, &abi.Error{Kind: kind, Msg: "the request is not readable"})
+}
+
+func adminUnauthenticated(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+	adminError(ctx, unauthenticated("missing or wrong admin token"))
 }
 
 func setAdminID(ctx *fasthttp.RequestCtx) {
@@ -81,7 +99,7 @@ func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
 func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	defer s.recoverAdmin(ctx)
 	setAdminID(ctx)
-	if !s.hostAllowed(ctx) {
+	if !hostAllowed(ctx) {
 		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "this listener does not answer to that Host"})
 		return
 	}
@@ -89,9 +107,8 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	if s.openAdmin(ctx, path) {
 		return
 	}
-	if !s.adminToken(ctx) {
-		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
-		adminError(ctx, unauthenticated("missing or wrong admin token"))
+	if !s.adminToken(&ctx.Request.Header) {
+		adminUnauthenticated(ctx)
 		return
 	}
 	s.closedAdmin(ctx, path)
@@ -105,9 +122,8 @@ func (s *Server) recoverAdmin(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// hostAllowed accepts loopback names, the address the connection reached, and
-// the names the operator gave.
-func (s *Server) hostAllowed(ctx *fasthttp.RequestCtx) bool {
+// hostAllowed accepts loopback names and the address the connection reached.
+func hostAllowed(ctx *fasthttp.RequestCtx) bool {
 	host := string(ctx.Request.Header.Host())
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -116,18 +132,13 @@ func (s *Server) hostAllowed(ctx *fasthttp.RequestCtx) bool {
 	if host == "localhost" {
 		return true
 	}
-	for _, allowed := range s.cfg.AdminHosts {
-		if host == strings.ToLower(allowed) {
-			return true
-		}
-	}
 	ip := net.ParseIP(host)
 	return ip != nil && (ip.IsLoopback() || ip.Equal(ctx.LocalIP()))
 }
 
 // adminToken compares hashes, so neither content nor length shows in the time.
-func (s *Server) adminToken(ctx *fasthttp.RequestCtx) bool {
-	values := ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
+func (s *Server) adminToken(h *fasthttp.RequestHeader) bool {
+	values := h.PeekAll(fasthttp.HeaderAuthorization)
 	if s.cfg.AdminToken == "" || len(values) != 1 {
 		return false
 	}
@@ -176,6 +187,7 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 func (s *Server) WriteMetrics(w io.Writer) {
 	s.metrics.set.WritePrometheus(w)
 	vm.WriteProcessMetrics(w)
+	vm.WriteFDMetrics(w)
 	if s.deps.Metrics != nil {
 		s.deps.Metrics(w)
 	}

@@ -38,7 +38,7 @@ func (n *node) adminRaw(req string) reply {
 
 func TestAdmin(t *testing.T) {
 	admin := fakeAdmin{make(chan string, 10)}
-	n := start(t, Config{AdminHosts: []string{"ops.internal"}}, newFakeBackend(say("x")), func(d *Deps) {
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
 		d.Admin = admin
 		d.DebugState = func() any { return map[string]int{"actors": 3} }
 	})
@@ -52,7 +52,7 @@ func TestAdmin(t *testing.T) {
 		{"token", "POST", "/accounts?x=1", "localhost", []string{token}, 201, "made"},
 		{"port", "POST", "/accounts?x=1", "127.0.0.1:9999", []string{token}, 201, "made"},
 		{"v6", "POST", "/accounts?x=1", "[::1]:80", []string{token}, 201, "made"},
-		{"configured host", "POST", "/accounts?x=1", "OPS.internal", []string{token}, 201, "made"},
+		{"name in capitals", "POST", "/accounts?x=1", "LocalHost", []string{token}, 201, "made"},
 		{"no token", "POST", "/accounts", "localhost", nil, 401, "authentication_error"},
 		{"wrong token", "POST", "/accounts", "localhost", []string{"Authorization: Bearer admin-tokem"}, 401, ""},
 		{"token prefix", "POST", "/accounts", "localhost", []string{"Authorization: Bearer admin"}, 401, ""},
@@ -63,6 +63,7 @@ func TestAdmin(t *testing.T) {
 		{"another address", "GET", "/metrics", "10.1.2.3", nil, 404, ""},
 		{"metrics", "GET", "/metrics", "localhost", nil, 200, "corenode_requests_total"},
 		{"metrics of the process", "GET", "/metrics", "localhost", nil, 200, "process_start_time_seconds"},
+		{"metrics of descriptors", "GET", "/metrics", "localhost", nil, 200, "process_open_fds"},
 		{"metrics of the runtime", "GET", "/metrics", "localhost", nil, 200, "go_goroutines"},
 		{"metrics by POST", "POST", "/metrics", "localhost", nil, 405, ""},
 		{"ready", "GET", "/readyz", "localhost", nil, 200, "ready"},
@@ -212,5 +213,27 @@ func TestHistogramBounds(t *testing.T) {
 	want := "# TYPE h histogram\nh_bucket{le=\"0.1\"} 2\nh_bucket{le=\"1\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 3.201\nh_count 5\n"
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
+// TestAdminBodyOfAStranger: who has no token is answered without its body, for
+// which memory would be taken as soon as it is announced.
+func TestAdminBodyOfAStranger(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = fakeAdmin{make(chan string, 10)} })
+	for _, framing := range []string{
+		"Content-Length: " + strconv.Itoa(adminBodyMax) + "\r\n\r\n", // and none of it
+		"Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("8000\r\n"+strings.Repeat("x", 0x8000)+"\r\n", 3),
+	} {
+		if r := n.adminRaw("POST /accounts HTTP/1.1\r\nHost: localhost\r\n" + framing); r.StatusCode != 401 {
+			t.Errorf("%.40q: %d %s", framing, r.StatusCode, r.body)
+		}
+	}
+	head := "POST /accounts HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer admin-token\r\n"
+	large := strings.Repeat("x", 2*unreadMax)
+	if r := n.adminRaw(head + "Content-Length: " + strconv.Itoa(len(large)) + "\r\n\r\n" + large); r.StatusCode != 201 {
+		t.Errorf("with the token: %d %s", r.StatusCode, r.body)
+	}
+	if r := n.adminRaw(head + "Content-Length: " + strconv.Itoa(adminBodyMax+1) + "\r\n\r\n"); r.StatusCode != 413 {
+		t.Errorf("more than anybody may send: %d %s", r.StatusCode, r.body)
 	}
 }

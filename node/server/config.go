@@ -49,9 +49,6 @@ type Config struct {
 	DrainGrace time.Duration
 	// AdminToken is the bearer token of the admin listener. Required to serve it.
 	AdminToken string
-	// AdminHosts are further names, without port, that the admin listener answers to.
-	// Loopback names and the address it is reached at are always accepted.
-	AdminHosts []string
 }
 
 func (c Config) withDefaults() Config {

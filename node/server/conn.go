@@ -206,8 +206,11 @@ type conn struct {
 	// for a request finds its end.
 	finished atomic.Bool
 	reading  atomic.Bool // a body is being read
-	spoke    bool        // a byte has come; owned by who reads
-	once     sync.Once
+	// waiting is an admitted stream that fasthttp has not handed the connection to
+	// yet; when it never does, Close ends it.
+	waiting atomic.Pointer[answer]
+	spoke   bool // a byte has come; owned by who reads
+	once    sync.Once
 	// line is how the request being read began, as far as it fits, for an answer
 	// to one that fasthttp could not read: it forgets even the path. Of requests
 	// sent ahead of an answer it may be the wrong part. Owned by who reads.
@@ -247,6 +250,9 @@ func (c *conn) target() []byte {
 
 // Close closes the connection, once, after lingering when that was asked for.
 func (c *conn) Close() error {
+	if a := c.waiting.Swap(nil); a != nil {
+		_ = a.Close() // while the socket is open: it is watched
+	}
 	err := net.ErrClosed
 	c.once.Do(func() {
 		if unread := c.linger.Load(); unread > 0 {

@@ -137,3 +137,37 @@ func TestWatcherAddRemove(t *testing.T) {
 		t.Errorf("%d left", len(w.watches))
 	}
 }
+
+// A stream over HTTP/1.0 ends also when the connection fails before fasthttp
+// hands it over: here with an earlier answer that could not be written.
+func TestOldStreamThatNeverBegins(t *testing.T) {
+	preparing, left := make(chan struct{}), make(chan struct{})
+	backend := newFakeBackend(inPhase(phaseDecode, make(chan struct{})))
+	n := start(t, Config{}, backend, func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() {
+			close(preparing)
+			<-left
+		}}}
+	})
+	c := n.dial().(*net.TCPConn)
+	old := strings.Replace(request("POST", "/v1/messages", askSSE, withKey), "HTTP/1.1", "HTTP/1.0", 1)
+	if _, err := io.WriteString(c, request("GET", "/healthz", "")+old); err != nil {
+		t.Fatal(err)
+	}
+	<-preparing
+	if err := c.SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(left)
+	s := <-backend.streams
+	waitFor(t, "settled", func() bool { return s.settles.Load() == 1 })
+	waitFor(t, "ended", func() bool { return n.s.flights.count() == 0 })
+	n.s.watcher.mu.Lock()
+	defer n.s.watcher.mu.Unlock()
+	if len(n.s.watcher.watches) != 0 {
+		t.Errorf("%d sockets are still watched", len(n.s.watcher.watches))
+	}
+}

@@ -364,3 +364,24 @@ func TestHTTP10(t *testing.T) {
 		}
 	}
 }
+
+// TestProbesAreNoRefusals: a node that is not ready is asked again and again,
+// which says nothing of its size.
+func TestProbesAreNoRefusals(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Ready = func() error { return errors.New("a model is down") }
+	})
+	if r := n.raw(request("GET", "/readyz", "")); r.StatusCode != 503 {
+		t.Errorf("readyz says %d", r.StatusCode)
+	}
+	var text strings.Builder
+	n.s.WriteMetrics(&text)
+	for _, line := range []string{
+		`corenode_refusals_total{kind="overloaded"} 0`,
+		`corenode_requests_total{route="readyz",status="503",kind="overloaded"} 1`,
+	} {
+		if !strings.Contains(text.String(), line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	m.total.observe(total)
 	if x.settled.Reason != "" {
 		m.spent(x)
-	} else if x.failed {
+	} else if x.failed && x.route != routeReady { // a probe asks for no work
 		m.refusals[x.kind].Inc()
 	}
 	if x.failed && x.kind == abi.Canceled {

@@ -103,11 +103,13 @@ func (quiet) Printf(string, ...any) {}
 
 // Serve answers requests on ln until Drain or Close.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.public.Serve(newListener(ln, s))
+	return s.public.Serve(newListener(&patient{Listener: ln, log: s.log}, s))
 }
 
 // ServeAdmin answers the admin API, metrics and debugging on ln until Drain or Close.
-func (s *Server) ServeAdmin(ln net.Listener) error { return s.admin.Serve(ln) }
+func (s *Server) ServeAdmin(ln net.Listener) error {
+	return s.admin.Serve(&patient{Listener: ln, log: s.log})
+}
 
 // Draining says whether a drain has begun.
 func (s *Server) Draining() bool { return s.draining.Load() }

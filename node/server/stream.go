@@ -124,7 +124,8 @@ func (a *answer) beginStream() {
 
 // beginOldStream serves a client of HTTP/1.0, which knows no chunks: the stream
 // ends with the connection. fasthttp frames every body of unknown length in
-// chunks, so the connection is taken over.
+// chunks, so the connection is taken over. fasthttp drops a takeover when the
+// connection fails before: then closing it ends the stream.
 func (a *answer) beginOldStream() {
 	h := &a.x.ctx.Response.Header
 	h.SetConnectionClose()
@@ -133,9 +134,16 @@ func (a *answer) beginOldStream() {
 		head = append(append(append(append(head, k...), ": "...), v...), "\r\n"...)
 	}
 	head = append(head, "\r\n"...)
+	own := a.x.conn
+	if own != nil {
+		own.waiting.Store(a)
+	}
 	a.x.ctx.HijackSetNoResponse(true)
 	a.x.ctx.Hijack(func(c net.Conn) {
 		defer a.Close()
+		if own != nil {
+			own.waiting.Store(nil)
+		}
 		w := bufio.NewWriter(c)
 		if _, err := w.Write(head); err != nil {
 			return

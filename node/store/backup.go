@@ -34,7 +34,7 @@ func (s *Store) Backup(path string) (err error) {
 		err = os.Rename(part, path)
 	}
 	if err == nil {
-		err = syncPath(filepath.Dir(path))
+		err = syncFolder(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -86,7 +86,7 @@ func Restore(backup, dir string) (v Verification, err error) {
 		return v, fmt.Errorf("restore %s: %w", backup, err)
 	}
 	if err = os.Rename(path, filepath.Join(dir, DatabaseName)); err == nil {
-		err = syncPath(dir)
+		err = syncFolder(dir)
 	}
 	if err != nil {
 		return v, fmt.Errorf("restore: %w", err)
@@ -156,7 +156,7 @@ func prove(dir string) (v Verification, err error) {
 	if info, err := os.Lstat(path + "-wal"); err == nil && info.Size() > 0 { // SQLite's Close does not say it
 		return v, fmt.Errorf("%d bytes of the WAL were not brought to the database", info.Size())
 	}
-	return v, syncPath(path)
+	return v, syncFile(path)
 }
 
 func copyDurably(from, to string) error {
@@ -176,9 +176,9 @@ func copyDurably(from, to string) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncPath makes durable what a file holds, or which names a folder has.
-func syncPath(path string) error {
-	f, err := os.Open(path)
+// syncFile makes durable what a file holds. Windows syncs only what may be written.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

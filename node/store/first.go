@@ -80,6 +80,7 @@ func WriteSecret(path, secret string) error {
 	}
 	if err != nil {
 		os.Remove(file.Name())
+		return err
 	}
-	return err
+	return syncFolder(filepath.Dir(path))
 }

@@ -42,24 +42,27 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 // its usage, the time of its hold and the module that quoted it, and completes
 // what that says: Amount (zero or less), Tier, ModuleDigest, InputHash,
 // ChargeInput, Provisional. It is not called for a hold without a checkpoint,
-// which is free. A settlement that Rejects is told to leftOut, and its hold
-// stays open. The others are returned for the log.
+// which is free. A request that it has no charge for, or whose settlement the
+// store Rejects, is told to leftOut and stays open: a start does not fail for
+// one. The others are returned for the log.
 func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	holds, err := s.OpenHolds()
 	if err != nil {
 		return nil, err
 	}
-	for i := range holds {
-		e := &holds[i]
+	rated := holds[:0]
+	for _, e := range holds {
 		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, reason, 1
 		if e.Usage == (abi.Usage{}) {
 			e.ModuleDigest = ""
-		} else if err := rate(e); err != nil {
-			return nil, fmt.Errorf("settle request %s: %w", e.RequestID, err)
+		} else if err := rate(&e); err != nil {
+			leftOut(e, err)
+			continue
 		}
 		e.Time = s.now().UTC()
+		rated = append(rated, e)
 	}
-	for batch := range slices.Chunk(holds, settleBatch) {
+	for batch := range slices.Chunk(rated, settleBatch) {
 		done, err := s.appendValid(batch, leftOut)
 		settled = append(settled, done...)
 		if err != nil {

@@ -240,33 +240,38 @@ func TestSettleOpenHolds(t *testing.T) {
 	}
 }
 
-// TestSettleOpenHoldsLeavesOut: a settlement that the database rejects stays
-// open, is told, and does not keep the others, or the start, from going on.
+// TestSettleOpenHoldsLeavesOut: a request that cannot be charged, or whose
+// settlement the database rejects, stays open, is told, and does not keep the
+// others, or the start, from going on.
 func TestSettleOpenHoldsLeavesOut(t *testing.T) {
 	s := open(t, t.TempDir())
 	a, b := mustCreate(t, s, "a", 0).ID, mustCreate(t, s, "b", 0).ID
-	mustAppend(t, s, settlement(a, "dear", -9e18), hold(b, "first", 10), hold(a, "too dear", 20), hold(b, "last", 30),
-		checkpoint(b, "first", 1), checkpoint(a, "too dear", 2), checkpoint(b, "last", 3))
+	mustAppend(t, s, settlement(a, "dear", -9e18), hold(b, "first", 10), hold(a, "too dear", 20), hold(a, "no charge", 7), hold(b, "last", 30),
+		checkpoint(b, "first", 1), checkpoint(a, "too dear", 2), checkpoint(a, "no charge", 2), checkpoint(b, "last", 3))
+	noCharge := errors.New("no charge")
 	rate := func(e *account.Entry) error {
 		e.Amount = -5
-		if e.RequestID == "too dear" {
+		switch e.RequestID {
+		case "too dear":
 			e.Amount = -AmountMax
+		case "no charge":
+			return noCharge
 		}
 		return nil
 	}
-	var left []account.Entry
+	left := map[string]account.Entry{}
 	settled, err := s.SettleOpenHolds(account.Crashed, rate, func(e account.Entry, err error) {
-		if left = append(left, e); !Rejects(err) {
+		if left[e.RequestID] = e; !Rejects(err) && !errors.Is(err, noCharge) {
 			t.Errorf("left out with %v", err)
 		}
 	})
 	if err != nil || len(settled) != 2 || settled[0].RequestID != "first" || settled[1].RequestID != "last" {
 		t.Errorf("settled %+v, %v", settled, err)
 	}
-	if len(left) != 1 || left[0].RequestID != "too dear" || left[0].Amount != -AmountMax || left[0].AccountID != a {
+	if len(left) != 2 || left["too dear"].Amount != -AmountMax || left["no charge"].AccountID != a {
 		t.Errorf("left out %+v", left)
 	}
-	wantBalance(t, s, a, -9e18, 20)
+	wantBalance(t, s, a, -9e18, 27)
 	wantBalance(t, s, b, -10, 0)
 }
 

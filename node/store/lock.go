@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // lockName is the file whose lock says who owns the folder. It is never
@@ -21,11 +20,10 @@ func lockFolder(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = fmt.Errorf("%w: %s%s", ErrLocked, dir, ownerOf(file))
-	}
-	if err != nil {
+	if err := lockFile(file); err != nil {
+		if errors.Is(err, errHeld) {
+			err = fmt.Errorf("%w: %s%s", ErrLocked, dir, ownerOf(file))
+		}
 		file.Close()
 		return nil, err
 	}

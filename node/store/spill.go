@@ -23,15 +23,23 @@ const SpillName = "spill.journal"
 var ErrSpillFull = errors.New("the spill journal is full")
 
 // The file is a header (magic, epoch) and records (length u32, checksum u32,
-// payload), little endian, up to a record of length 0 or one whose checksum is
-// wrong. The checksum covers the epoch, so that what an earlier use left behind
-// the end is never read again; a record that a crash tore apart was answered
-// to nobody.
+// payload), little endian, up to bytes that are no record. The checksum covers
+// the epoch, so that what an earlier use left behind the end is never read
+// again; a record that a crash tore apart was answered to nobody. When records
+// follow within spillDamageMax after all, what is between was damaged.
 const (
 	spillMagic      = "corenode spill 1"
 	spillHeader     = len(spillMagic) + 8
 	spillRecordHead = 8
+	spillDamageMax  = 1 << 20
 )
+
+// Damage is bytes of the journal that were rows and are not any more, for
+// people to read the charge from.
+type Damage struct {
+	At    int64
+	Bytes []byte
+}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -45,13 +53,16 @@ type Spill struct {
 	end   int64  // where the next record goes
 	epoch uint64 // of this use of the file
 	rows  int    // in the file
+	// damaged is what lies between rows, found when the file was opened.
+	damaged []Damage
 	// unwritten: the header does not have the epoch yet, durably, and without
 	// it no row would be found.
 	unwritten bool
 }
 
 // OpenSpill opens the journal of a data folder, or makes one of so many bytes.
-// One that holds rows keeps its size; Entries gives them.
+// One that holds rows keeps its size; Entries gives them, and Damaged what could
+// not be read between them.
 func OpenSpill(dir string, size int64) (*Spill, error) {
 	file, err := os.OpenFile(filepath.Join(dir, SpillName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -70,12 +81,12 @@ func (s *Spill) open(size int64) error {
 		return err
 	}
 	s.size = info.Size()
-	entries, epoch, end, err := s.walk(s.size)
+	is, err := s.walk(s.size)
 	if err != nil {
 		return err
 	}
-	s.epoch, s.end = epoch, end
-	if s.rows = len(entries); s.rows > 0 {
+	s.epoch, s.end, s.damaged = is.epoch, is.end, is.damaged
+	if s.rows = len(is.entries); s.rows > 0 {
 		return nil
 	}
 	if s.size != size {
@@ -87,35 +98,71 @@ func (s *Spill) open(size int64) error {
 	return s.reset()
 }
 
+// content is what a walk finds: rows, what lies between them, and where they end.
+type content struct {
+	entries []account.Entry
+	damaged []Damage
+	epoch   uint64
+	end     int64
+}
+
 // walk reads the epoch and the records before limit. It changes nothing: a
 // read that goes wrong must not move the end, or the next row overwrites others.
 // For the same reason a file that has something without a header is no new one.
-func (s *Spill) walk(limit int64) (entries []account.Entry, epoch uint64, end int64, err error) {
+func (s *Spill) walk(limit int64) (content, error) {
 	head := make([]byte, spillHeader+spillRecordHead)
 	n, err := s.file.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, 0, 0, err
+		return content{}, err
 	}
 	switch head = head[:n]; {
 	case len(bytes.Trim(head, "\x00")) == 0:
-		return nil, 0, 0, nil // new, or made by a crash before its first use
+		return content{}, nil // new, or made by a crash before its first use
 	case n < spillHeader || string(head[:len(spillMagic)]) != spillMagic:
-		return nil, 0, 0, fmt.Errorf("the header is damaged: %.16q, want %q", head, spillMagic)
+		return content{}, fmt.Errorf("the header is damaged: %.16q, want %q", head, spillMagic)
 	}
-	epoch = binary.LittleEndian.Uint64(head[len(spillMagic):])
-	end = int64(spillHeader)
+	is := content{epoch: binary.LittleEndian.Uint64(head[len(spillMagic):]), end: int64(spillHeader)}
 	for {
-		payload, err := s.record(epoch, end, limit)
-		if err != nil || payload == nil {
-			return entries, epoch, end, err
+		payload, err := s.record(is.epoch, is.end, limit)
+		if err != nil {
+			return content{}, err
+		}
+		if payload == nil {
+			gap, err := s.gap(is.epoch, is.end, limit)
+			if err != nil || gap == nil {
+				return is, err
+			}
+			is.damaged = append(is.damaged, Damage{is.end, gap})
+			is.end += int64(len(gap))
+			continue
 		}
 		var e account.Entry
 		if err := json.Unmarshal(payload, &e); err != nil {
-			return nil, 0, 0, fmt.Errorf("record at byte %d: %w", end, err)
+			return content{}, fmt.Errorf("record at byte %d: %w", is.end, err)
 		}
-		entries = append(entries, e)
-		end += int64(spillRecordHead + len(payload))
+		is.entries = append(is.entries, e)
+		is.end += int64(spillRecordHead + len(payload))
 	}
+}
+
+// gap reads the bytes between one that begins no record and the next record
+// before limit; nil when none is within spillDamageMax.
+func (s *Spill) gap(epoch uint64, at, limit int64) ([]byte, error) {
+	text := make([]byte, max(0, min(spillDamageMax, limit-at)))
+	if _, err := s.file.ReadAt(text, at); err != nil {
+		return nil, err
+	}
+	for i := 1; i+spillRecordHead < len(text); i++ {
+		rest := text[i+spillRecordHead:]
+		n := uint64(binary.LittleEndian.Uint32(text[i:]))
+		if n == 0 || n > uint64(len(rest)) || rest[0] != '{' || rest[n-1] != '}' { // no row: spares its checksum
+			continue
+		}
+		if binary.LittleEndian.Uint32(text[i+4:]) == checksum(epoch, rest[:n]) {
+			return text[:i], nil
+		}
+	}
+	return nil, nil
 }
 
 // record reads the payload at a byte; nil when there is no record before limit.
@@ -184,18 +231,26 @@ func (s *Spill) Append(entries []account.Entry) error {
 }
 
 // Entries returns the rows in the order in which they were appended: all of
-// them or, with an error, none. Rows that cannot be read stay where they are.
+// them or, with an error, none. Rows that cannot be read stay where they are;
+// those that could not be when the file was opened are in Damaged.
 func (s *Spill) Entries() ([]account.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entries, _, end, err := s.walk(s.end)
-	if err == nil && (end != s.end || len(entries) != s.rows) {
-		err = fmt.Errorf("the record at byte %d is damaged: %d of %d rows can be read", end, len(entries), s.rows)
+	is, err := s.walk(s.end)
+	if err == nil && (is.end != s.end || len(is.entries) != s.rows) {
+		err = fmt.Errorf("a record is damaged: %d of %d rows can be read", len(is.entries), s.rows)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read spill journal: %w", err)
 	}
-	return entries, nil
+	return is.entries, nil
+}
+
+// Damaged returns what lies between the rows that the opened file has.
+func (s *Spill) Damaged() []Damage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.damaged
 }
 
 // Reset forgets all rows: the database has them.
@@ -211,7 +266,7 @@ func (s *Spill) Reset() error {
 // reset begins a new epoch. Until it is durable the old rows stand; appending
 // them again changes nothing.
 func (s *Spill) reset() error {
-	s.epoch, s.end, s.rows, s.unwritten = rand.Uint64(), int64(spillHeader), 0, true
+	s.epoch, s.end, s.rows, s.damaged, s.unwritten = rand.Uint64(), int64(spillHeader), 0, nil, true
 	head := binary.LittleEndian.AppendUint64([]byte(spillMagic), s.epoch)
 	if _, err := s.file.WriteAt(append(head, make([]byte, spillRecordHead)...), 0); err != nil {
 		return err

@@ -166,6 +166,71 @@ func TestSpillDamagedHeader(t *testing.T) {
 	}
 }
 
+// TestSpillDamagedRecord: of a journal with a damaged record an open finds all
+// others, and says what is between them.
+func TestSpillDamagedRecord(t *testing.T) {
+	const length, sum, payload = 0, 4, spillRecordHead
+	rows := spilled(6)
+	record := func(bad int) (whole []byte, from, to int64) {
+		dir := t.TempDir()
+		s := openSpill(t, dir, 64<<10)
+		for i := range rows[:5] {
+			if i == bad {
+				from = s.end
+			}
+			if err := s.Append(rows[i : i+1]); err != nil {
+				t.Fatal(err)
+			}
+			if i == bad {
+				to = s.end
+			}
+		}
+		whole, err := os.ReadFile(filepath.Join(dir, SpillName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return whole, from, to
+	}
+	for _, bad := range []int{0, 2, 3} {
+		for how, damage := range map[string]func([]byte){
+			"a longer length":  func(b []byte) { b[length+1] ^= 0x40 },
+			"a shorter length": func(b []byte) { b[length] -= 5 },
+			"no length":        func(b []byte) { clear(b[length:sum]) },
+			"another checksum": func(b []byte) { b[sum] ^= 1 },
+			"another payload":  func(b []byte) { b[payload+9] ^= 1 },
+			"zeros":            func(b []byte) { clear(b) },
+			"a length too far": func(b []byte) { b[length+3] = 0xff },
+		} {
+			whole, from, to := record(bad)
+			damage(whole[from:to])
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, SpillName), whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := openSpill(t, dir, 64<<10)
+			good := slices.Delete(slices.Clone(rows[:5]), bad, bad+1)
+			wantSpilled(t, s, good)
+			if d := s.Damaged(); len(d) != 1 || d[0].At != from || !bytes.Equal(d[0].Bytes, whole[from:to]) {
+				t.Errorf("row %d, %s: damaged %+v, want bytes %d to %d", bad, how, d, from, to)
+			}
+			if err := s.Append(rows[5:]); err != nil {
+				t.Fatal(err)
+			}
+			wantSpilled(t, s, append(good, rows[5]))
+			if err := s.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			if s.Close(); len(s.Damaged()) != 0 {
+				t.Error("damage is left behind a reset")
+			}
+			s = openSpill(t, dir, 64<<10)
+			if wantSpilled(t, s, nil); len(s.Damaged()) != 0 {
+				t.Errorf("damage is found behind a reset: %+v", s.Damaged())
+			}
+		}
+	}
+}
+
 // TestSpillBadRead: a read that fails, or finds a record changed, is an error;
 // the rows stay where they are, and rows that come later go behind them.
 func TestSpillBadRead(t *testing.T) {

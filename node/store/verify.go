@@ -27,6 +27,9 @@ var ledgerChecks = []struct{ rule, query string }{
 		`SELECT b.account_id, 'the balance says ' || b.amount || ', its rows add up to ' || total(l.amount)
 		 FROM balances b LEFT JOIN ledger l ON l.account_id = b.account_id GROUP BY b.account_id
 		 HAVING b.amount <> coalesce(sum(l.amount), 0)`},
+	{"what a row names is there",
+		`SELECT count(*) || ' rows of ' || "table", 'name a row of ' || parent || ' that is missing'
+		 FROM pragma_foreign_key_check GROUP BY "table", parent`},
 	{"every account has a balance",
 		`SELECT id, 'has no balance' FROM accounts WHERE id NOT IN (SELECT account_id FROM balances)`},
 	{"the ledger has no gaps",
@@ -46,6 +49,16 @@ var ledgerChecks = []struct{ rule, query string }{
 		 WHERE EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = o.request_id AND s.kind = 'settlement')
 		 OR NOT EXISTS (SELECT 1 FROM ledger h WHERE h.id = o.hold_id AND h.kind = 'hold' AND h.request_id = o.request_id
 		 AND h.held = o.held AND h.account_id = o.account_id)`},
+	{"an open hold names its last checkpoint", // what it pays after a crash
+		`SELECT o.request_id, 'names row ' || o.checkpoint_id || ', the last one is row ' || coalesce(c.last, 0)
+		 FROM open_holds o LEFT JOIN (SELECT o.request_id, max(l.id) AS last FROM ledger l JOIN open_holds o
+		 ON o.request_id = l.request_id WHERE l.kind = 'checkpoint' AND l.id > o.hold_id GROUP BY o.request_id) c
+		 ON c.request_id = o.request_id WHERE o.checkpoint_id <> coalesce(c.last, 0)`},
+	{"a settlement is adjusted once",
+		`SELECT 'row ' || settles, 'has ' || count(*) || ' adjustments' FROM ledger WHERE settles > 0 GROUP BY settles HAVING count(*) > 1`},
+	{"an idempotency key names its top-up", // or the next call with it does another one
+		`SELECT 'row ' || i.entry_id, 'is not what was done under its key' FROM idempotency i WHERE NOT EXISTS
+		 (SELECT 1 FROM ledger l WHERE l.id = i.entry_id AND l.kind = 'topup' AND l.account_id = i.account_id AND l.amount = i.amount)`},
 	{"an adjustment names a settlement of its account, and a module",
 		`SELECT 'row ' || a.id, 'adjusts row ' || a.settles || ' by module "' || a.module_digest || '"' FROM ledger a
 		 LEFT JOIN ledger s ON s.id = a.settles AND s.kind = 'settlement' AND s.account_id = a.account_id
@@ -113,7 +126,7 @@ func (c *conn) verify(v *Verification) error {
 
 // verifyInputs hashes every recorded input again.
 func (c *conn) verifyInputs(v *Verification) error {
-	return c.each(`SELECT id, charge_input, input_hash FROM ledger WHERE input_hash <> ''`, func(r row) error {
+	return c.each(`SELECT id, charge_input, input_hash FROM ledger WHERE input_hash <> '' OR charge_input <> x''`, func(r row) error {
 		input := r.blob(1)
 		if len(input) == 0 {
 			return nil // charged before inputs were recorded

@@ -29,6 +29,12 @@ func usedStore(t *testing.T) (s *Store, a account.Account) {
 	if a, err = s.CreateAccount(account.Account{Name: "a"}, 1_000_000); err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := s.CreateKey(a.ID, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.TopUp(a.ID, 7, "", "invoice 17"); err != nil {
+		t.Fatal(err)
+	}
 	input := []byte("charge input")
 	hash := sha256.Sum256(input)
 	row := func(kind account.EntryKind, request string) account.Entry {
@@ -55,7 +61,7 @@ func usedStore(t *testing.T) (s *Store, a account.Account) {
 func TestVerify(t *testing.T) {
 	s, _ := usedStore(t)
 	v, err := s.Verify()
-	if err != nil || len(v.Findings) > 0 || v.Rows != 6 || v.Accounts != 1 || v.Charges != 1 || v.OpenHolds != 1 {
+	if err != nil || len(v.Findings) > 0 || v.Rows != 7 || v.Accounts != 1 || v.Charges != 1 || v.OpenHolds != 1 {
 		t.Errorf("a sound ledger: %+v, %v", v, err)
 	}
 	// Each statement breaks one rule; the triggers that forbid it are dropped first.
@@ -73,6 +79,14 @@ func TestVerify(t *testing.T) {
 		{`UPDATE ledger SET module_digest = '' WHERE kind = 'adjustment'`, "names a settlement"},
 		{`UPDATE ledger SET module_digest = '' WHERE kind = 'settlement'`, "names its module"},
 		{`UPDATE ledger SET charge_input = x'00' WHERE kind = 'settlement'`, "what its hash says"},
+		{`UPDATE ledger SET input_hash = '' WHERE kind = 'settlement'`, "what its hash says"},
+		{`DELETE FROM accounts`, "names is there"},
+		{`UPDATE keys SET account_id = 'acct_x'`, "names is there"},
+		{`UPDATE open_holds SET checkpoint_id = 0`, "last checkpoint"},
+		{`UPDATE open_holds SET checkpoint_id = hold_id`, "last checkpoint"},
+		{`UPDATE idempotency SET amount = amount + 1`, "idempotency key"},
+		{`UPDATE idempotency SET entry_id = entry_id + 1`, "idempotency key"},
+		{`INSERT INTO ledger (kind, account_id, time, settles, module_digest) SELECT kind, account_id, time, settles, module_digest FROM ledger WHERE kind = 'adjustment'`, "adjusted once"},
 	} {
 		s, _ := usedStore(t)
 		s.write.mu.Lock()
@@ -109,7 +123,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "restored")
 	v, err := Restore(file, dir)
-	if err != nil || v.Rows != 6 {
+	if err != nil || v.Rows != 7 {
 		t.Fatalf("restored %+v, %v", v, err)
 	}
 	if _, err := Restore(file, dir); !errors.Is(err, ErrInvalid) {

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// starved is a listener of a process that has no free descriptor for a while.
+type starved struct {
+	net.Listener
+	left atomic.Int32 // how often Accept still fails
+}
+
+func (l *starved) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestNoFreeDescriptor: both listeners go on once there is one again, and the log
+// says it once each way.
+func TestNoFreeDescriptor(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	listen := func(serve func(net.Listener) error) string {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &starved{Listener: ln}
+		l.left.Store(3)
+		done := make(chan error, 1)
+		go func() { done <- serve(l) }()
+		t.Cleanup(func() {
+			if err := errors.Join(n.s.Close(), <-done); err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		})
+		return ln.Addr().String()
+	}
+	n.addr, n.admin = listen(n.s.Serve), listen(n.s.ServeAdmin)
+	const probe = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	if r := n.raw(probe); r.StatusCode != 200 {
+		t.Errorf("public: %d %s", r.StatusCode, r.body)
+	}
+	if r := n.adminRaw(probe); r.StatusCode != 200 {
+		t.Errorf("admin: %d %s", r.StatusCode, r.body)
+	}
+	for _, line := range []string{"connections cannot be accepted", "connections are accepted again"} {
+		if said := strings.Count(n.log.String(), line); said != 2 {
+			t.Errorf("%d lines that say %q, want one of each listener", said, line)
+		}
+	}
+}
