@@ -20,7 +20,8 @@ const keptCapacity = 1024
 // this one refuses.
 //
 // States: idle -> running -> idle; suspended while a failure is decided on, when
-// only system messages are handled; closed for good when the actor begins to stop.
+// only system messages are handled; closed for good when the actor has stopped or
+// waits for its children to stop.
 type mailbox struct {
 	max     int
 	refused func(m any, err error)

@@ -251,7 +251,11 @@ func (s *shell) Receive(lib actor.Context) {
 			a.Restarting(c)
 		}
 	case *actor.Stopping:
-		s.ref.box.close() // before its children stop: one spawned from here on it would wait for for ever
+		// One without children is closed after its last words: a successor, which the
+		// next message may get, shares its cell.
+		if len(lib.Children()) > 0 {
+			s.ref.box.close() // a child spawned from here on it would wait for for ever
+		}
 	case *actor.Stopped:
 		s.stopped(lib.Self().Id)
 	case *actor.Terminated:
@@ -271,6 +275,7 @@ func (s *shell) stopped(id string) {
 	if s.ref.spec.Stopped != nil {
 		defer s.ref.spec.Stopped()
 	}
+	defer s.ref.box.close()
 	if a, ok := s.inner.(Stopper); ok {
 		a.Stopped()
 	}

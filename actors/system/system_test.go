@@ -246,6 +246,70 @@ func TestCellOutlivesFailure(t *testing.T) {
 	})
 }
 
+// slowToStop says its last words through a gate, with the others that have its cell.
+type slowToStop struct {
+	echo
+	cell *atomic.Int64
+	gate chan struct{}
+	both *atomic.Bool
+}
+
+func (a *slowToStop) Started(c *Context) {
+	a.echo.Started(c)
+	if a.cell.Add(1) > 1 {
+		a.both.Store(true)
+	}
+}
+
+func (a *slowToStop) Stopped() {
+	<-a.gate
+	a.cell.Add(-1)
+	a.echo.Stopped()
+}
+
+// TestOneActorPerCell: the successor of an actor that was stopped for failing
+// begins when that one's last words are said, since both have one cell.
+func TestOneActorPerCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, stopped atomic.Int64
+		var both atomic.Bool
+		gate := make(chan struct{})
+		s := New(Config{})
+		p := NewPool(PoolSpec[int, atomic.Int64]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
+			Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
+			Cell: func(int) *atomic.Int64 { return new(atomic.Int64) },
+			New: func(_ int, cell *atomic.Int64) Actor {
+				return &slowToStop{echo{made: &made, stopped: &stopped}, cell, gate, &both}
+			}})
+		ref, err := s.Start(p.Spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Bind(ref)
+		send := func() ask {
+			a := ask{reply: make(chan error, 1)}
+			if err := p.Send(1, a); err != nil {
+				a.reply <- err
+			}
+			return a
+		}
+		if err := <-send().reply; err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Live(1).Tell(Kill{})
+		synctest.Wait() // it is about to say its last words
+		early := send()
+		synctest.Wait()
+		close(gate)
+		<-early.reply // refused or answered, but not lost
+		synctest.Wait()
+		if err := <-send().reply; err != nil || both.Load() || made.Load() != 2 {
+			t.Errorf("%d actors made, two at once: %v; the second answered %v", made.Load(), both.Load(), err)
+		}
+		s.Stop()
+	})
+}
+
 func TestQueue(t *testing.T) {
 	var q queue
 	next, want := 0, 0
