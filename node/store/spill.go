@@ -53,6 +53,8 @@ type Spill struct {
 	end   int64  // where the next record goes
 	epoch uint64 // of this use of the file
 	rows  int    // in the file
+	// written is how far writes of this epoch went, those that failed too.
+	written int64
 	// damaged is what lies between rows, found when the file was opened.
 	damaged []Damage
 	// unwritten: the header does not have the epoch yet, durably, and without
@@ -218,14 +220,18 @@ func (s *Spill) Append(entries []account.Entry) error {
 	if next+spillRecordHead > s.size {
 		return fmt.Errorf("spill %d rows: %w", len(entries), ErrSpillFull)
 	}
-	text = append(text, make([]byte, spillRecordHead)...) // the end
+	// The end, and no row of a write that failed behind it: an open would take what
+	// is before such a row for damage.
+	end := next + spillRecordHead
+	s.written = max(s.written, end)
+	text = append(text, make([]byte, s.written-next)...)
 	if _, err := s.file.WriteAt(text, s.end); err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
 	if err := s.file.Sync(); err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
-	s.end = next
+	s.end, s.written = next, end
 	s.rows += len(entries)
 	return nil
 }
@@ -266,7 +272,7 @@ func (s *Spill) Reset() error {
 // reset begins a new epoch. Until it is durable the old rows stand; appending
 // them again changes nothing.
 func (s *Spill) reset() error {
-	s.epoch, s.end, s.rows, s.damaged, s.unwritten = rand.Uint64(), int64(spillHeader), 0, nil, true
+	s.epoch, s.end, s.rows, s.written, s.damaged, s.unwritten = rand.Uint64(), int64(spillHeader), 0, 0, nil, true
 	head := binary.LittleEndian.AppendUint64([]byte(spillMagic), s.epoch)
 	if _, err := s.file.WriteAt(append(head, make([]byte, spillRecordHead)...), 0); err != nil {
 		return err

@@ -313,3 +313,37 @@ func TestSpillFailedWrites(t *testing.T) {
 	s.Close()
 	wantSpilled(t, openSpill(t, dir, 64<<10), rows[2:])
 }
+
+// TestSpillFailedWriteStaysForgotten: rows that a failed write left behind the
+// end are not found by the next open, as rows or as damage: they were refused,
+// or are tried again.
+func TestSpillFailedWriteStaysForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 64<<10)
+	rows := spilled(6)
+	if err := s.Append(rows[:1]); err != nil {
+		t.Fatal(err)
+	}
+	end, n := s.end, s.rows
+	if err := s.Append(rows[1:5]); err != nil {
+		t.Fatal(err)
+	}
+	s.end, s.rows = end, n // as a sync that fails leaves them
+	want := rows[:1]
+	for _, later := range [][]account.Entry{rows[1:2], rows[5:]} {
+		if err := s.Append(later); err != nil {
+			t.Fatal(err)
+		}
+		want = append(slices.Clone(want), later...)
+		wantSpilled(t, s, want)
+		image := t.TempDir() // of a kill here
+		if err := os.CopyFS(image, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		next := openSpill(t, image, 64<<10)
+		wantSpilled(t, next, want)
+		if d := next.Damaged(); len(d) != 0 {
+			t.Errorf("%d damages are told: %.40q", len(d), d[0].Bytes)
+		}
+	}
+}
