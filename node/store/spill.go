@@ -161,7 +161,7 @@ func (s *Spill) gap(epoch uint64, at, limit int64) ([]byte, error) {
 			continue
 		}
 		if binary.LittleEndian.Uint32(text[i+4:]) == checksum(epoch, rest[:n]) {
-			return text[:i], nil
+			return bytes.Clone(text[:i]), nil // not all that was read
 		}
 	}
 	return nil, nil

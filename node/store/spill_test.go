@@ -347,3 +347,33 @@ func TestSpillFailedWriteStaysForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestSpillManyDamages: what is kept of each is its bytes, not all that was read
+// to find the end of it.
+func TestSpillManyDamages(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 2*spillDamageMax)
+	rows := spilled(9)
+	if err := s.Append(rows); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, SpillName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < len(rows); i += 2 {
+		text[bytes.Index(text, []byte(`"RequestID":"`+rows[i].RequestID))] = '.'
+	}
+	s.Close()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept, said := 0, 0
+	for _, d := range openSpill(t, dir, 2*spillDamageMax).Damaged() {
+		kept, said = kept+cap(d.Bytes), said+len(d.Bytes)
+	}
+	if said == 0 || kept > 2*said {
+		t.Errorf("%d bytes are kept for damages of %d", kept, said)
+	}
+}
