@@ -124,6 +124,7 @@ func (s *session) Receive(c *system.Context, m any) {
 	case system.Sweep:
 		idle := time.Since(s.cell.lastUse)
 		if idle >= s.deps.IdleMax || !s.cell.pinned && idle >= unpinnedIdleMax {
+			s.drop() // first: of the same key a successor may count a pin once this one is retired
 			c.Retire()
 		}
 	}
