@@ -222,6 +222,29 @@ func TestCacheRemovesLeftovers(t *testing.T) {
 	}
 }
 
+// TestCacheRemovesLeftoversBesideAFinishedFile: the start that succeeds at last comes
+// too soon after those that died to tell, and all later ones find its file.
+func TestCacheRemovesLeftoversBesideAFinishedFile(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	loadAll(t, b, all)
+	seal(t, b)
+	left := filepath.Join(dir, storeFile(t, "k")+".1.tmp")
+	if err := os.WriteFile(left, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-2 * lockAge)
+	if err := os.Chtimes(left, past, past); err != nil {
+		t.Fatal(err)
+	}
+	if _, found := loadAll(t, open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"}), all); !found {
+		t.Fatal("the finished file was not used: the test sees nothing")
+	}
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("a leftover stays for as long as there is a finished file: %v", err)
+	}
+}
+
 // TestCachePages: weights begin at pages of the system, or they could not be mapped
 // while the file is made.
 func TestCachePages(t *testing.T) {

@@ -48,13 +48,13 @@ func openStoreFor(dir, key string, page int) (*store, error) {
 	}
 	s := &store{path: filepath.Join(dir, name), align: max(storeAlign, int64(page))}
 	s.end = s.align
+	removeLeftovers(dir)
 	if s.open() == nil {
 		return s, nil
 	}
 	if s.err = os.MkdirAll(dir, 0o700); s.err != nil {
 		return s, nil
 	}
-	removeLeftovers(dir)
 	if s.file, s.err = os.CreateTemp(dir, name+".*.tmp"); s.err == nil {
 		tryLock(s.file) // where there are no locks, leftovers stay for longer
 	}
