@@ -119,7 +119,13 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 		return false
 	}
 	// A sequence that takes the place of another adds nothing to a step.
-	for instead := false; !s.hasPlace(q) || !instead && !s.affordable(q); instead = true {
+	for instead := false; ; instead = true {
+		for !s.hasPlace(q) && len(s.running) < s.config.SequencesMax && s.dropHold(q) {
+			// Who waits gives up a hit before who runs loses its pages.
+		}
+		if s.hasPlace(q) && (instead || s.affordable(q)) {
+			return true
+		}
 		victim := s.victim(2)
 		if victim == nil {
 			return false
@@ -128,13 +134,12 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 		s.reserved -= max(0, s.pool.PagesFor(len(victim.Tokens))-len(victim.table.Pages))
 		s.preempt(victim, now)
 	}
-	return true
 }
 
-// couldFit says whether preempting all but the first of each account would
-// give enough pages, as far as sharing between them does not deceive it.
+// couldFit says whether the hits of others that wait, and preempting all but the first
+// of each account, would give enough pages, as far as sharing does not deceive it.
 func (s *Scheduler) couldFit(q *Sequence) bool {
-	pages := s.pool.PagesAvailable()
+	pages := s.pool.PagesAvailable() + s.heldPages - len(q.table.Pages)
 	for i, r := range s.running {
 		first := !slices.ContainsFunc(s.running[:i], func(o *Sequence) bool { return o.account == r.account })
 		if !first {

@@ -31,6 +31,34 @@ func TestFloodDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
+// TestHeldPagesDoNotDelayOthers: where one account has all slots, and its next requests
+// hold what they hit, most pages, another account still has its place after FairWait.
+func TestHeldPagesDoNotDelayOthers(t *testing.T) {
+	for _, states := range []int{0, 8} {
+		b := newBench(t, 20, states, func(c *Config) { c.SequencesMax = 2 })
+		first := b.seq("flood", 240, 1)
+		first.SnapshotAt = []int{224}
+		again := &Sequence{ID: 1000, Namespace: "flood", Account: "flood", Tokens: slices.Clone(first.Tokens), Max: 1}
+		if _, err := b.s.Add(first, b.now); err != nil {
+			t.Fatal(err)
+		}
+		b.until(50, ended(first))
+		long, latest := b.add("flood", 5, 40), b.add("flood", 5, 40)
+		b.until(50, started(latest))
+		if cached, err := b.s.Add(again, b.now); err != nil || cached != 224 {
+			t.Fatalf("states %d: %d tokens are cached, %v: the test sees nothing", states, cached, err)
+		}
+		q := b.add("other", 160, 1)
+		b.until(100, started(q))
+		if waited := q.Started.Sub(q.Arrived); waited > 50*time.Millisecond+stepTime {
+			t.Errorf("states %d: started after %v", states, waited)
+		}
+		for _, q := range []*Sequence{long, latest, again} {
+			b.until(200, ended(q))
+		}
+	}
+}
+
 // TestServiceIsEqual: two accounts that always want more get the same service,
 // whatever their requests look like.
 func TestServiceIsEqual(t *testing.T) {
