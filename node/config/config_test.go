@@ -142,7 +142,7 @@ limits:
   que: 1                   # c.yaml:16: limits.que is not a known key; limits has
 models:
   core-1.1:
-    engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu", or run corenode-cuda
+    engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu"
     prices: {input: "0.0001"} # c.yaml:20: models.core-1.1.prices.input is "0.0001", want dollars per million
     batch: {chunk_tokens: 100, gap_max: 0s, gap_stretch_max: -1} # c.yaml:21: models.core-1.1.batch.chunk_tokens is 100, want a multiple of 64
     kv: {dtype: f8}        # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16, f32 or q8

@@ -116,10 +116,8 @@ func (m Model) validate(c *checks, id string) {
 	}
 	switch m.Engine {
 	case EngineCPU, EngineInstant:
-	case "cuda":
-		c.refuse(key+"engine", `is "cuda", which this binary does not have: want "cpu", or run corenode-cuda (make build-cuda)`)
-	case "upstream":
-		c.refuse(key+"engine", `is "upstream", which this binary does not have: want "cpu"`)
+	case "cuda", "upstream":
+		c.refuse(key+"engine", `is %q, which this binary does not have: want "cpu"`, m.Engine)
 	default:
 		c.refuse(key+"engine", "is %q, want cpu or instant", m.Engine)
 	}
