@@ -101,11 +101,8 @@ type Config struct {
 	Model string
 	// New makes a stepper: at the start and after each failure. It is called on the step loop.
 	New func() (Stepper, error)
-	// InboxMax is the most jobs that wait for the step loop between two steps. Default 256.
+	// InboxMax is the most jobs that wait for the step loop between two steps.
 	InboxMax int
-	// IdlePoll is how often Step is called while jobs live but none can run, because
-	// their readers are behind. Default 5 ms.
-	IdlePoll time.Duration
 	// Hook is for tests only.
 	Hook func(point string)
 }
@@ -128,12 +125,6 @@ type Unit struct {
 
 // NewUnit makes a unit. Its loop starts with its actor.
 func NewUnit(cfg Config) *Unit {
-	if cfg.InboxMax == 0 {
-		cfg.InboxMax = 256
-	}
-	if cfg.IdlePoll == 0 {
-		cfg.IdlePoll = 5 * time.Millisecond
-	}
 	return &Unit{cfg: cfg, inbox: newInbox(cfg.InboxMax), first: make(chan error, 1)}
 }
 

@@ -192,12 +192,16 @@ func (l *loop) untrack(j *engine.Job) bool {
 	return ok
 }
 
+// idlePoll is how often Step is called while jobs live but none can run, because
+// their readers are behind.
+const idlePoll = 5 * time.Millisecond
+
 // park waits until there is something to do: a message, the stepper's deadline,
 // or, while jobs live that cannot run, the next poll of their readers.
 func (l *loop) park() {
 	deadline, ok := l.stepper.NextDeadline()
 	if len(l.live) > 0 {
-		if poll := time.Now().Add(l.unit.cfg.IdlePoll); !ok || poll.Before(deadline) {
+		if poll := time.Now().Add(idlePoll); !ok || poll.Before(deadline) {
 			deadline, ok = poll, true
 		}
 	}

@@ -87,17 +87,16 @@ func (s Snapshot) full(now time.Time) bool {
 
 // Use is what an account has and uses, for a policy that decides by it.
 type Use struct {
-	Requests, RequestsMax         int
-	TokensRemaining, TokensMinute int64
-	Available                     abi.Nano // balance without holds
+	Requests        int
+	TokensRemaining int64
+	Available       abi.Nano // balance without holds
 }
 
 // Use returns the counters at the time now.
 func (s Snapshot) Use(now time.Time) Use {
 	b := s.bucket
 	b.refill(now)
-	return Use{Requests: s.permits, RequestsMax: s.concurrency, TokensRemaining: b.remaining(), TokensMinute: b.capacity,
-		Available: s.available}
+	return Use{Requests: s.permits, TokensRemaining: b.remaining(), Available: s.available}
 }
 
 // held is what one request has.

@@ -15,7 +15,6 @@ type Settled struct {
 	Charge abi.Nano
 	Usage  abi.Usage // what is billed
 	Reason account.Reason
-	Stop   abi.StopReason
 	Timing Timing
 }
 
@@ -59,7 +58,7 @@ func (f *flight) settle() {
 		checkpoint = *c
 	}
 	u, reason := billed(f.result, f.call.Request.Stream, checkpoint)
-	f.settled = Settled{Usage: u, Reason: reason, Stop: f.result.Stop, Timing: Timing{
+	f.settled = Settled{Usage: u, Reason: reason, Timing: Timing{
 		Admission: f.admitted.Sub(f.began), Queue: f.result.Queue, Prefill: f.result.Prefill, Decode: f.result.Decode}}
 	fate := f.holdFate()
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left

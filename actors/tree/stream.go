@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"corenode/engine"
-	"corenode/wasm/abi"
 )
 
 // Stream is an admitted request. Its owner writes the events of Output until one
@@ -25,9 +24,6 @@ func (s *Stream) Held() <-chan error { return s.f.held }
 // step, and then its permit is free, whatever the writer does. It may be called
 // at any time and again.
 func (s *Stream) Cancel() { s.f.cancel() }
-
-// Observed is the usage so far.
-func (s *Stream) Observed() abi.Usage { return s.f.job.Observed() }
 
 // Settle waits for the end of the request, bills it, waits until its settlement
 // is durable and gives back what the request held. Every call returns the same.
