@@ -286,7 +286,7 @@ func TestMissingPolicies(t *testing.T) {
 			}
 			defer q.Close()
 			quoted, err := q.Charge(ratingUsage)
-			rated, err2 := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1)
+			rated, err2 := h.Rate(ratingCharge)
 			if err != nil || err2 != nil || quoted.Provisional != rated.Provisional || quoted.Amount != nativeAmount {
 				t.Errorf("%+v, %v and %+v, %v", quoted, err, rated, err2)
 			}
@@ -335,7 +335,7 @@ func TestMissingStaysMissing(t *testing.T) {
 		if _, err := h.Decide(abi.AdmissionInput{Account: "a"}); err == nil {
 			t.Errorf("start %d: admission is open without its policy", start)
 		}
-		c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1)
+		c, err := h.Rate(ratingCharge)
 		if err != nil || !c.Provisional {
 			t.Errorf("start %d: the charge of what stands in is final: %+v, %v", start, c, err)
 		}

@@ -30,11 +30,10 @@ type Quote struct {
 // in.Model; the error is ErrNoPrice for a model without one. A module that
 // fails is replaced by the builtin tariff for this request.
 func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
-	prices, ok := h.options.Prices[in.Model]
-	if !ok {
-		return nil, fmt.Errorf("quote for %q: %w", in.Model, ErrNoPrice)
+	var err error
+	if in.Prices, err = h.Prices(in.Model); err != nil {
+		return nil, err
 	}
-	in.Prices = prices
 	sl := h.slot(SlotBilling)
 	q := &Quote{host: h, generation: sl.acquire(in.Account), in: in}
 	q.provisional = sl.standsIn(q.generation)
@@ -96,24 +95,23 @@ func (q *Quote) Close() {
 	}
 }
 
-// Rate charges without a quote: what a crash left open, and what is rated
-// again. digest says which module; "" or one that is not loaded is the active
-// one. upper < 0 is no bound. Prices that are all zero are filled in by model.
-func (h *Host) Rate(digest string, in abi.ChargeInput, upper abi.Nano) (Charge, error) {
-	if in.Prices == (abi.Prices{}) {
-		prices, ok := h.options.Prices[in.Model]
-		if !ok {
-			return Charge{}, fmt.Errorf("charge for %q: %w", in.Model, ErrNoPrice)
-		}
-		in.Prices = prices
+// Prices are the listed ones of a model; the error is ErrNoPrice where there are none.
+func (h *Host) Prices(model string) (abi.Prices, error) {
+	prices, ok := h.options.Prices[model]
+	if !ok {
+		return prices, fmt.Errorf("%q: %w", model, ErrNoPrice)
 	}
-	g := h.serving(SlotBilling, digest)
-	if g == nil {
-		g = h.slot(SlotBilling).acquire(in.Account)
-	}
+	return prices, nil
+}
+
+// Rate charges without a quote, by the module that serves now and at the prices
+// of in: what a crash left open, and what is rated again.
+func (h *Host) Rate(in abi.ChargeInput) (Charge, error) {
+	sl := h.slot(SlotBilling)
+	g := sl.acquire(in.Account)
 	defer g.release()
-	c, err := h.rate(g, in, upper)
-	c.Provisional = c.Provisional || h.slot(SlotBilling).standsIn(g)
+	c, err := h.rate(g, in, -1)
+	c.Provisional = c.Provisional || sl.standsIn(g)
 	return c, err
 }
 
@@ -147,7 +145,7 @@ func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, s *scra
 		return Charge{}, f
 	}
 	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
-	if err := h.checkCharge(c, in, upper, g.manifest.Free); err != nil {
+	if err := checkCharge(c, in, upper, g.manifest.Free); err != nil {
 		f = faultf(causeRule, "%v", err)
 		h.failed(g, abi.OpCharge, in.Account, f)
 		return Charge{}, f
@@ -165,14 +163,14 @@ func newCharge(c abi.Charge, digest string) Charge {
 }
 
 // checkCharge holds a charge to what every charge must satisfy.
-func (h *Host) checkCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, free bool) error {
+func checkCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, free bool) error {
 	if err := addUp(c); err != nil {
 		return err
 	}
 	if upper >= 0 && c.Total > upper {
 		return fmt.Errorf("the charge of %d is above the quote of %d", c.Total, upper)
 	}
-	if c.Total == 0 && !free && in.Usage != (abi.Usage{}) && !h.costsNothing(in) {
+	if c.Total == 0 && !free && in.Usage != (abi.Usage{}) && !costsNothing(in) {
 		return errors.New("the charge is zero for tokens that were used, and the manifest does not say free")
 	}
 	return nil
@@ -202,7 +200,7 @@ func addUp(c abi.Charge) error {
 
 // costsNothing says whether the builtin tariff asks nothing either: a model
 // that is free by its prices.
-func (h *Host) costsNothing(in abi.ChargeInput) bool {
+func costsNothing(in abi.ChargeInput) bool {
 	p, u := in.Prices, in.Usage
 	return (p.Input == 0 || u.InputUncached+u.CacheWrite == 0) && (p.Cached == 0 || u.CacheRead == 0) &&
 		(p.Output == 0 || u.Output == 0)
@@ -216,7 +214,7 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 	if err != nil {
 		return Charge{}, fmt.Errorf("the input of %d bytes is no charge input: %w", len(input), err)
 	}
-	g := h.serving(SlotBilling, digest)
+	g := h.serving(digest)
 	if g == nil {
 		if g, err = h.reopen(digest); err != nil {
 			return Charge{}, err
@@ -234,7 +232,7 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 		return Charge{}, declined
 	}
 	c, _ := abi.ParseCharge(o.Payload)
-	if err := h.checkCharge(c, in, -1, g.manifest.Free); err != nil {
+	if err := checkCharge(c, in, -1, g.manifest.Free); err != nil {
 		return Charge{}, err
 	}
 	hash := sha256.Sum256(input)

@@ -15,6 +15,8 @@ import (
 var (
 	ratingInput = abi.QuoteInput{Model: "core", Account: "a", Input: 1000, OutputMax: 100, At: 7}
 	ratingUsage = abi.Usage{InputUncached: 600, CacheRead: 400, Output: 50}
+	// ratingCharge has the prices of openTest.
+	ratingCharge = abi.ChargeInput{Model: "core", Prices: abi.Prices{Input: 240, Cached: 24, Output: 2400}, Usage: ratingUsage}
 )
 
 func line(tokens int64, price, amount abi.Nano) abi.Line {
@@ -136,7 +138,7 @@ func TestPolicyFaults(t *testing.T) {
 			if c, err := q.Charge(ratingUsage); err != nil || c.Amount != nativeAmount || !c.Provisional {
 				t.Errorf("%+v, %v", c, err)
 			}
-			if c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1); err != nil || c.Amount != nativeAmount || !c.Provisional {
+			if c, err := h.Rate(ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
 				t.Errorf("rate: %+v, %v", c, err)
 			}
 		})
@@ -148,13 +150,17 @@ func TestNoPrice(t *testing.T) {
 	if _, err := h.Quote(abi.QuoteInput{Model: "other"}); !errors.Is(err, ErrNoPrice) {
 		t.Error(err)
 	}
-	if _, err := h.Rate("", abi.ChargeInput{Model: "other"}, -1); !errors.Is(err, ErrNoPrice) {
+	if _, err := h.Prices("other"); !errors.Is(err, ErrNoPrice) {
 		t.Error(err)
 	}
-	if _, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}, -1); err == nil {
+	if _, err := h.Rate(abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}); err == nil {
 		t.Error("negative usage was charged")
 	}
-	c, err := h.Rate("sha256:unknown", abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1)
+	// What was free when it was used stays so, whatever its model costs now.
+	if c, err := h.Rate(abi.ChargeInput{Model: "core", Usage: ratingUsage}); err != nil || c.Amount != 0 || c.Provisional {
+		t.Errorf("at prices of zero: %+v, %v", c, err)
+	}
+	c, err := h.Rate(ratingCharge)
 	if err != nil || c.Amount != nativeAmount || c.Provisional {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -188,8 +194,8 @@ func TestQuotePinsItsGeneration(t *testing.T) {
 	}
 	q.Close()
 	q.Close()
-	if c, err := h.Rate(first.Digest, abi.ChargeInput{Model: "core", Usage: ratingUsage}, -1); err != nil || c.Amount != 7 {
-		t.Errorf("rate with a generation that is gone: %+v, %v", c, err)
+	if c, err := h.Rate(ratingCharge); err != nil || c.Amount != 7 {
+		t.Errorf("without a quote the active module charges: %+v, %v", c, err)
 	}
 	if c, err := h.Replay(first.Digest, c.Input); err != nil || c.Amount != 5 {
 		t.Errorf("replay of a generation that is gone: %+v, %v", c, err)

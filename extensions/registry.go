@@ -54,12 +54,12 @@ func (h *Host) find(ref string) (*module, error) {
 	return found, nil
 }
 
-// serving acquires the generation with that digest if it is in memory.
-func (h *Host) serving(s Slot, digest string) *generation {
+// serving acquires the billing generation with that digest if it is in memory.
+func (h *Host) serving(digest string) *generation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.modules[digest]
-	if m == nil || m.generation == nil || m.generation.manifest.slot() != s || !m.generation.acquire() {
+	if m == nil || m.generation == nil || m.generation.manifest.slot() != SlotBilling || !m.generation.acquire() {
 		return nil
 	}
 	return m.generation

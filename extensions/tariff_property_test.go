@@ -114,7 +114,7 @@ func chargesAgree(t *testing.T, r tariffDraws, h *Host, digest string) {
 			}
 			continue
 		}
-		guest, err := h.Rate("", in, -1)
+		guest, err := h.Rate(in)
 		if err != nil || errNative != nil || guest.Provisional || guest.ModuleDigest != digest {
 			t.Fatalf("%+v: %+v, %v; native %v", in, guest, err, errNative)
 		}
@@ -185,13 +185,13 @@ func tariffsRefuse(t *testing.T, h *Host, digest string) {
 		if c, err := h.Replay(digest, in.Append(nil)); err == nil {
 			t.Errorf("%s: Wasm charges %+v", name, c)
 		}
-		if c, err := h.Rate("", in, -1); err == nil {
+		if c, err := h.Rate(in); err == nil {
 			t.Errorf("%s: the host charges %+v", name, c)
 		}
 	}
 	// What makes sense is charged afterwards as before, by the module.
 	in := abi.ChargeInput{Prices: p, Usage: abi.Usage{InputUncached: 200_001, Output: 1}, Model: "contract", Account: "a"}
-	c, err := h.Rate(digest, in, -1)
+	c, err := h.Rate(in)
 	if err != nil || c.Amount != 2*(200_001*240+2400) {
 		t.Errorf("afterwards: %+v, %v", c, err)
 	}

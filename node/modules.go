@@ -67,8 +67,8 @@ func (q quote) Charge(u abi.Usage) (tree.Charge, error) {
 // quoted it, also when another one serves by now; the hold's time is the
 // quote's. Should that module be of no use, the one that serves charges.
 func (n *node) rateCrashed(e *account.Entry) error {
-	prices, ok := prices(n.cfg)[e.Model]
-	if !ok { // a model that is not served any more
+	prices, err := n.modules.Prices(e.Model)
+	if err != nil { // a model that is not served any more
 		e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
 		return nil
 	}
@@ -77,7 +77,7 @@ func (n *node) rateCrashed(e *account.Entry) error {
 	c, err := n.modules.Replay(e.ModuleDigest, in.Append(nil))
 	if err != nil {
 		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
-		c, err = n.modules.Rate("", in, -1)
+		c, err = n.modules.Rate(in)
 		c.Provisional = true
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, c.Provisional

@@ -21,7 +21,8 @@ type Modules interface {
 	Shadow(ref string, percent int) (extensions.Info, error)
 	Rollback(extensions.Slot) (extensions.Info, error)
 	Remove(ref string) error
-	Rate(digest string, in abi.ChargeInput, upper abi.Nano) (extensions.Charge, error)
+	Prices(model string) (abi.Prices, error)
+	Rate(in abi.ChargeInput) (extensions.Charge, error)
 	Replay(digest string, input []byte) (extensions.Charge, error)
 }
 
@@ -202,9 +203,13 @@ func rerate(a *API, _ call) (any, error) {
 func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
 	in, err := abi.ParseChargeInput(e.ChargeInput)
 	if err != nil { // charged by its hold: no input was recorded
-		in = abi.ChargeInput{Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
+		prices, err := a.modules.Prices(e.Model)
+		if err != nil {
+			return 0, false, nil
+		}
+		in = abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
 	}
-	charge, err := a.modules.Rate("", in, -1)
+	charge, err := a.modules.Rate(in)
 	if err != nil || charge.Provisional {
 		return 0, false, nil // the caller lists it
 	}
