@@ -33,8 +33,7 @@ type Request struct {
 	Grammar *grammar.Grammar
 	Parse   parse.Options
 	// Snapshots are ascending prompt positions where the state of a recurrent
-	// model is worth keeping: the end of system and tools, the end of the last
-	// user message.
+	// model is worth keeping (Engine.snapshots).
 	Snapshots []int
 	// Conversation identifies the conversation by content (system, tools and
 	// first user message) when the client sends no session id.

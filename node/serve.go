@@ -328,13 +328,13 @@ func (n *node) greet(out io.Writer) {
 		if absolute, err := filepath.Abs(file); err == nil {
 			file = absolute // the line may be pasted anywhere
 		}
-		key, where = "$(cat '"+file+"')", n.keyFile
+		key, where = "$(cat '"+file+"')", "in "+n.keyFile
 	}
 	model := n.catalog.infos[len(n.catalog.infos)-1].ID
 	fmt.Fprintf(out, `corenode %s is ready
 
   base URL   %s
-  API key    in %s
+  API key    %s
   admin API  http://%s, token in %s
 
 Try it:

@@ -104,7 +104,7 @@ func (x *exchange) end() {
 		x.closeUnread()
 	}
 	now := time.Now()
-	if x.hasLimits || x.authentic {
+	if x.authentic {
 		x.rateHeaders(now)
 	}
 	x.close(now)

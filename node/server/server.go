@@ -2,7 +2,7 @@
 // knows nothing of tokens, money or pages.
 //
 // Life of a request: the connection's goroutine reads the headers, decides from
-// them alone whether the body is worth reading (readable), reads and decodes
+// them alone whether the body is worth reading (wantsBody), reads and decodes
 // the body within the node's byte budget, has a translation make a messages
 // body of it where it is of another protocol, has the catalog prepare it, and
 // asks the backend to admit it. From then on a stream of events belongs to that same
