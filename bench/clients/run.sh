@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs unmodified official clients of both protocols against a node that this
-# script starts: the TypeScript and Python SDKs and three coding agents. Needs
-# node, npm and python3 and their package registries; nothing is left behind.
+# script starts: the TypeScript and Python SDKs, a layer over the protocols and
+# three coding agents. Needs node, npm and python3 and their package registries;
+# nothing is left behind.
 # With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,6 +35,7 @@ cp "$here/package.json" "$here"/*.mjs "$dir"
 (cd "$dir" && npm install --no-audit --no-fund --silent)
 run "messages: TypeScript SDK" node "$dir/messages.mjs"
 run "chat and responses: TypeScript SDK" node "$dir/openai.mjs"
+run "messages, chat and responses: layer over the protocols" node "$dir/layers.mjs"
 
 python3 -m venv "$dir/venv"
 "$dir/venv/bin/pip" install -q --disable-pip-version-check -r "$here/requirements.txt"

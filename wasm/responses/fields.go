@@ -165,14 +165,17 @@ func onlyText(s *scan.Scanner) bool {
 
 // include reads what else the client wants to see. Of what the protocol knows
 // only the probabilities would be missed: the rest is of tools that run on a
-// service's side, or of thinking that it keeps to itself.
+// service's side, or the mark that makes clients send thinking back.
 func (r *request) include(s *scan.Scanner) {
 	if !r.want(s, top, scan.Array) {
 		return
 	}
 	for s.Open(); r.err == nil && s.Next(); {
-		if string(word(r.str(s))) == "message.output_text.logprobs" {
+		switch string(word(r.str(s))) {
+		case "message.output_text.logprobs":
 			r.fail(s.Path(), "this service does not support it")
+		case "reasoning.encrypted_content":
+			r.flags |= keptEncrypted
 		}
 	}
 }

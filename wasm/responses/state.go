@@ -18,8 +18,9 @@ type state struct {
 }
 
 const (
-	flagBegun  = 1 << iota // response.created is written
-	flagCustom             // the open block is a call of a custom tool
+	flagBegun     = 1 << iota // response.created is written
+	flagCustom                // the open block is a call of a custom tool
+	flagEncrypted             // keptEncrypted of the request
 )
 
 const (
@@ -81,8 +82,12 @@ type kept struct {
 	members []byte
 }
 
-// keptRenumbered says that the tools' places differ from those in the request.
-const keptRenumbered = 1
+const (
+	// keptRenumbered says that the tools' places differ from those in the request.
+	keptRenumbered = 1 << iota
+	// keptEncrypted: the client wants its thinking with encrypted_content.
+	keptEncrypted
+)
 
 func parseKept(b []byte) kept {
 	if len(b) < 3 {
