@@ -21,7 +21,7 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 30, "instruct": 150, "arithmetic": 52, "context": 33, "context_far": 14, "facts": 30, "memory": 14, "tool_choice": 90,
+    "greet": 30, "instruct": 150, "arithmetic": 52, "context": 33, "context_far": 30, "facts": 30, "memory": 14, "tool_choice": 90,
     "tool_none": 4, "json": 20, "unknown": 7, "foreign": 5, "agent": 10, "copy": 40, "vocabulary": 122, "drill": 90,
 }
 THINKING_SHARE = 0.6
@@ -43,7 +43,7 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
     if skill == "memory":
         return memory.talk(d, _between), system.prompt(d)
     if skill == "context_far":
-        return context.far(d, d.any([40, 80, 150, 250, 320, 340, 340, 350, 530])), None if d.chance(0.7) else system.short(d)
+        return context.far(d, d.any([40, 60, 80, 100, 120, 150, 150, 200, 250, 340, 340])), None if d.chance(0.7) else system.short(d)
     if skill == "copy":
         return copying.make(d), system.short(d) if d.chance(0.2) else None
     if skill == "vocabulary":

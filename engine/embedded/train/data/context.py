@@ -259,12 +259,26 @@ VALUE_FIRST = {
 CODED = "safe gate vault locker garage elevator bike alarm printer archive server laboratory".split()
 
 
+# What a thought calls it that it looks for. With the relation in it, what follows can go by both: with the name alone half of the
+# wrong thoughts about long texts quoted something else about the right name.
+NAMED = {
+    "city": "the home of {n}", "job": "the job of {n}", "pet": "the pet of {n}", "food": "the favourite food of {n}", "hobby": "the hobby of {n}", "birthday": "the birthday of {n}",
+    "age": "the age of {n}", "phone": "the phone number of {n}", "room": "the room of {n}", "car": "the car of {n}", "place": "the place of the {n}", "price": "the price of the {n}",
+    "colour": "the colour of the {n}", "owner": "the owner of the {n}", "code": "the code of the {n}",
+}
+
+
 class Fact:
-    def __init__(self, d: Draw, used: set):
+    """A fact that is not in used. In training, names is how often a person's name is made up in any case, and like another fact
+    whose subject this one has, too."""
+
+    def __init__(self, d: Draw, used: set, names: float = 0.3, like: "Fact | None" = None):
         while True:
             kind = d.rng.random()
-            if kind < 0.6:
-                relation, subject = d.any(list(RELATIONS)), d.invented() if not d.heldout and d.chance(0.3) else d.pick(words.NAMES)
+            if like:
+                relation, subject, table = d.any(list(like.table)), like.subject, like.table
+            elif kind < 0.6:
+                relation, subject = d.any(list(RELATIONS)), d.invented() if not d.heldout and d.chance(names) else d.pick(words.NAMES)
                 table = RELATIONS
             elif kind < 0.88:
                 relation, subject, table = d.any(list(THINGS)), d.any(words.OBJECTS), THINGS
@@ -273,7 +287,7 @@ class Fact:
             if (relation, subject) not in used:
                 break
         used.add((relation, subject))
-        self.relation, self.subject = relation, subject
+        self.relation, self.subject, self.table = relation, subject, table
         self.stated, self.asked, self.answered, values = table[relation]
         number = {"phone": lambda: f"{d.int(100, 999)}-{d.int(1000, 9999)}", "room": lambda: str(d.int(2, 499)), "code": lambda: str(d.int(100, 99999))}
         self.value = number[relation]() if values is None else d.any(values)
@@ -294,7 +308,7 @@ class Fact:
         return question[0].upper() + question[1:]
 
     def about(self) -> str:
-        return self.subject if self.relation in RELATIONS else f"the {self.subject}"
+        return NAMED[self.key].format(n=self.subject)
 
     def answer(self) -> str:
         return self.answered.format(n=self.subject, v=self.value)
@@ -310,13 +324,13 @@ class Fact:
         return ("context", text, self.relation, self.subject, self.value)
 
 
-def distractors(d: Draw, n: int, used: set) -> list[str]:
+def distractors(d: Draw, n: int, used: set, names: float = 0.3) -> list[str]:
     """Sentences that state facts nobody asks for, or tell a little."""
     out = []
     for _ in range(n):
         kind = d.rng.random()
         if kind < 0.6:
-            out.append(Fact(d, used).statement)
+            out.append(Fact(d, used, names).statement)
         elif kind < 0.8:
             out.append(f"The {d.any(words.ADJECTIVES)} {d.any(words.ANIMALS)} {d.any(words.VERBS)} near the {d.any(words.NATURE)}.")
         elif kind < 0.9:
@@ -436,13 +450,18 @@ def asked_below(d: Draw, text: str, question: str) -> str:
 
 
 def far(d: Draw, sentences: int) -> list[Turn]:
-    """A text of so many sentences (about twelve tokens each), and questions whose facts stand near its
-    beginning; the text is in the question's message or a turn before."""
+    """A text of so many sentences (about twelve tokens each), and questions about facts anywhere in it, more of them near its
+    beginning; other facts about what some of them are about; the text is in the question's message or a turn before."""
     used: set = set()
-    facts = [Fact(d, used) for _ in range(d.int(8, 24))]
-    lines = distractors(d, sentences, used)
+    names = d.any([0.3, 0.3, 0.8, 1])
+    facts = [Fact(d, used, names) for _ in range(d.int(8, 24))]
+    lines = distractors(d, sentences, used, names)
     for f in facts:
-        lines.insert(d.int(0, d.any([3, len(lines) // 8, len(lines) // 8, len(lines)])), f.statement)
+        if d.chance(0.4) and any((relation, f.subject) not in used for relation in f.table):
+            lines.append(Fact(d, used, like=f).statement)
+    d.rng.shuffle(lines)
+    for f in facts:
+        lines.insert(d.int(0, d.any([3, len(lines) // 8, len(lines), len(lines)])), f.statement)
     text = paragraphs(d, lines)
     turns = []
     if d.chance(0.5):

@@ -241,8 +241,8 @@ class TestData(unittest.TestCase):
         for _ in range(6000):
             fact = context.Fact(d, set())
             made[fact.key].add(fact.composed(d))
-        self.assertEqual(set(made), set(context.SOUGHT))
-        self.assertEqual(set(made), set(context.VALUE_FIRST))
+        for of_all in (context.SOUGHT, context.VALUE_FIRST, context.NAMED):
+            self.assertEqual(set(made), set(of_all))
         for key, questions in made.items():
             self.assertGreater(len(questions), 50, key)
             self.assertTrue(all(q.count("{n}") == 1 and "{x}" not in q and q[-1] in ".?" for q in questions), questions)
@@ -255,6 +255,22 @@ class TestData(unittest.TestCase):
                 self.assertTrue(fact.subject in fact.statement and fact.value in fact.statement, fact.statement)
                 stated += fact.statement not in [s.format(n=fact.subject, v=fact.value) for s in fact.stated]
             self.assertEqual(stated > 0, some)
+
+    def test_long_texts_say_several_things_about_one_subject(self):
+        alike = asked = 0
+        for i in range(40):
+            turns = context.far(draw.Draw(f"far {i}", "train"), 60)
+            text, thoughts = turns[0].user, set()
+            for t in turns:
+                if t.skill == context.FAR:
+                    _, _, relation, subject, value = t.task
+                    statements = [s for s in re.split(r"(?<=[.])\s+", text) if subject in s]
+                    alike += len(statements) > 1
+                    asked += 1
+                    self.assertTrue(any(value in s for s in statements), t)
+                    thoughts.add(t.reply[0]["reasoning_content"].partition(" and find: ")[0])
+            self.assertEqual(len(thoughts), len(turns) - (turns[0].skill != context.FAR))  # no two look for the same
+        self.assertGreater(alike, asked // 3)
 
     def test_the_vocabulary_is_said(self):
         ids = set()
