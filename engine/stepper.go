@@ -436,12 +436,16 @@ func (r *run) phases(now time.Time) (queue, prefill, decode time.Duration) {
 }
 
 // NextDeadline says when Step must be called although nothing can run: a
-// request's time in the queue may end, or a slow reader's patience.
+// request's time in the queue may end, a slow reader's patience, or the time
+// that an account has to wait for a place that another's readers do not use.
 func (s *Stepper) NextDeadline() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
 			at, ok = t, true
 		}
+	}
+	if t, entitled := s.sched.NextEntitled(); entitled {
+		sooner(t)
 	}
 	o := s.engine.options.Batch
 	for _, r := range s.order {

@@ -72,6 +72,27 @@ func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
 	return q, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait && !s.hasPlace(q)
 }
 
+// NextEntitled is when time alone entitles the next account that waits to a
+// place, counted from the last Plan.
+func (s *Scheduler) NextEntitled() (at time.Time, ok bool) {
+	if s.waiting == 0 {
+		return at, false
+	}
+	sooner := func(t time.Time) {
+		if t.After(s.planned) && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	c := s.firstClass()
+	if l := c.heap[0]; l.account.running == 0 {
+		sooner(l.since.Add(s.config.FairWait))
+	}
+	if l := c.slotless.head; l != nil {
+		sooner(l.since.Add(starvedAfter * s.config.FairWait))
+	}
+	return at, ok
+}
+
 // fits says whether a waiting sequence can start: there is time for it in each
 // step, and a place.
 func (s *Scheduler) fits(q *Sequence) bool { return s.hasPlace(q) && s.affordable(q) }

@@ -59,6 +59,52 @@ func TestHeldPagesDoNotDelayOthers(t *testing.T) {
 	}
 }
 
+// TestNextEntitled: while readers are behind and nothing runs, the moment is named at
+// which an account gets a place of theirs: after FairWait when it was served least,
+// after ten times that when others that have places were served no more.
+func TestNextEntitled(t *testing.T) {
+	for _, tc := range []struct {
+		rest int
+		wait time.Duration
+	}{{0, 50 * time.Millisecond}, {1, 500 * time.Millisecond}} {
+		b := newBench(t, 100, 0, func(c *Config) { c.SequencesMax = 2 })
+		all := []*Sequence{b.add("flood", 5, 40), b.add("flood", 5, 40)}
+		b.until(50, started(all[1]))
+		for _, q := range all {
+			q.Stalled = true
+		}
+		for range tc.rest {
+			all = append(all, b.add("flood", 5, 1))
+		}
+		b.step()
+		if at, ok := b.s.NextEntitled(); ok {
+			t.Errorf("%+v: the account with all places is entitled to one at %v", tc, at)
+		}
+		q := b.add("other", 5, 1)
+		b.step()
+		at, ok := b.s.NextEntitled()
+		if want := q.Arrived.Add(tc.wait); !ok || !at.Equal(want) {
+			t.Fatalf("%+v: entitled at %v, %v, want %v", tc, at, ok, want)
+		}
+		for b.now.Before(at.Add(-stepTime)) {
+			b.step()
+		}
+		if b.s.Plan(at.Add(-time.Nanosecond)); !q.Started.IsZero() {
+			t.Errorf("%+v: started before it was entitled", tc)
+		}
+		b.now = at.Add(-stepTime)
+		if b.step(); !q.Started.Equal(at) {
+			t.Errorf("%+v: started at %v, want %v", tc, q.Started, at)
+		}
+		for _, q := range all {
+			q.Stalled = false
+		}
+		for _, q := range append(all, q) {
+			b.until(200, ended(q))
+		}
+	}
+}
+
 // TestServiceIsEqual: two accounts that always want more get the same service,
 // whatever their requests look like.
 func TestServiceIsEqual(t *testing.T) {

@@ -72,7 +72,7 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	clear(p.Preempted)
 	clear(p.Expired)
 	*p = Plan{Before: p.Before[:0], Items: p.Items[:0], Preempted: p.Preempted[:0], Expired: p.Expired[:0]}
-	s.rows = 0
+	s.rows, s.planned = 0, now
 	s.expire(now)
 	s.planDecodes(now)
 	if len(p.Preempted) == 0 { // else the pages it got would be lost again

@@ -177,9 +177,10 @@ type Scheduler struct {
 	context int // mean tokens of the sequences that ran last
 
 	plan     Plan
-	open     bool // plan has items and is not committed
-	rows     int  // of plan
-	reserved int  // pages that running sequences still need for the tokens they have
+	planned  time.Time // when plan was made
+	open     bool      // plan has items and is not committed
+	rows     int       // of plan
+	reserved int       // pages that running sequences still need for the tokens they have
 	turn     []*Sequence
 	after    []kv.StateOp
 	guesses  []guess
