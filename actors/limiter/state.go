@@ -40,7 +40,8 @@ type Reservation struct {
 type Live struct {
 	RequestID string
 	Permit    bool
-	Hold      abi.Nano
+	// Hold is what was reserved at admission, of Upper.
+	Hold, Upper abi.Nano
 }
 
 // State is what the rate-limit headers say. A limit of 0 means that there is none.
@@ -109,7 +110,7 @@ type held struct {
 // clock, no waiting.
 //
 // Invariants: permits counts the entries of open with a permit; held sums the
-// holds of open and orphans.
+// holds of open and orphans; while short has an entry nothing is available.
 type desk struct {
 	account account.Account
 	bucket  bucket
@@ -117,6 +118,9 @@ type desk struct {
 	balance abi.Nano
 	seq     uint64
 	open    map[string]held // by request id
+	// short is what holds of open are below their upper bounds, by request id. Money that
+	// comes back goes there first: given to the next request it would be spent twice.
+	short map[string]abi.Nano
 	// orphans are open holds of the ledger that no live request owns: of a
 	// process that died, or of a request whose end is on its way.
 	orphans map[string]abi.Nano
@@ -125,17 +129,17 @@ type desk struct {
 }
 
 func newDesk(a account.Account, b bucket) *desk {
-	return &desk{account: a, bucket: b, open: map[string]held{}, orphans: map[string]abi.Nano{}}
+	return &desk{account: a, bucket: b, open: map[string]held{}, short: map[string]abi.Nano{}, orphans: map[string]abi.Nano{}}
 }
 
 // load sets what the ledger knew at its commit seq and what the running requests have.
 func (d *desk) load(balance abi.Nano, seq uint64, holds []account.Entry, live []Live) {
 	d.balance, d.seq, d.permits, d.held = balance, seq, 0, 0
 	clear(d.open)
+	clear(d.short)
 	clear(d.orphans)
 	for _, l := range live {
-		d.open[l.RequestID] = held{l.Permit, l.Hold}
-		d.held += l.Hold
+		d.hold(l.RequestID, l.Permit, l.Hold, l.Upper)
 		if l.Permit {
 			d.permits++
 		}
@@ -144,6 +148,36 @@ func (d *desk) load(balance abi.Nano, seq uint64, holds []account.Entry, live []
 		if _, ok := d.open[h.RequestID]; !ok && h.AccountID == d.account.ID {
 			d.orphans[h.RequestID] = h.Held
 			d.held += h.Held
+		}
+	}
+	d.topUp()
+}
+
+// hold notes what a request has.
+func (d *desk) hold(id string, permit bool, hold, upper abi.Nano) {
+	d.open[id] = held{permit, hold}
+	d.held += hold
+	if hold < upper {
+		d.short[id] = upper - hold
+	}
+}
+
+// topUp gives what is available to the holds that took less than their upper bound.
+func (d *desk) topUp() {
+	for id, short := range d.short {
+		more := min(short, d.balance-d.held)
+		if d.account.Unlimited {
+			more = short
+		}
+		if more <= 0 {
+			return
+		}
+		o := d.open[id]
+		o.hold += more
+		d.open[id] = o
+		d.held += more
+		if d.short[id] -= more; d.short[id] == 0 {
+			delete(d.short, id)
 		}
 	}
 }
@@ -159,9 +193,8 @@ func (d *desk) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "internal error: request id is in use"}
 	}
 	d.bucket.add(-r.Tokens)
-	d.open[a.RequestID] = held{true, r.Hold}
+	d.hold(a.RequestID, true, r.Hold, a.Upper)
 	d.permits++
-	d.held += r.Hold
 	return r, nil
 }
 
@@ -239,10 +272,12 @@ func (d *desk) settle(id string, amount abi.Nano, seq uint64) {
 		d.held -= o.hold
 		o.hold = 0
 		d.open[id] = o
+		delete(d.short, id)
 	}
 	d.forget(id)
 	d.held -= d.orphans[id]
 	delete(d.orphans, id)
+	d.topUp()
 }
 
 // forget drops a request that has nothing any more.

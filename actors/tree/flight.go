@@ -212,7 +212,7 @@ func (f *flight) live() (limiter.Live, bool) {
 	}
 	l := limiter.Live{RequestID: f.ask.RequestID, Permit: !f.left.Load()}
 	if !f.paid.Load() {
-		l.Hold = f.reservation.Hold
+		l.Hold, l.Upper = f.reservation.Hold, f.ask.Upper
 	}
 	return l, l.Permit || l.Hold != 0
 }
