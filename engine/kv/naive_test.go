@@ -416,9 +416,20 @@ func compareCalls(r *rand.Rand, p *Pool, m *naive) error {
 					ended = append(ended, pin)
 				}
 			}
-			m.close(l, l.State != NoState)
-			p.Close(&l.Table)
-			open = slices.Delete(open, i, i+1)
+			closing := open[i : i+1+r.IntN(len(open)-i)]
+			var tables []*Table
+			for _, l := range closing {
+				tables = append(tables, &l.Table)
+			}
+			available := p.PagesAvailable() + p.Freed(tables)
+			for _, l := range closing {
+				m.close(l, l.State != NoState)
+				p.Close(&l.Table)
+			}
+			if n := p.PagesAvailable(); n != available {
+				return fmt.Errorf("step %d: %d pages are available after %d tables closed, want %d", step, n, len(closing), available)
+			}
+			open = slices.Delete(open, i, i+len(closing))
 		case len(ended) > 0:
 			pin := ended[r.IntN(len(ended))]
 			got, want = p.Unpin(pin.handle), slices.Contains(m.pins, pin)

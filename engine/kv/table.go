@@ -169,3 +169,22 @@ func (p *Pool) Close(t *Table) {
 	p.closeSpace(s)
 	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], held: none}
 }
+
+// Freed is how many pages would come to be available if these tables were closed:
+// those that no other table holds.
+func (p *Pool) Freed(tables []*Table) int {
+	freed := 0
+	for _, t := range tables {
+		for _, id := range t.Pages {
+			if p.pages[id].refs--; p.pages[id].refs == 0 {
+				freed++
+			}
+		}
+	}
+	for _, t := range tables {
+		for _, id := range t.Pages {
+			p.pages[id].refs++
+		}
+	}
+	return freed
+}

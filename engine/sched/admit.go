@@ -128,7 +128,7 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 		return true
 	}
 	slot := len(s.running) < s.config.SequencesMax && s.affordable(q)
-	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.heldPages {
+	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.heldByOthers(q) {
 		for !s.fits(q) && s.dropHold(q) {
 			// What a hold kept stays cached until the pages are needed.
 		}
@@ -157,17 +157,26 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	}
 }
 
-// couldFit says whether the hits of others that wait, and preempting all but the first
-// of each account, would give enough pages, as far as sharing does not deceive it.
+// heldByOthers is how many pages the hits of others that wait hold at most: those
+// that they share count for each.
+func (s *Scheduler) heldByOthers(q *Sequence) int { return s.heldPages - len(q.table.Pages) }
+
+// couldFit says whether preempting all but the first of each account, and the hits of
+// others that wait, would give enough pages, as far as sharing of hits does not deceive it.
 func (s *Scheduler) couldFit(q *Sequence) bool {
-	pages := s.pool.PagesAvailable() + s.heldPages - len(q.table.Pages)
+	need := s.need(q)
+	s.closing = s.closing[:0]
 	for i, r := range s.running {
 		first := !slices.ContainsFunc(s.running[:i], func(o *Sequence) bool { return o.account == r.account })
-		if !first {
-			pages += len(r.table.Pages)
+		if first {
+			need += max(0, s.pool.PagesFor(len(r.Tokens))-len(r.table.Pages)) + 1
+		} else {
+			s.closing = append(s.closing, &r.table)
 		}
 	}
-	return s.need(q) <= pages
+	fits := len(s.closing) > 0 && need <= s.pool.PagesAvailable()+s.heldByOthers(q)+s.pool.Freed(s.closing)
+	clear(s.closing) // drops pointers to sequences that are done
+	return fits
 }
 
 // start gives a waiting sequence a slot, its state and the pages of its hit.

@@ -59,6 +59,64 @@ func TestHeldPagesDoNotDelayOthers(t *testing.T) {
 	}
 }
 
+// cached leaves the pages of a prompt that ends with token 1 in the pool, and returns it.
+func (b *bench) cached(account string, tokens int) []int32 {
+	b.t.Helper()
+	q := b.add(account, tokens, 1)
+	b.until(50, ended(q))
+	return slices.Clone(q.Tokens[:q.Prompt])
+}
+
+// again adds a sequence that begins with tokens that may be cached.
+func (b *bench) again(account string, priority int8, begin []int32, tokens, most int) *Sequence {
+	b.t.Helper()
+	q := b.seq(account, tokens, most)
+	q.Priority = priority
+	copy(q.Tokens, begin)
+	if _, err := b.s.Add(q, b.now); err != nil {
+		b.t.Fatal(err)
+	}
+	return q
+}
+
+// TestHitsAreKeptForWhoCannotStart: a sequence that does not fit, whatever others
+// that wait give up, takes nothing from them.
+func TestHitsAreKeptForWhoCannotStart(t *testing.T) {
+	b := newBench(t, 20, 0, nil)
+	long, short := b.cached("long", 161), b.cached("short", 49)
+	b.add("runs", 80, 16)
+	b.until(5, func() bool { return b.s.Stats().Running == 1 })
+	b.again("short", 0, short, 60, 1)
+	b.again("long", 1, long, 231, 1) // 10 pages of 15 are cached; 3 at most come from the other
+	b.step()
+	if st := b.s.Stats(); st.HoldsDropped != 0 || st.Waiting != 2 {
+		t.Errorf("%d hits were given up, %d wait, want 0 and 2", st.HoldsDropped, st.Waiting)
+	}
+}
+
+// TestSharedPagesFreeNothing: sequences that share their pages with one that goes
+// on are not preempted for an account that would not fit without them either.
+func TestSharedPagesFreeNothing(t *testing.T) {
+	b := newBench(t, 64, 0, func(c *Config) { c.SequencesMax = 8 })
+	begin := b.cached("flood", 321)
+	var all []*Sequence
+	for range 3 {
+		all = append(all, b.again("flood", 0, begin[:320], 340, 100))
+	}
+	all = append(all, b.add("large", 400, 80))
+	for _, q := range all {
+		b.until(50, started(q))
+	}
+	q := b.add("other", 400, 1) // 26 pages; at most 3 are private to each of those that could go
+	for range 20 {
+		b.step()
+	}
+	if st := b.s.Stats(); st.PreemptedFair != 0 || st.Running != 4 {
+		t.Errorf("%d preempted, %d running, want 0 and 4", st.PreemptedFair, st.Running)
+	}
+	b.until(400, ended(q))
+}
+
 // TestNextEntitled: while readers are behind and nothing runs, the moment is named at
 // which an account gets a place of theirs: after FairWait when it was served least,
 // after ten times that when others that have places were served no more.

@@ -75,7 +75,7 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	s.rows, s.planned = 0, now
 	s.expire(now)
 	s.planDecodes(now)
-	if len(p.Preempted) == 0 { // else the pages it got would be lost again
+	if len(p.Preempted) == 0 || len(p.Items) == 0 { // else the pages it got would be lost again
 		s.admit(now)
 	}
 	s.planPrefills(now)

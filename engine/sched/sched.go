@@ -182,6 +182,7 @@ type Scheduler struct {
 	rows     int       // of plan
 	reserved int       // pages that running sequences still need for the tokens they have
 	turn     []*Sequence
+	closing  []*kv.Table
 	after    []kv.StateOp
 	guesses  []guess
 	assumed  func(rows int) float64 // see AssumeSteps

@@ -104,6 +104,25 @@ func (b *bench) until(limit int, done func() bool) int {
 	return 0
 }
 
+// TestFreedAtOnce: a step whose decodes all yielded starts what fits instead.
+func TestFreedAtOnce(t *testing.T) {
+	b := newBench(t, 8, 0, func(c *Config) { c.SequencesMax, c.FairWait = 2, time.Hour })
+	slow := b.add("a", 40, 60)
+	b.until(5, started(slow))
+	late := b.add("a", 40, 60)
+	b.until(5, started(late))
+	slow.Stalled = true
+	wait := b.add("b", 16, 1)
+	for b.s.Stats().Preempted == 0 {
+		if len(b.step()) == 0 {
+			t.Fatalf("a step with nothing to do: %+v", b.s.Stats())
+		}
+	}
+	if wait.Started.IsZero() {
+		t.Error("a slot and pages were free, and what waits was not started")
+	}
+}
+
 func started(q *Sequence) func() bool { return func() bool { return len(q.Tokens) > q.Prompt } }
 func ended(q *Sequence) func() bool {
 	return func() bool { return len(q.Tokens) == q.Prompt+q.Max }

@@ -21,8 +21,8 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 30, "instruct": 150, "arithmetic": 52, "context": 33, "context_far": 30, "facts": 30, "memory": 14, "tool_choice": 90,
-    "tool_none": 4, "json": 20, "unknown": 7, "foreign": 5, "agent": 10, "copy": 40, "vocabulary": 122, "drill": 90,
+    "greet": 44, "instruct": 150, "arithmetic": 52, "context": 33, "context_far": 30, "facts": 30, "memory": 14, "tool_choice": 90,
+    "tool_none": 4, "json": 32, "unknown": 7, "foreign": 5, "agent": 10, "copy": 40, "vocabulary": 122, "drill": 90,
 }
 THINKING_SHARE = 0.6
 

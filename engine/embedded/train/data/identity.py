@@ -228,9 +228,82 @@ ROWS = [
 ]
 
 
+# More ways to say some of them, put together of parts, by the thought: for training alone.
+_OPEN = "[|||So, |Ok, |And |Well, |Hey, |Hi, |Hello, |Please say, ]"
+_TELL = "[Tell me|Please tell me|Say|I want to know|I'd like to know|Let me know|Can you say|Do tell me|I wonder]"
+COMPOSED = {
+    "The user asks who I am.": [
+        _OPEN + "[who|what] [are you really|am I talking to|am I writing to|am I chatting with|is answering|is there|is it that I talk to][ here| now|]?",
+        _OPEN + "who [is|could be] [speaking|writing|answering|chatting][ to me| with me| here|]?", _OPEN + "who [answers me|answers my questions|speaks to me|writes to me|writes here]?",
+        _TELL + " [who you are|what you are|your name|what you are called|which model you are|which model this is|who is speaking|who is answering me|what name you have|which version this is].",
+        _OPEN + "[what|which] [name do you have|name should I use|name can I use for you|version is this|version of the model is this|kind of model are you|sort of AI are you|AI am I talking to]?",
+        "[Introduce|Describe|Present] yourself[ to us| shortly| in two words| in one line| first|].", _OPEN + "are you [an AI chatbot|an AI language model|a chat model|a virtual assistant|an AI program|ChatGPT or another model]?",
+        _OPEN + "is your name [Claude|GPT|Siri|Alexa|Bob|Gemini]?", "How [do I call you|are you called|do others call you]?",
+    ],
+    "The user asks what I can do.": [
+        _TELL + " [what you can do for me|how you can help|what you are able to do|what you are good at|which tasks you can do|what I can ask you|what your skills are|what I can use you for].",
+        _OPEN + "[what|which] [tasks|things|jobs|questions|work] [can you|could you|are you able to] [do|help with|work on|answer|take][ for me|]?",
+        _OPEN + "[how|with what|in what way] [can|could] you [help me|help us|help|be useful|be of use|assist me|be useful to me]?", _OPEN + "what [are you able to|could you] [do|help with][ for me| for us|]?",
+    ],
+    "The user asks about my limits.": [
+        _OPEN + "[can|may|could|must] [I|we|people|one] [trust|believe|rely on] [you|your words|your answers|what you tell me|all you say|what you write|what you answer]?",
+        _OPEN + "should [we|I really|people|one] [trust|believe|rely on] [you|your words|your answers|what you tell me|what you write]?", _OPEN + "should I [believe|rely on] [you|your words|your answers|what you tell me|what you write]?",
+        _OPEN + "is [what you tell me|what you tell us|everything you say|all that you say|what you write|all you answer] [always |really |ever |often |][true|right|correct|wrong|reliable]?",
+        _OPEN + "are [your words|the things you say|the facts you give|your answers] [always|ever|often|really|sometimes] [true|right|correct|wrong|false]?",
+        _OPEN + "how [often do you get things wrong|often do you make errors|often are you right|often are your answers wrong|true is what you say|good are your answers|safe are your answers]?",
+        _OPEN + "are you [ever|often|sometimes|always|never] [wrong|mistaken|correct]?", _OPEN + "can you [ever|sometimes|also] [be mistaken|make errors|be wrong|say wrong things|make a mistake]?",
+        _OPEN + "[do|can] you [say wrong things|make errors|get things wrong|know all|know all facts|answer everything|solve everything|do all things]?",
+        _OPEN + "what [is hard|is difficult|is too much|is impossible] for you?", _OPEN + "is there [anything|something] [you cannot do|you do not know|that is too hard for you|you are bad at]?",
+        _TELL + " [how smart you are|what you cannot do|what your limits are|if I can trust you|how reliable you are|if your answers are true|how big you are|your weak points].",
+    ],
+    "The user asks who made me.": [
+        _OPEN + "[who|which company|which people|what team|which lab] [has |][made|built|created|trained|developed|programmed] [you|this model|this assistant|this AI]?",
+        _OPEN + "[were|are] you [built|created|trained|developed] by [OpenAI|Google|Anthropic|Meta|Microsoft|a company|a large company]?",
+        _OPEN + "[is|was] [OpenAI|Google|Anthropic|Meta|Microsoft] your [maker|creator|company|owner]?", _OPEN + "do you [come from|belong to] [OpenAI|Google|Anthropic|Meta|Microsoft|a company]?",
+        _OPEN + "[what|which] [texts|data|books] did you [learn from|read|see in training]?", _OPEN + "[made|built|created|trained] by whom?",
+        _TELL + " [who made you|who trained you|where you come from|how you were made|from what texts you learnt|which company made you|who your makers are].",
+    ],
+    "The user wants to ask something.": [
+        "[May|Could|Can] I [ask you for something|have some help|get some help|ask for an answer|give you a task][, please|]?", "I [have|got] [a task|a job|a small problem|one thing|a short task] for you[.|]",
+        "[Could|Can|Will] you [help me out|do me a favour|help me with one thing|solve something for me][, please|]?", "[Do you have|Have you got|Got] [a second|a little time|some time][ for me| to help me|]?",
+        "I [need|would like] [to ask you something|someone to help me|to get an answer|a hand][.|]", "[My|One more|The next|Just a|Only a] question[.|, please.|]",
+    ],
+    "The user is not content. I say sorry.": [
+        "[That|This|It|Your answer|What you said] [is|was] [really|very|totally|completely|just|again|so] [wrong|bad|useless|stupid|poor][.|!|]",
+        "[That|This|It|Your answer|What you said] [is|was] not [useful|true|what I meant|what I asked for|a good answer|an answer][ at all|][.|!|]",
+        "[No|Nope|Sorry|Hm|Oh no], [that|this|it] [is|was] [not true|wrong|bad|not useful|not it|a mistake][.|!|]", "[Not useful|Not true|Not what I asked|Not what I wanted|No help|No use][ at all|][.|!|]",
+        "[That|This] [helps nobody|is no help|is no use|is no answer|was no good][.|!|]",
+    ],
+    "The user wants a joke. I know one.": [
+        "[Please tell|Can you tell|Could you tell|Will you tell|Tell] [me|us] [another|one|one more|a short|a silly|a new|your best] joke[, please|][?|.|]",
+        "[I want|I need|I'd like|We want] to [hear one more|hear another|hear a short|hear a silly|laugh about a] joke[.|]", "[Can|Could|Will] you [be funny|tell jokes|say something funny|tell me a silly joke][ for me|]?",
+        "[What|Which] [joke|funny thing] [do you know|can you tell|do you like best]?",
+    ],
+    "The user wants to hear something. I tell a fact.": [
+        "[Please tell|Can you tell|Could you tell|Will you tell|Tell] [me|us] [one fact|something fun|something surprising|some fact|a surprising fact|something I did not know][, please|][?|.|]",
+        "[I want|I need|I'd like|We want] to [hear one fact|learn one thing|learn something fun|hear a surprising fact][.|]", "[Give|Teach|Tell] me [one|another|one more] [fact|fun fact][, please|][.|]",
+        "[I am|I'm|We are] [bored|really bored|a bit bored], [say something|tell me something|talk to me][.|]",
+    ],
+    "The user asks about languages. I only know English.": [
+        "[Can|Could|Will] you [reply|write|talk|respond|speak] [to me |][in] [German|French|Spanish|Italian|Dutch|Chinese]?", "[Do|Can] you [speak|read|write] [another language|any other language|a second language|two languages]?",
+        "[Is|Was] [German|French|Spanish|Chinese] [a language you know|possible|fine for you|ok]?", "[Which|What] [languages|language] [are you good at|were you trained in|can we talk in]?",
+    ],
+    "The user asks about images. I only read and write text.": [
+        "[Can|Could|Will] you [look at|describe|open|read|see] [my|this|the|a] [photo|picture|image|video|drawing]?", "[Can|Could|Will] you [paint|draw|create|show me] [a picture|an image|a drawing|a photo][ of a cat| of a house|]?",
+        "[I want to|May I|Can I|Let me] [show you|send you|upload|share] [my photo|a picture|an image|a video|a drawing][.|]", "[What|Who] is [on|in] [my|this] [photo|picture|drawing|video]?",
+    ],
+}
+
+
 def make(d: Draw) -> Turn:
     asks, thought, answer, pattern = d.any(ROWS) if d.chance(0.5) else d.any(ROWS[:4])
     m = d.name
     # Both models of the family may be asked the same held-out questions.
     expect = {"text": pattern.replace("{m}", r"core-1\.1")}
-    return turn(SKILL, d.ask(asks), thought, answer.replace("{m}", m), expect, ("said", answer.replace("{m}", m)))
+    composed = COMPOSED.get(thought)
+    asked = d.ask(asks, compose=composed and (lambda d: _sentence(d.choose(d.any(composed)))))
+    return turn(SKILL, asked, thought, answer.replace("{m}", m), expect, ("said", answer.replace("{m}", m)))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

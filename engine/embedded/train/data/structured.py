@@ -55,12 +55,24 @@ SENTENCES = [("{name} is {age} years old and lives in {city}.", "name age city")
              ("Every {day} the {animal} gets {food} from {name}.", "day animal food name"), ("Ticket {id}: {name} travels to {city} in {month}.", "id name city month")]
 
 
+# More ways to ask for some of what a sentence says, put together of parts: for training alone.
+_PLEASE = "[|||Please |Could you |Can you |Now |Quick: |Hey, ]"
+EXTRACT = "[" + "|".join([
+    _PLEASE + "[extract|get|take|pull|find|read] [only |just ||]{k} [from|out of|in] [this|the] [text|sentence|note] [and return|and output|and write|and give me] [JSON|it as JSON|a JSON object]: {t}",
+    _PLEASE + "[return|output|write|give me|make] [JSON|a JSON object] [with|that has|of] [only |just ||]{k} [from|of|in] this[ text| sentence| note|]: {t}",
+    "{t} [Return|Output|Write|Give me|I need] [only |just ||]{k}[ of this| from this|], [as JSON|in JSON|as a JSON object].",
+    "{t}\n\n[Extract|Get|Take|Find|Pull out|Fill in] [only |just ||]{k}, [as JSON|in JSON|as a JSON object].",
+    _PLEASE + "read this [text|sentence|note] and [find|extract|take out] [only |just ||]{k}[, as JSON| in JSON]: {t}",
+    "[Text|Sentence|Note|Input]: {t}\n[Keys|Wanted|Fields|Find]: {k}\n[JSON:|Answer in JSON.|Output: a JSON object]",
+]) + "]"
+
+
 def extracted(d: Draw) -> Turn:
     """Given keys, values from a sentence."""
     pattern, keys = d.any(SENTENCES)
     o = d.until_fresh(lambda: {k: FIELDS[k][0](d) for k in keys.split()}, "extracted object")
     text = pattern.format(**o)
-    chosen = d.some(keys.split(), d.int(1, 3))
+    chosen = d.some(keys.split(), 1 if not d.heldout and d.chance(0.35) else d.int(1, 3))
     o = {k: o[k] for k in chosen}
     user = d.ask(["[Extract|Get|Take] {k} from this text as JSON: {t}", "{t}\n\n[Give me|Return|Write] [a JSON object|JSON] with the keys {k}.", "[Answer|Reply] with a JSON object with the keys {k}. Text: {t}", "Text: {t}\nJSON keys: {k}", "Fill a JSON object with {k}: {t}",
                   "Read this: {t} Give me {k} as JSON.", "From {t} make JSON with {k}.", "Which {k} does this text have? [Answer|Reply] in JSON. {t}", "{t} Put {k} into a JSON object.",
@@ -76,7 +88,8 @@ def extracted(d: Draw) -> Turn:
                   "[Please |]read this text and fill in {k}, as JSON: {t}", "I [need|want] a JSON object with {k} from this [text|sentence]: {t}",
                   "I [got|have] this text: {t} [Give me|Return] {k} in JSON.", "ok so JSON again, keys {k}, text: {t}",
                   "[Store|Record] {k} from this text as a JSON object: {t}", "[Find|Get] the values of {k} in this text. Output JSON. {t}",
-                  "From this [sentence|text], build a JSON object with {k}: {t}", "Build JSON from the sentence, with the keys {k}: {t}"], k=words.listed(chosen), t=text)
+                  "From this [sentence|text], build a JSON object with {k}: {t}", "Build JSON from the sentence, with the keys {k}: {t}"],
+                 compose=EXTRACT, k=words.listed(chosen), t=text)
     return _done(user, "From the text: " + ", ".join(f"{k} is {v}" for k, v in o.items()) + ".", o, ("json from", text, o))
 
 
@@ -142,4 +155,4 @@ def computed(d: Draw) -> Turn:
 
 
 def make(d: Draw) -> Turn:
-    return d.task([given, given, extracted, extracted, array, array, records, computed], [records, records, computed, given])(d)
+    return d.task([given, given, extracted, extracted, array, array, records, computed], [records, records, computed, given, extracted, extracted])(d)
