@@ -345,6 +345,52 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
+// TestStalledReaderTakesNoSlot: an answer that lost its slot while its reader is behind
+// does not wait for another one until it is read.
+func TestStalledReaderTakesNoSlot(t *testing.T) {
+	o := options(Instant)
+	o.Batch.SequencesMax = 2
+	e, s := open2(t, o)
+	r := ask(t, e, `{"model":"m","stream":true,"max_tokens":3000,"messages":[{"role":"user","content":"x"}]}`)
+	now := time.Now()
+	add := func(account string, room int) *Job {
+		j := &Job{ID: "r", Account: account, Request: r, Output: NewOutput(room), Finished: func(Result) {}}
+		if err := s.Submit(j, now); err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	add("a", 100_000)
+	stalled := add("a", 8)
+	for stalled.Output.Room() {
+		s.Step(now)
+	}
+	s.Step(now)
+	b := add("b", 100_000)
+	now = now.Add(fairWait)
+	for range 2 {
+		s.Step(now)
+	}
+	if st := s.sched.Stats(); st.PreemptedFair != 1 || b.Observed().Output == 0 {
+		t.Fatalf("nothing was preempted for b: %+v", st)
+	}
+	now = now.Add(fairWait)
+	for range 2 {
+		s.Step(now)
+	}
+	if st := s.sched.Stats(); st.Paused != 1 || st.Waiting != 0 || st.Running != 2 {
+		t.Errorf("with its reader behind: %+v, want 1 paused and 2 running", st)
+	}
+	b.Cancel()
+	before := stalled.Observed().Output
+	for stalled.Observed().Output == before {
+		stalled.Output.Drain(nil)
+		if !s.Step(now) {
+			t.Fatalf("it does not go on when it is read: %+v", s.sched.Stats())
+		}
+	}
+}
+
 func TestQueueTimeout(t *testing.T) {
 	o := options(Instant)
 	o.Batch.SequencesMax = 1

@@ -252,12 +252,16 @@ func (s *Stepper) sweep(now time.Time) {
 		case now.Sub(r.stalled) >= o.CancelAfter:
 			s.end(r, &abi.Error{Kind: abi.Canceled, Op: "engine.Step", Msg: "the client did not read its answer"}, now)
 			i--
-		case now.Sub(r.stalled) >= o.PauseAfter && !r.paused:
+		case !r.paused && (now.Sub(r.stalled) >= o.PauseAfter || r.preempted()):
 			r.paused = true
 			s.sched.Pause(&r.seq, now)
 		}
 	}
 }
+
+// preempted says whether a job has lost its slot: it has to wait for one again, and
+// while its reader is behind it would only keep one.
+func (r *run) preempted() bool { return !r.seq.Started.IsZero() && !r.seq.Running() }
 
 func (s *Stepper) apply(ops []kv.StateOp) {
 	if s.cache == nil {
