@@ -186,6 +186,27 @@ func TestSecondTurnHitsTheCache(t *testing.T) {
 	}
 }
 
+// TestComputedOfACancelledTurn: what a pin covers is said also of a turn that ends before
+// its first token, when nothing of what it read from the cache is billed.
+func TestComputedOfACancelledTurn(t *testing.T) {
+	e, s := open2(t, options(CPU))
+	beginning := `{"model":"m","max_tokens":4,"temperature":0,"system":"` + words(400) + `","messages":[{"role":"user","content":"`
+	_, first := submit(t, s, "a", ask(t, e, beginning+`hi"}]}`))
+	runAll(t, s)
+	s.Release(first.result.Handle)
+	j, turn := submit(t, s, "a", ask(t, e, beginning+words(900)+`"}]}`))
+	s.Step(time.Now())
+	j.Cancel()
+	s.Step(time.Now())
+	computed := turn.result.Computed
+	if u := turn.result.Usage; u.CacheRead != 0 || u.InputUncached == 0 || int64(computed) <= u.InputUncached {
+		t.Errorf("%d tokens have KV, billed %+v", computed, u)
+	}
+	if pinned := s.pool.Stats().PagesPinned * s.pool.Config().PageTokens; pinned == 0 || computed < pinned {
+		t.Errorf("%d tokens have KV, the pin covers %d", computed, pinned)
+	}
+}
+
 func words(n int) string {
 	w := []string{"request", "reads", "the", "prefix", "and", "server", "tokens", "splits"}
 	s := ""

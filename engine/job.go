@@ -59,6 +59,9 @@ type Result struct {
 	// Err is nil for a finished job, Kind Canceled for a cancelled one.
 	Err    *abi.Error
 	Handle Handle // zero unless Pin was asked and granted
+	// Computed is how many tokens had KV at the end, read from the cache or not: what the
+	// pin of Handle covers, as far as its bytes go.
+	Computed int
 	// Queue, Prefill and Decode are the time until the first step with it, until the
 	// first output token, and until the end. A phase that was not reached is zero.
 	Queue, Prefill, Decode time.Duration

@@ -401,6 +401,7 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 	if r.job.Pin && !r.seq.Started.IsZero() {
 		pin = s.engine.options.Cache.PinBytesMax
 	}
+	result.Computed = r.seq.Computed()
 	result.Handle = s.sched.Finish(&r.seq, now, pin)
 	delete(s.runs, &r.seq)
 	s.order = slices.DeleteFunc(s.order, func(o *run) bool { return o == r })

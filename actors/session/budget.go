@@ -95,6 +95,13 @@ func (b *Budget) forget(k Key) {
 	}
 }
 
+// Has says whether a session's pin is counted.
+func (b *Budget) Has(k Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.where[k] != nil
+}
+
 // Total returns how many sessions pin how many bytes.
 func (b *Budget) Total() (sessions int, bytes int64) {
 	b.mu.Lock()

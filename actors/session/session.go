@@ -119,6 +119,9 @@ func (s *session) Receive(c *system.Context, m any) {
 	case Finished:
 		s.finished(m)
 	case Evict:
+		if s.deps.Budget.Has(s.key) {
+			return // a turn has finished since: its pin is a new one, and counted
+		}
 		s.drop()
 		c.Retire()
 	case system.Sweep:
@@ -152,7 +155,7 @@ func (s *session) turn(m Turn) {
 	}
 }
 
-// finished swaps the pin: the new one covers at least the turn that just ended.
+// finished swaps the pin: the new one covers the turn that just ended, as far as its bytes go.
 func (s *session) finished(m Finished) {
 	taken := false
 	defer func() {

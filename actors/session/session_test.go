@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,4 +51,24 @@ func TestRetiresWithoutPin(t *testing.T) {
 		}
 		s.Stop()
 	})
+}
+
+// TestEvictedBeforeItsTurnEnded: an eviction that comes behind a newer pin of the same
+// conversation leaves that one alone.
+func TestEvictedBeforeItsTurnEnded(t *testing.T) {
+	var released []int32
+	evicted := map[Key]int{}
+	deps := Deps{Budget: NewBudget(1, 1000), IdleMax: time.Minute, Evict: func(k Key) { evicted[k]++ },
+		Release: func(_ string, p batcher.Pin) { released = append(released, p.Handle.ID) }}
+	a, b := New(Key{1}, &Cell{}, deps), New(Key{2}, &Cell{}, deps)
+	finish := func(s system.Actor, id int32) {
+		s.Receive(nil, Finished{Pin: batcher.Pin{Handle: engine.Handle{ID: id}}, Account: "a", Bytes: 10, Lost: func() { t.Error("lost") }})
+	}
+	finish(b, 1)
+	finish(a, 2) // tells b to give pin 1 up, but b has a message before that:
+	finish(b, 3) // which tells a
+	b.Receive(nil, Evict{})
+	if evicted[Key{1}] != 1 || evicted[Key{2}] != 1 || !slices.Equal(released, []int32{1}) || !deps.Budget.Has(Key{2}) {
+		t.Errorf("evictions %v, released %v", evicted, released)
+	}
 }

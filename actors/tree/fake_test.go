@@ -136,7 +136,7 @@ func (f *fakeJob) usage() abi.Usage {
 func (s *fakeStepper) end(f *fakeJob, err *abi.Error) {
 	s.jobs = slices.DeleteFunc(s.jobs, func(o *fakeJob) bool { return o == f })
 	s.m.live.Add(-1)
-	r := engine.Result{Usage: f.usage(), Err: err}
+	r := engine.Result{Usage: f.usage(), Err: err, Computed: f.computed + f.produced}
 	if err == nil {
 		s.nextID++
 		r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}

@@ -232,9 +232,8 @@ func (f *flight) finished(r engine.Result) {
 
 // keep hands the pin of the finished turn to the session.
 func (f *flight) keep(p batcher.Pin) {
-	u := f.result.Usage
 	m := session.Finished{Pin: p, Model: f.call.Request.Model, Account: f.call.Account.ID,
-		Bytes: (u.Input() + u.Output) * f.model.pinBytes,
+		Bytes: int64(f.result.Computed) * f.model.pinBytes,
 		Lost:  func() { f.t.release(f.call.Request.Model, p) }}
 	if f.t.sessions.Tell(f.key, m) != nil {
 		m.Lost()
