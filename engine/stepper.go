@@ -43,7 +43,7 @@ const (
 	// decodeSnapshotTokens is how far apart a hybrid model's decode moves its
 	// snapshot along: the most tokens of an answer that a next turn computes again.
 	decodeSnapshotTokens = 64
-	// fairWait is how long an account with nothing running waits before it goes first.
+	// fairWait is how long an account with nothing running waits before others make room for it.
 	fairWait = 250 * time.Millisecond
 	// statsEvery is how often the step loop publishes its gauges.
 	statsEvery = 50 * time.Millisecond

@@ -11,8 +11,8 @@ const (
 const idleAccountsMax = 1024
 
 // account is the fairness state of one account. It exists while a sequence of
-// its own does, and then until it is forgotten for its debt being paid off or
-// for too many idle ones.
+// its own does, and after that, where it was served more than those that wait, until
+// more than idleAccountsMax have been idle since.
 type account struct {
 	name    string
 	counter int64   // service received, in costs; lifted when it was away

@@ -47,9 +47,8 @@ func (i *Item) Prompt() bool { return i.Start < i.Seq.Prompt }
 type Plan struct {
 	// Before is to be done in order before the step, also when there are no Items.
 	Before []kv.StateOp
-	// Items are what the step computes. Empty means that nothing waits and
-	// nothing runs that has a token to compute: there is nothing to do until
-	// Add, Append or Resume.
+	// Items are what the step computes. Empty means that nothing can be computed until
+	// Add, Resume, a change of Stalled, or the time that NextEntitled and QueueTimeout name.
 	Items []Item
 	// Rows is the sum of their lengths.
 	Rows int

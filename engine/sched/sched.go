@@ -354,7 +354,7 @@ type Stats struct {
 	QueueWait     time.Duration // what the work that waits will take
 }
 
-// Stats returns the numbers; it does not look at sequences.
+// Stats returns the numbers; of sequences it looks at those that run.
 func (s *Scheduler) Stats() Stats {
 	c := s.count
 	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused

@@ -26,7 +26,7 @@ type Sequence struct {
 	// pages. Ignored for models without one.
 	SnapshotAt []int
 	// Stalled is set while nobody takes the sequence's tokens: it keeps its slot
-	// and its pages, but no next token is computed. The caller may change it
+	// and its pages unless it is preempted, but no next token is computed. The caller may change it
 	// between Commit and Plan.
 	Stalled bool
 	// Draft are tokens that may come after Tokens, and Chance is the probability
