@@ -35,7 +35,7 @@ var noise = sync.OnceValue(func() []byte {
 func options(kind Kind) Options {
 	return Options{
 		Info: Info{ID: "m", ContextLength: 32768}, Kind: kind, Data: noise(), Template: template.Builtin,
-		Defaults: sample.Params{Temperature: 1, TopP: 0.95, TopK: 20},
+		Defaults: func(string, bool) sample.Params { return sample.Params{Temperature: 1, TopP: 0.95, TopK: 20} },
 		Cache:    CacheOptions{PageTokens: 16, Bytes: 64 << 20, StateBytes: 64 << 20, PinBytesMax: 8 << 20},
 		Batch: BatchOptions{StepTokensMax: 512, SequencesMax: 8, ChunkTokens: 128, QueueMax: 32,
 			QueueTimeout: time.Minute, PauseAfter: 30 * time.Second, CancelAfter: 5 * time.Minute},
@@ -263,7 +263,17 @@ func TestSameSeedSameTokensInAnyBatch(t *testing.T) {
 // TestSamplingParameters: what a request says replaces the model's defaults, one by one.
 func TestSamplingParameters(t *testing.T) {
 	o := options(Instant)
-	o.Defaults = sample.Params{Temperature: 0.7, TopP: 0.9, TopK: 20, MinP: 0.1, PresencePenalty: 1.5, RepetitionPenalty: 1.2}
+	thinking := sample.Params{Temperature: 0.7, TopP: 0.9, TopK: 20, MinP: 0.1, PresencePenalty: 1.5, RepetitionPenalty: 1.2}
+	straight := sample.Params{Temperature: 0.2, TopP: 1, RepetitionPenalty: 1}
+	o.Defaults = func(architecture string, thinks bool) sample.Params {
+		if architecture != "qwen35moe" {
+			t.Errorf("architecture %q", architecture)
+		}
+		if thinks {
+			return thinking
+		}
+		return straight
+	}
 	e, _ := open2(t, o)
 	for more, want := range map[string]func(*sample.Params){
 		`"seed":1`:                          func(p *sample.Params) {},
@@ -276,11 +286,12 @@ func TestSamplingParameters(t *testing.T) {
 		`"seed":1,"repetition_penalty":1`:   func(p *sample.Params) { p.RepetitionPenalty = 1 },
 		`"seed":-1`:                         func(p *sample.Params) { p.Seed = math.MaxUint64 },
 	} {
-		p := o.Defaults
-		p.Seed = 1
-		want(&p)
-		if got := ask(t, e, `{"model":"m","max_tokens":5,`+more+`,"messages":[{"role":"user","content":"x"}]}`).Sampling; got != p {
-			t.Errorf("%s: %+v, want %+v", more, got, p)
+		for thinks, p := range map[string]sample.Params{"": thinking, `"thinking":{"type":"disabled"},`: straight} {
+			p.Seed = 1
+			want(&p)
+			if got := ask(t, e, `{"model":"m","max_tokens":5,`+thinks+more+`,"messages":[{"role":"user","content":"x"}]}`).Sampling; got != p {
+				t.Errorf("%s%s: %+v, want %+v", thinks, more, got, p)
+			}
 		}
 	}
 }

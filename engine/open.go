@@ -38,7 +38,9 @@ type Options struct {
 	Data []byte
 	// Template replaces the file's chat template when not empty.
 	Template string
-	Defaults sample.Params // for what a request leaves out
+	// Defaults are for what a request leaves out, with a thought in front of the answer
+	// or without, of a model of this architecture.
+	Defaults func(architecture string, thinking bool) sample.Params
 	Cache    CacheOptions
 	Batch    BatchOptions
 	// Speculate lets a step compute several tokens of a sequence that guesses them
@@ -79,10 +81,11 @@ type Engine struct {
 	file      *modelfile.File
 	tokenizer *tokenizer.Tokenizer
 	template  *template.Template
-	defaults  sample.Params
-	jsonCalls bool   // the template shows calls as JSON
-	bos, eos  string // as templates write them, empty without one
-	turn      int32  // id of the token that starts a turn, -1 without one
+	thinking  sample.Params // defaults of answers with a thought
+	straight  sample.Params // and of those without
+	jsonCalls bool          // the template shows calls as JSON
+	bos, eos  string        // as templates write them, empty without one
+	turn      int32         // id of the token that starts a turn, -1 without one
 	forwarder forwarder
 	backend   kernel.Backend // nil for Instant
 	vocab     int            // width of the logits
@@ -109,7 +112,8 @@ func open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{info: o.Info, options: o, file: file, defaults: o.Defaults}
+	e := &Engine{info: o.Info, options: o, file: file,
+		thinking: o.Defaults(file.Architecture(), true), straight: o.Defaults(file.Architecture(), false)}
 	if err := e.loadText(o); err != nil {
 		file.Close()
 		return nil, err

@@ -300,7 +300,10 @@ func offered(q *messages.Request) (tools []parse.Tool) {
 // sampling is the model's defaults with what the request says. A request with
 // a seed draws from that and the number of tokens produced so far alone.
 func (e *Engine) sampling(q *messages.Request) (sample.Params, error) {
-	p := e.defaults
+	p := e.straight
+	if q.Thinking {
+		p = e.thinking
+	}
 	s := &q.Sampling
 	set := func(to *float32, v *float64) {
 		if v != nil {

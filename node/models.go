@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"corenode/engine"
@@ -29,15 +30,31 @@ const (
 	statesLeast = 256 << 20
 )
 
-// Sampling parameters for what neither the request nor the config says.
-var (
-	// familyDefaults are those of the model family's card.
-	familyDefaults = sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
-	// embeddedDefaults are for the models in the binary. They are small and learnt
-	// one answer to a question, so what is less likely is mostly wrong; and what
-	// they are asked to do is mostly to repeat words, which a penalty forbids.
-	embeddedDefaults = sample.Params{Temperature: 0.3, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
-)
+// cardSampling is what the card of a family's models says for what neither the request
+// nor the config does; of families that think, by whether they do.
+func cardSampling(architecture string, thinking bool) sample.Params {
+	switch {
+	case architecture == "llama":
+		return sample.Params{Temperature: 0.6, TopP: 0.9, RepetitionPenalty: 1}
+	case architecture == "qwen2":
+		return sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, RepetitionPenalty: 1.05}
+	case strings.HasPrefix(architecture, "qwen35") && thinking:
+		return sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
+	case strings.HasPrefix(architecture, "qwen35"):
+		return sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
+	case thinking: // Qwen3
+		return sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
+	default:
+		return sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, RepetitionPenalty: 1}
+	}
+}
+
+// embeddedSampling is for the models in the binary. They are small and learnt
+// one answer to a question, so what is less likely is mostly wrong; and what
+// they are asked to do is mostly to repeat words, which a penalty forbids.
+func embeddedSampling(string, bool) sample.Params {
+	return sample.Params{Temperature: 0.3, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
+}
 
 // catalog holds the loaded engines by model id.
 type catalog struct {
@@ -102,7 +119,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 	o := engine.Options{
 		Info: engine.Info{ID: id, DisplayName: m.DisplayName, ContextLength: m.ContextLength,
 			OutputMax: m.OutputMax, Created: time.Now().Unix()},
-		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling, familyDefaults),
+		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling, cardSampling),
 		Cache: engine.CacheOptions{
 			PageTokens: m.KV.PageTokens, KV: kvType,
 			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes),
@@ -131,7 +148,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		if o.Data = embedded.Model(id); o.Data == nil {
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
 		}
-		o.Template, o.Defaults = template.Builtin, sampling(m.Sampling, embeddedDefaults)
+		o.Template, o.Defaults = template.Builtin, sampling(m.Sampling, embeddedSampling)
 		if o.ContextLength == 0 {
 			o.ContextLength = embeddedContext
 		}
@@ -149,18 +166,21 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 }
 
 // sampling is a model's defaults with what the config says.
-func sampling(s config.Sampling, p sample.Params) sample.Params {
+func sampling(s config.Sampling, defaults func(string, bool) sample.Params) func(string, bool) sample.Params {
 	set := func(to *float32, from *float64) {
 		if from != nil {
 			*to = float32(*from)
 		}
 	}
-	set(&p.Temperature, s.Temperature)
-	set(&p.TopP, s.TopP)
-	set(&p.MinP, s.MinP)
-	set(&p.PresencePenalty, s.PresencePenalty)
-	if s.TopK != nil {
-		p.TopK = *s.TopK
+	return func(architecture string, thinking bool) sample.Params {
+		p := defaults(architecture, thinking)
+		set(&p.Temperature, s.Temperature)
+		set(&p.TopP, s.TopP)
+		set(&p.MinP, s.MinP)
+		set(&p.PresencePenalty, s.PresencePenalty)
+		if s.TopK != nil {
+			p.TopK = *s.TopK
+		}
+		return p
 	}
-	return p
 }

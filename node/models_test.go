@@ -9,22 +9,31 @@ import (
 )
 
 // A request that says nothing about sampling gets what suits the model: the
-// family's card for a file, less chance for the small models in the binary. The
+// card of its family for a file, less chance for the small models in the binary. The
 // config has the last word, value by value.
 func TestSamplingDefaults(t *testing.T) {
 	embedded := sample.Params{Temperature: 0.3, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
 	family := sample.Params{Temperature: 1, TopP: 0.95, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}
 	warm, k := 0.7, 5
+	straight := sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, RepetitionPenalty: 1}
 	for _, c := range []struct {
-		name string
-		path string
-		says config.Sampling
-		want sample.Params
+		name         string
+		path         string
+		architecture string
+		thinking     bool
+		says         config.Sampling
+		want         sample.Params
 	}{
-		{"embedded", "", config.Sampling{}, embedded},
-		{"file", "model.gguf", config.Sampling{}, family},
-		{"embedded, configured", "", config.Sampling{Temperature: &warm}, sample.Params{Temperature: 0.7, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}},
-		{"file, configured", "model.gguf", config.Sampling{TopK: &k}, sample.Params{Temperature: 1, TopP: 0.95, TopK: 5, PresencePenalty: 1.5, RepetitionPenalty: 1}},
+		{"embedded", "", "qwen35moe", true, config.Sampling{}, embedded},
+		{"embedded, straight", "", "qwen35moe", false, config.Sampling{}, embedded},
+		{"hosted", "model.gguf", "qwen35moe", true, config.Sampling{}, family},
+		{"hosted, straight", "model.gguf", "qwen35", false, config.Sampling{}, sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, PresencePenalty: 1.5, RepetitionPenalty: 1}},
+		{"Qwen3", "model.gguf", "qwen3", true, config.Sampling{}, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}},
+		{"Qwen3, straight", "model.gguf", "qwen3moe", false, config.Sampling{}, straight},
+		{"Qwen2.5", "model.gguf", "qwen2", true, config.Sampling{}, sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, RepetitionPenalty: 1.05}},
+		{"Llama 3", "model.gguf", "llama", true, config.Sampling{}, sample.Params{Temperature: 0.6, TopP: 0.9, RepetitionPenalty: 1}},
+		{"embedded, configured", "", "qwen35moe", true, config.Sampling{Temperature: &warm}, sample.Params{Temperature: 0.7, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}},
+		{"hosted, configured", "model.gguf", "qwen35moe", true, config.Sampling{TopK: &k}, sample.Params{Temperature: 1, TopP: 0.95, TopK: 5, PresencePenalty: 1.5, RepetitionPenalty: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := config.Default()
@@ -35,8 +44,8 @@ func TestSamplingDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.Defaults != c.want {
-				t.Errorf("got %+v, want %+v", o.Defaults, c.want)
+			if got := o.Defaults(c.architecture, c.thinking); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}
