@@ -84,3 +84,27 @@ func TestGateways2_09_BrokenStreamPaysItsCheckpoint(t *testing.T) {
 		w.checkClean(a)
 	})
 }
+
+// TestUnwrittenAnswerIsFree: a finished answer that came in one piece and could
+// not be written costs nothing, although its tokens count against the limits.
+func TestUnwrittenAnswerIsFree(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 100_000)
+		s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := w.read(s); e.Kind != abi.EventEnd {
+			t.Fatalf("ended with %+v", e)
+		}
+		s.Fail()
+		s.Cancel()
+		if got, err := w.settle(s); err != nil || got.Charge != 0 || got.Usage != (abi.Usage{}) || got.Reason != account.Failed {
+			t.Errorf("settled %+v, %v, want nothing charged", got, err)
+		}
+		if e, ok := w.store.settlement(s.f.call.RequestID); !ok || e.Amount != 0 || e.Reason != account.Failed {
+			t.Errorf("its row (%t): %+v", ok, e)
+		}
+		w.checkClean(a)
+	})
+}

@@ -58,6 +58,9 @@ func (f *flight) settle() {
 		checkpoint = *c
 	}
 	u, reason := billed(f.result, f.call.Request.Stream, checkpoint)
+	if f.unwritten.Load() { // nothing has left, nor will it: as when the engine failed
+		u, reason = abi.Usage{}, account.Failed
+	}
 	f.settled = Settled{Usage: u, Reason: reason, Timing: Timing{
 		Admission: f.admitted.Sub(f.began), Queue: f.result.Queue, Prefill: f.result.Prefill, Decode: f.result.Decode}}
 	fate := f.holdFate()

@@ -25,6 +25,10 @@ func (s *Stream) Held() <-chan error { return s.f.held }
 // at any time and again.
 func (s *Stream) Cancel() { s.f.cancel() }
 
+// Fail says that the answer, which was to come in one piece, cannot be written:
+// its client gets an error instead and pays nothing. It comes before Cancel and Settle.
+func (s *Stream) Fail() { s.f.unwritten.Store(true) }
+
 // Settle waits for the end of the request, bills it, waits until its settlement
 // is durable and gives back what the request held. Every call returns the same.
 // After an error nothing more of the answer may leave: a finished request whose

@@ -41,6 +41,7 @@ func (b *instantBackend) Generate(Call) (Stream, Limits, error) {
 func (s instantStream) Output() *engine.Output { return s.out }
 func (s instantStream) Held() <-chan error     { return s.held }
 func (s instantStream) Cancel()                {}
+func (s instantStream) Fail()                  {}
 func (s instantStream) Settle() (Settled, error) {
 	return Settled{Charge: 1, Usage: abi.Usage{InputUncached: 3, Output: 2}, Reason: account.Finished}, nil
 }

@@ -203,13 +203,14 @@ func (a *answer) answered() bool {
 		a.refuse(a.failure(last.Err))
 		return true
 	case abi.EventEnd:
-		if err := a.settle(); err != nil {
-			a.refuse(err)
+		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events) // before its charge: clients send again what was a 500
+		if err != nil {
+			a.stream.Fail()
+			a.refuse(abi.AsError(err))
 			return true
 		}
-		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events)
-		if err != nil {
-			a.refuse(abi.AsError(err))
+		if err := a.settle(); err != nil {
+			a.refuse(err)
 			return true
 		}
 		a.x.json(body)

@@ -126,6 +126,7 @@ type fakeStream struct {
 	settled   Settled
 	settles   atomic.Int32
 	cancels   atomic.Int32
+	unwritten atomic.Bool // Fail came before the first Settle
 }
 
 func (s *fakeStream) Output() *engine.Output { return s.out }
@@ -134,6 +135,7 @@ func (s *fakeStream) Cancel() {
 	s.cancels.Add(1)
 	s.once.Do(func() { close(s.cancelled) })
 }
+func (s *fakeStream) Fail() { s.unwritten.Store(s.settles.Load() == 0) }
 func (s *fakeStream) Settle() (Settled, error) {
 	<-s.ended
 	s.settles.Add(1)

@@ -84,6 +84,9 @@ func (a *answer) close() {
 	if a.settled {
 		return
 	}
+	if !a.x.stream { // a panic: the answer is a 500
+		a.stream.Fail()
+	}
 	a.stream.Cancel()
 	_ = a.settle() // there is nobody to tell
 	if !a.x.failed {

@@ -312,7 +312,8 @@ func TestTranslatedStreamBreaks(t *testing.T) {
 	}
 }
 
-// What goes wrong with an answer that does not stream is a body with a status.
+// What goes wrong with an answer that does not stream is a body with a status,
+// and one that cannot be written is settled as failed.
 func TestTranslatedPlainBreaks(t *testing.T) {
 	cases := map[string]struct {
 		fail       func() error
@@ -332,8 +333,9 @@ func TestTranslatedPlainBreaks(t *testing.T) {
 		if e := r.chatError(t); r.StatusCode != c.status || (e.By == "translator") != c.translated || strings.Contains(r.body, "half") {
 			t.Errorf("%s: %d %q", name, r.StatusCode, r.body)
 		}
-		if s := <-backend.streams; s.settles.Load() != 1 {
-			t.Errorf("%s: settled %d times", name, s.settles.Load())
+		s := <-backend.streams
+		if s.settles.Load() != 1 || s.unwritten.Load() != (c.fail != nil) {
+			t.Errorf("%s: settled %d times, as failed %t", name, s.settles.Load(), s.unwritten.Load())
 		}
 	}
 }
