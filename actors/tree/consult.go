@@ -14,8 +14,9 @@ func (t *Tree) consult(f *flight) *abi.Error {
 		return nil
 	}
 	in, err := t.admissionInput(f)
-	if err != nil {
-		return abi.AsError(fmt.Errorf("counters for the admission policy: %w", err))
+	if err != nil { // as the limiter would say
+		return &abi.Error{Kind: abi.Overloaded, Op: "tree.consult", RetryAfter: time.Second,
+			Msg: "accounts are unavailable; try again", Err: fmt.Errorf("counters for the admission policy: %w", err)}
 	}
 	d, err := t.decide(in)
 	if err != nil {

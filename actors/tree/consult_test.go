@@ -63,5 +63,15 @@ func TestPolicy(t *testing.T) {
 		}
 		w.policy.decision.Store(nil)
 		w.checkClean(a)
+
+		decide(abi.Decision{})
+		w.store.failing.Store(true)
+		b := plain
+		b.ID = "acct-cold"
+		w.set(b, 1000)
+		_, err = w.play(w.call(b, "one", 10, 5, true))
+		if e := abi.AsError(err); e.Kind != abi.Overloaded || e.RetryAfter != time.Second {
+			t.Errorf("an account that cannot be read: %+v, want it overloaded", e)
+		}
 	})
 }
