@@ -63,7 +63,7 @@ type flight struct {
 	done       chan struct{} // closed when the job has ended
 	doneAt     atomic.Int64  // when, in Unix nanoseconds; 0 before
 	cancelled  atomic.Bool   // by the client or the tree
-	unwritten  atomic.Bool   // the writer could not write the answer
+	unwritten  atomic.Bool   // the writer will not write the answer
 
 	holdSent atomic.Bool   // a hold row is or was on its way
 	held     chan error    // what Stream.Held gives out; has room for one

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,9 +29,10 @@ type Timing struct {
 
 // billed says what of a result is paid for. checkpoint is the last observed usage, or zero.
 //
-// A finished or cancelled request pays what the engine counted. When the engine
-// failed, a stream pays its input and the output of the last checkpoint; a
-// request whose client has received nothing pays nothing.
+// A finished or cancelled request pays what the engine counted, and so does a
+// stream that a drain ended. When the engine failed, a stream pays its input and
+// the output of the last checkpoint; a request whose client has received nothing
+// pays nothing.
 func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, account.Reason) {
 	u := r.Usage
 	switch {
@@ -40,6 +42,8 @@ func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, acco
 		return u, account.Cancelled
 	case !stream:
 		return abi.Usage{}, account.Failed
+	case errors.Is(r.Err, errStopping):
+		return u, account.Cancelled
 	}
 	u.Output = min(u.Output, checkpoint.Output)
 	u.Reasoning = min(u.Reasoning, u.Output)

@@ -25,8 +25,8 @@ func (s *Stream) Held() <-chan error { return s.f.held }
 // at any time and again.
 func (s *Stream) Cancel() { s.f.cancel() }
 
-// Fail says that the answer, which was to come in one piece, cannot be written:
-// its client gets an error instead and pays nothing. It comes before Cancel and Settle.
+// Fail says that the answer, which was to come in one piece, will not be written:
+// its client gets an error of ours instead and pays nothing. It comes before Cancel and Settle.
 func (s *Stream) Fail() { s.f.unwritten.Store(true) }
 
 // Settle waits for the end of the request, bills it, waits until its settlement

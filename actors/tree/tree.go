@@ -334,9 +334,12 @@ func (t *Tree) register(f *flight) *abi.Error {
 	return nil
 }
 
+// errStopping is the cause of every errDraining: the engine did not fail.
+var errStopping = errors.New("the tree stops")
+
 func errDraining() *abi.Error {
 	return &abi.Error{Kind: abi.Overloaded, Op: "tree.register", RetryAfter: 5 * time.Second,
-		Msg: "the node is shutting down; try again"}
+		Msg: "the node is shutting down; try again", Err: errStopping}
 }
 
 // admit sends the flight on its way and waits for its one answer.

@@ -211,6 +211,8 @@ func TestBilled(t *testing.T) {
 		{"cancelled in queue", &abi.Error{Kind: abi.Canceled}, true, abi.Usage{}, abi.Usage{}, abi.Usage{}, account.Cancelled},
 		{"cancelled", &abi.Error{Kind: abi.Canceled}, false, full, abi.Usage{}, full, account.Cancelled},
 		{"504", &abi.Error{Kind: abi.Timeout}, false, full, abi.Usage{}, full, account.Cancelled},
+		{"drained", errDraining(), true, full, cut, full, account.Cancelled},
+		{"drained, plain", errDraining(), false, full, abi.Usage{}, abi.Usage{}, account.Failed},
 		{"failed, plain", failed, false, full, cut, abi.Usage{}, account.Failed},
 		{"failed", failed, true, full, cut, cut, account.Failed},
 		{"failed before a checkpoint", failed, true, full, abi.Usage{}, abi.Usage{InputUncached: 100, CacheRead: 20}, account.Failed},
@@ -538,6 +540,50 @@ func TestDrain(t *testing.T) {
 			}
 			if err := <-drained; err != nil {
 				t.Errorf("stuck %v: %v", stuck, err)
+			}
+		})
+	}
+}
+
+// TestDrainIsBilledAlike: at the deadline the tree and the writer end a request
+// both. Whoever is first, a stream pays what was produced, also after its last
+// checkpoint, and an answer that was to come in one piece is free.
+func TestDrainIsBilledAlike(t *testing.T) {
+	for _, c := range []struct {
+		stream, writer bool
+		charge         abi.Nano
+		reason         account.Reason
+	}{
+		{true, false, 2*100 + 10, account.Cancelled},
+		{true, true, 2*100 + 10, account.Cancelled},
+		{false, false, 0, account.Failed},
+		{false, true, 0, account.Failed},
+	} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a := w.set(plain, 10_000)
+			w.models["one"].mode.Store(stuckInDecode)
+			s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, c.stream))
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // one token is there, and no checkpoint yet
+			if c.writer {
+				if !c.stream {
+					s.Fail()
+				}
+				s.Cancel()
+				<-s.f.done
+			}
+			deadline, cancel := context.WithCancel(t.Context())
+			cancel()
+			drained := make(chan error, 1)
+			go func() { drained <- w.tree.Drain(deadline) }()
+			w.read(s)
+			if got, err := w.settle(s); err != nil || got.Charge != c.charge || got.Reason != c.reason {
+				t.Errorf("stream %t, the writer first %t: %+v, %v, want %d as %s", c.stream, c.writer, got, err, c.charge, c.reason)
+			}
+			if err := <-drained; err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -173,7 +173,7 @@ type Stream interface {
 	Held() <-chan error
 	// Cancel stops it within a step; any goroutine may call it, more than once.
 	Cancel()
-	// Fail says that an answer in one piece cannot be written, so that it is free.
+	// Fail says that an answer in one piece will not be written, so that it is free.
 	// It comes before Cancel and Settle.
 	Fail()
 	// Settle waits for the end of the job and makes its charge durable.

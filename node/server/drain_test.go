@@ -70,11 +70,12 @@ func TestDrainDeadline(t *testing.T) {
 	})
 	n := start(t, Config{}, backend)
 	stream, plain := n.dial(), n.dial()
+	var admitted []*fakeStream
 	for c, body := range map[net.Conn]string{stream: askSSE, plain: ask} {
 		if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey)); err != nil {
 			t.Fatal(err)
 		}
-		<-backend.streams
+		admitted = append(admitted, <-backend.streams)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -87,6 +88,11 @@ func TestDrainDeadline(t *testing.T) {
 	}
 	if r := read(t, bufio.NewReader(plain), "POST"); r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	for _, s := range admitted { // what got a 503 is sent again, and free
+		if s.unwritten.Load() == s.call.Request.Stream {
+			t.Errorf("stream %t: settled as failed %t", s.call.Request.Stream, s.unwritten.Load())
+		}
 	}
 }
 

@@ -166,6 +166,7 @@ func (a *answer) plain() {
 			a.refuse(errGone())
 			return
 		case <-x.s.abort:
+			a.stream.Fail() // as when the tree's own drain ends it first
 			a.refuse(errDraining())
 			return
 		}
