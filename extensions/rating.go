@@ -243,3 +243,6 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 
 // Module is the digest of the generation that made the quote and will charge.
 func (q *Quote) Module() string { return q.generation.digest }
+
+// Provisional says that it quoted in place of the operator's module.
+func (q *Quote) Provisional() bool { return q.provisional }

@@ -65,7 +65,8 @@ func (q quote) Charge(u abi.Usage) (tree.Charge, error) {
 
 // rateCrashed charges what a killed process left open, by the module that
 // quoted it, also when another one serves by now; the hold's time is the
-// quote's. Should that module be of no use, the one that serves charges.
+// quote's. Should that module be of no use, the one that serves charges. What
+// was provisional stays so.
 func (n *node) rateCrashed(e *account.Entry) error {
 	prices, err := n.modules.Prices(e.Model)
 	if err != nil { // a model that is not served any more
@@ -80,7 +81,7 @@ func (n *node) rateCrashed(e *account.Entry) error {
 		c, err = n.modules.Rate(in)
 		c.Provisional = true
 	}
-	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, c.Provisional
+	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, e.Provisional || c.Provisional
 	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
 	return err
 }

@@ -303,7 +303,8 @@ func sameConfig(dir string, model func(*config.Config)) *config.Config {
 }
 
 // TestCrashedHoldsAreRatedByTheirModule: what a crash left open is charged by
-// the module that quoted it, also when another one is active by now.
+// the module that quoted it, also when another one is active by now, and
+// provisionally where that stood in for the operator's.
 func TestCrashedHoldsAreRatedByTheirModule(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	model := endless(t)
@@ -318,7 +319,10 @@ func TestCrashedHoldsAreRatedByTheirModule(t *testing.T) {
 		row := account.Entry{Kind: account.Hold, AccountID: a.ID, RequestID: "req_crash", Model: "endless", Time: time.Now(), Held: 1e6, ModuleDigest: fee}
 		seen := row
 		seen.Kind, seen.Held, seen.ModuleDigest, seen.Usage = account.Checkpoint, 0, "", abi.Usage{InputUncached: 3, Output: 2}
-		if err := n.store.Append([]account.Entry{row, seen}); err != nil {
+		stood, stoodSeen := row, seen // the same when `quote` of the module failed
+		stood.RequestID, stood.ModuleDigest, stood.Provisional = "req_stood", "builtin:tariff@1", true
+		stoodSeen.RequestID = stood.RequestID
+		if err := n.store.Append([]account.Entry{row, seen, stood, stoodSeen}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -330,6 +334,10 @@ func TestCrashedHoldsAreRatedByTheirModule(t *testing.T) {
 	e := settled(t, n, "req_crash")
 	if e.ModuleDigest != fee || -e.Amount != listed(n, e)+5 || e.Provisional || e.Reason != account.Crashed {
 		t.Errorf("settled %+v, want by %s", e, fee)
+	}
+	e = settled(t, n, "req_stood")
+	if e.ModuleDigest != "builtin:tariff@1" || -e.Amount != listed(n, e) || !e.Provisional || e.Reason != account.Crashed {
+		t.Errorf("settled %+v, want provisionally by the tariff", e)
 	}
 }
 

@@ -89,7 +89,8 @@ type Entry struct {
 	// ModuleDigest and InputHash name the billing module and the exact input
 	// that gave Amount; Provisional marks a charge made by the built-in tariff
 	// in place of a module that failed. ChargeInput is that input, byte for byte:
-	// the module can be run on it again. A hold names the module of its quote.
+	// the module can be run on it again. A hold says who made its quote, and whether
+	// that stood in for the operator's module.
 	ModuleDigest string
 	InputHash    string
 	ChargeInput  []byte

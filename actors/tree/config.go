@@ -159,8 +159,10 @@ type Quote interface {
 	// Bounds are an upper bound of the charge and the least that an account must
 	// have: all input uncached and one token of output.
 	Bounds() (upper, minimum abi.Nano)
-	// Module names what made the offer.
+	// Module names what made the offer, and Provisional says that it did so in
+	// place of the operator's choice: its charge is to be rated again.
 	Module() string
+	Provisional() bool
 	Charge(abi.Usage) (Charge, error)
 	// Close gives the offer back; more than once is harmless.
 	Close()

@@ -266,6 +266,7 @@ type fakeBilling struct {
 	probe  atomic.Int64
 	broken atomic.Bool
 	open   atomic.Int64 // quotes that were not closed
+	stands atomic.Bool  // quotes are another module's, which cannot
 }
 
 func (b *fakeBilling) Quote(a Ask) (Quote, error) {
@@ -287,6 +288,7 @@ type fakeQuote struct {
 
 func (q *fakeQuote) Bounds() (upper, minimum abi.Nano) { return q.upper, q.minimum }
 func (q *fakeQuote) Module() string                    { return "fake:1" }
+func (q *fakeQuote) Provisional() bool                 { return q.b.stands.Load() }
 
 func (q *fakeQuote) Charge(u abi.Usage) (Charge, error) {
 	switch {

@@ -264,7 +264,7 @@ func (f *flight) selfSettle() {
 func (f *flight) hold() *abi.Error {
 	f.holdSent.Store(true)
 	e := f.entry(account.Hold)
-	e.Held, e.Time, e.ModuleDigest = f.reservation.Hold, f.began, f.quote.Module()
+	e.Held, e.Time, e.ModuleDigest, e.Provisional = f.reservation.Hold, f.began, f.quote.Module(), f.quote.Provisional()
 	if err := f.t.ledger.Send(ledger.Append{Entry: e, Done: f.holdLanded}); err != nil {
 		f.holdSent.Store(false)
 		return overloaded("tree.hold", err)

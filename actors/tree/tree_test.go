@@ -33,6 +33,7 @@ func TestOneRequest(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		inBubble(t, Config{}, func(t *testing.T, w *world) {
 			a := w.set(plain, 10_000)
+			w.billing.stands.Store(stream)
 			c := w.call(a, "one", 100, 7, stream)
 			s, st, err := w.tree.Generate(c)
 			if err != nil {
@@ -43,6 +44,11 @@ func TestOneRequest(t *testing.T) {
 			}
 			if err := <-s.Held(); err != nil {
 				t.Fatal(err)
+			}
+			if stream { // else its settlement may take the hold's place
+				if holds, _ := w.store.OpenHolds(); len(holds) != 1 || holds[0].ModuleDigest != "fake:1" || !holds[0].Provisional {
+					t.Errorf("held %+v, want what charges it after a crash", holds)
+				}
 			}
 			if e := w.read(s); e.Kind != abi.EventEnd {
 				t.Fatalf("ended with %+v", e)

@@ -15,7 +15,7 @@ type column struct {
 }
 
 // entryKind is how one kind of entry is stored. Columns that a kind does not
-// use take their default, so that a hold costs 7 binds and not 20.
+// use take their default, so that a hold costs 8 binds and not 20.
 type entryKind struct {
 	columns []column
 	once    bool // at most one per request
@@ -45,7 +45,8 @@ var (
 	settles   = num("settles", func(e *account.Entry) int64 { return e.Settles })
 	note      = text("note", func(e *account.Entry) string { return e.Note })
 
-	module = text("module_digest", func(e *account.Entry) string { return e.ModuleDigest })
+	module      = text("module_digest", func(e *account.Entry) string { return e.ModuleDigest })
+	provisional = num("provisional", func(e *account.Entry) int64 { return fromBool(e.Provisional) })
 
 	request = []column{accountID, requestID, keyID, modelID, written}
 	usage   = []column{
@@ -61,7 +62,7 @@ var (
 		module,
 		blob("charge_input", func(e *account.Entry) []byte { return e.ChargeInput }),
 		text("input_hash", func(e *account.Entry) string { return e.InputHash }),
-		num("provisional", func(e *account.Entry) int64 { return fromBool(e.Provisional) }),
+		provisional,
 		text("reason", func(e *account.Entry) string { return string(e.Reason) }),
 	}
 )
@@ -69,7 +70,7 @@ var (
 // entryKinds is every kind there is.
 var entryKinds = map[account.EntryKind]entryKind{
 	account.TopUp:      storedAs(account.TopUp, false, []column{accountID, written, amount, note}),
-	account.Hold:       storedAs(account.Hold, true, request, []column{held, module}),
+	account.Hold:       storedAs(account.Hold, true, request, []column{held, module, provisional}),
 	account.Checkpoint: storedAs(account.Checkpoint, false, request, usage),
 	account.Settlement: storedAs(account.Settlement, true, request, usage, rating, []column{note}),
 	account.Adjustment: storedAs(account.Adjustment, false, request, usage, rating, []column{settles, note}),

@@ -18,7 +18,7 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
 	var holds []account.Entry
-	err := s.read.each(`SELECT h.id, h.account_id, h.request_id, h.key_id, h.model, h.time, h.held, h.module_digest,
+	err := s.read.each(`SELECT h.id, h.account_id, h.request_id, h.key_id, h.model, h.time, h.held, h.module_digest, h.provisional,
 			coalesce(c.input_uncached, 0), coalesce(c.cache_read, 0), coalesce(c.cache_write, 0),
 			coalesce(c.output, 0), coalesce(c.reasoning, 0)
 		FROM open_holds o JOIN ledger h ON h.id = o.hold_id LEFT JOIN ledger c ON c.id = o.checkpoint_id
@@ -26,8 +26,8 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 		holds = append(holds, account.Entry{
 			ID: r.num(0), Kind: account.Hold, AccountID: r.text(1), RequestID: r.text(2), KeyID: r.text(3),
 			Model: r.text(4), Time: r.time(5), Held: abi.Nano(r.num(6)),
-			ModuleDigest: r.text(7), Usage: abi.Usage{InputUncached: r.num(8), CacheRead: r.num(9), CacheWrite: r.num(10),
-				Output: r.num(11), Reasoning: r.num(12)},
+			ModuleDigest: r.text(7), Provisional: r.flag(8), Usage: abi.Usage{InputUncached: r.num(9), CacheRead: r.num(10),
+				CacheWrite: r.num(11), Output: r.num(12), Reasoning: r.num(13)},
 		})
 		return nil
 	})
@@ -39,10 +39,10 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 
 // SettleOpenHolds closes every open hold at its last checkpoint, for a start
 // after a crash; nothing may be running. rate is given each settlement with
-// its usage, the time of its hold and the module that quoted it, and completes
-// what that says: Amount (zero or less), Tier, ModuleDigest, InputHash,
-// ChargeInput, Provisional. It is not called for a hold without a checkpoint,
-// which is free. A request that it has no charge for, or whose settlement the
+// its usage, the time of its hold, the module that quoted it and whether that was
+// provisional, and completes what that says: Amount (zero or less), Tier,
+// ModuleDigest, InputHash, ChargeInput, Provisional. It is not called for a hold
+// without a checkpoint, which is free. A request that it has no charge for, or whose settlement the
 // store Rejects, is told to leftOut and stays open: a start does not fail for
 // one. The others are returned for the log.
 func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
@@ -54,7 +54,7 @@ func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry)
 	for _, e := range holds {
 		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, reason, 1
 		if e.Usage == (abi.Usage{}) {
-			e.ModuleDigest = ""
+			e.ModuleDigest, e.Provisional = "", false
 		} else if err := rate(&e); err != nil {
 			leftOut(e, err)
 			continue

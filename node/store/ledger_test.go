@@ -215,11 +215,15 @@ func TestRandomHistory(t *testing.T) {
 func TestSettleOpenHolds(t *testing.T) {
 	s := open(t, t.TempDir())
 	a := mustCreate(t, s, "a", 1000).ID
-	mustAppend(t, s, hold(a, "done", 10), hold(a, "running", 20), hold(a, "queued", 30), settlement(a, "done", -5),
+	running, queued := hold(a, "running", 20), hold(a, "queued", 30)
+	running.Provisional, queued.Provisional = true, true
+	mustAppend(t, s, hold(a, "done", 10), running, queued, settlement(a, "done", -5),
 		checkpoint(a, "running", 3), checkpoint(a, "running", 6))
 	rated := 0
 	rate := func(e *account.Entry) error {
-		rated++
+		if rated++; !e.Provisional {
+			t.Error("rated without what its hold says of its quote")
+		}
 		e.Amount, e.Tier, e.ModuleDigest = -abi.Nano(e.Usage.Output), 2, "d"
 		return nil
 	}
@@ -231,7 +235,7 @@ func TestSettleOpenHolds(t *testing.T) {
 	if e := settled[0]; e.RequestID != "running" || e.Amount != -6 || e.Usage.Output != 6 || e.Reason != account.Crashed || e.Tier != 2 {
 		t.Errorf("running: %+v", e)
 	}
-	if e := settled[1]; e.RequestID != "queued" || e.Amount != 0 || e.Usage != (abi.Usage{}) || e.Reason != account.Crashed {
+	if e := settled[1]; e.RequestID != "queued" || e.Amount != 0 || e.Usage != (abi.Usage{}) || e.Reason != account.Crashed || e.Provisional {
 		t.Errorf("queued: %+v", e)
 	}
 	wantBalance(t, s, a, 1000-5-6, 0)
