@@ -66,12 +66,15 @@ func (q quote) Charge(u abi.Usage) (tree.Charge, error) {
 // rateCrashed charges what a killed process left open, by the module that
 // quoted it, also when another one serves by now; the hold's time is the
 // quote's. Should that module be of no use, the one that serves charges. What
-// was provisional stays so.
-func (n *node) rateCrashed(e *account.Entry) error {
-	prices, err := n.modules.Prices(e.Model)
-	if err != nil { // a model that is not served any more
-		e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
-		return nil
+// was provisional stays so. before are the prices of that process.
+func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error {
+	prices, ok := before[e.Model]
+	if !ok { // it kept none
+		var err error
+		if prices, err = n.modules.Prices(e.Model); err != nil { // a model that is not served any more
+			e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
+			return nil
+		}
 	}
 	<-n.modules.Ready() // what serves is in memory then, and is not opened for each row
 	in := abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}

@@ -304,13 +304,16 @@ func sameConfig(dir string, model func(*config.Config)) *config.Config {
 
 // TestCrashedHoldsAreRatedByTheirModule: what a crash left open is charged by
 // the module that quoted it, also when another one is active by now, and
-// provisionally where that stood in for the operator's.
+// provisionally where that stood in for the operator's; and at the prices of the
+// process that crashed.
 func TestCrashedHoldsAreRatedByTheirModule(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	model := endless(t)
 	var fee string
+	var crashed *node
 	t.Run("before", func(t *testing.T) {
 		n, _, _, operator := startWithModules(t, func(cfg *config.Config) { model(cfg); cfg.DataDir = dir })
+		crashed = n
 		fee = activate(t, operator, "billing-c", `{"fee_nano":5}`).Digest
 		a, err := n.store.Account("default")
 		if err != nil {
@@ -326,17 +329,22 @@ func TestCrashedHoldsAreRatedByTheirModule(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	n, err := start(sameConfig(dir, model), io.Discard)
+	n, err := start(sameConfig(dir, func(cfg *config.Config) {
+		model(cfg)
+		m := cfg.Models["endless"]
+		m.Prices.Output *= 2
+		cfg.Models["endless"] = m
+	}), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer n.stop()
 	e := settled(t, n, "req_crash")
-	if e.ModuleDigest != fee || -e.Amount != listed(n, e)+5 || e.Provisional || e.Reason != account.Crashed {
+	if e.ModuleDigest != fee || -e.Amount != listed(crashed, e)+5 || e.Provisional || e.Reason != account.Crashed {
 		t.Errorf("settled %+v, want by %s", e, fee)
 	}
 	e = settled(t, n, "req_stood")
-	if e.ModuleDigest != "builtin:tariff@1" || -e.Amount != listed(n, e) || !e.Provisional || e.Reason != account.Crashed {
+	if e.ModuleDigest != "builtin:tariff@1" || -e.Amount != listed(crashed, e) || !e.Provisional || e.Reason != account.Crashed {
 		t.Errorf("settled %+v, want provisionally by the tariff", e)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -263,15 +264,24 @@ func (n *node) replaySpilled() error {
 }
 
 // settleCrashed closes what a killed process left open: each request pays what
-// was delivered at its last checkpoint.
+// was delivered at its last checkpoint, at the prices of that process. Those of
+// this one are kept when they are no longer needed.
 func (n *node) settleCrashed() error {
-	settled, err := n.store.SettleOpenHolds(account.Crashed, n.rateCrashed, func(e account.Entry, err error) {
+	before, err := n.store.KeptPrices()
+	if err != nil {
+		return err
+	}
+	rate := func(e *account.Entry) error { return n.rateCrashed(e, before) }
+	settled, err := n.store.SettleOpenHolds(account.Crashed, rate, func(e account.Entry, err error) {
 		n.log.Error("a request that a crash left open cannot be settled", "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	})
 	for _, e := range settled {
 		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
 			"model", e.Model, "charge_nano_usd", int64(-e.Amount))
+	}
+	if now := prices(n.cfg); err == nil && !maps.Equal(before, now) {
+		err = n.store.KeepPrices(now)
 	}
 	return err
 }

@@ -42,9 +42,9 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 // its usage, the time of its hold, the module that quoted it and whether that was
 // provisional, and completes what that says: Amount (zero or less), Tier,
 // ModuleDigest, InputHash, ChargeInput, Provisional. It is not called for a hold
-// without a checkpoint, which is free. A request that it has no charge for, or whose settlement the
-// store Rejects, is told to leftOut and stays open: a start does not fail for
-// one. The others are returned for the log.
+// without a checkpoint, which is free. A request that it has no charge for, or
+// whose settlement the store Rejects, is told to leftOut and stays open: a start
+// does not fail for one. The others are returned for the log.
 func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	holds, err := s.OpenHolds()
 	if err != nil {

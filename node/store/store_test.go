@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,6 +265,24 @@ func TestKeys(t *testing.T) {
 		if content, _ := os.ReadFile(path); bytes.Contains(content, []byte(secret)) {
 			t.Errorf("%s contains the secret of a key", path)
 		}
+	}
+}
+
+func TestPricesAreKept(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if kept, err := s.KeptPrices(); err != nil || len(kept) != 0 {
+		t.Errorf("of a new folder: %v, %v", kept, err)
+	}
+	last := map[string]abi.Prices{"m": {Input: 240, Cached: 24, Output: 2400}, "n": {}}
+	for _, prices := range []map[string]abi.Prices{{"m": {Input: 1}}, last} {
+		if err := s.KeepPrices(prices); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	if kept, err := open(t, dir).KeptPrices(); err != nil || !maps.Equal(kept, last) {
+		t.Errorf("kept %v, %v, want %v", kept, err, last)
 	}
 }
 

@@ -1,0 +1,37 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"corenode/wasm/abi"
+)
+
+// KeptPrices are those that KeepPrices was given last, by model; none when it
+// never was.
+func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	err = s.read.each(`SELECT value FROM settings WHERE name = 'prices'`, func(r row) error {
+		return json.Unmarshal(r.blob(0), &prices)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the kept prices: %w", err)
+	}
+	return prices, nil
+}
+
+// KeepPrices keeps the prices at which the holds from now on are made.
+func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
+	text, err := json.Marshal(prices)
+	if err == nil {
+		err = s.write.transaction(func() error {
+			return s.write.exec(`INSERT INTO settings (name, value) VALUES ('prices', ?)
+				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, text)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("keep the prices: %w", err)
+	}
+	return nil
+}
