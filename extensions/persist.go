@@ -54,13 +54,24 @@ func wantedOf(g *generation) string {
 	return g.digest
 }
 
+// wanted names a module in the state, as wantedOf does one in memory.
+func (m *module) wanted() string {
+	switch {
+	case m.wasm != nil:
+		return wantShipped
+	case m.shipped:
+		return wantNative
+	}
+	return m.digest
+}
+
 // remember puts what has changed in a slot's assignment into the state. What a
 // verb leaves alone stays wanted, though it may not be in memory, yet or any
 // more. decided: the verb was about what is active. mu is held; save writes it.
 func (h *Host) remember(sl *slot, before *assignment, decided bool) {
 	a, w := sl.now.Load(), h.state.Slots[sl.name]
 	if decided || a.active != before.active && !a.missing {
-		w.Active, w.Canary, w.CanaryPercent, w.Previous = wantedOf(a.active), wantedOf(a.canary), a.canaryPercent, wantedOf(a.previous)
+		w.Active, w.Previous = wantedOf(a.active), wantedOf(a.previous)
 	}
 	if a.canary != before.canary || a.canaryPercent != before.canaryPercent {
 		w.Canary, w.CanaryPercent = wantedOf(a.canary), a.canaryPercent
@@ -202,7 +213,7 @@ func (h *Host) readDir() error {
 			return fmt.Errorf("read %s: %q: %w", stateFile, name, ErrSlot)
 		}
 		a := *h.slot(name).now.Load()
-		a.missing = strings.HasPrefix(w.Active, digestPrefix)
+		a.missing, a.canaryPercent = strings.HasPrefix(w.Active, digestPrefix), w.CanaryPercent
 		h.slot(name).now.Store(&a)
 	}
 	for _, e := range entries {

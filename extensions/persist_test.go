@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"corenode/wasm/abi"
 )
@@ -343,36 +344,128 @@ func TestMissingStaysMissing(t *testing.T) {
 	}
 }
 
-// TestVerbDuringTheStart: a verb on a slot whose modules are still being brought
-// back forgets none of them.
-func TestVerbDuringTheStart(t *testing.T) {
-	o := Options{Dir: t.TempDir()}
-	h, _ := openTest(t, o)
-	one, two, three := threeOnChat(t, h)
-	_ = h.Close()
-
-	// What ships is loaded between the active modules and the others.
-	asked, goOn := make(chan struct{}), make(chan struct{})
+// openHalf opens a host whose start stands still where what ships is loaded:
+// between the active modules and the others. goOn lets it end.
+func openHalf(t *testing.T, o Options) (h *Host, goOn func()) {
+	t.Helper()
+	asked, release := make(chan struct{}), make(chan struct{})
 	wasm := goodResponses(t)
 	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"), nativeAs: "builtin:responses",
 		digest: digestOf(wasm), wasm: func() ([]byte, error) {
 			close(asked)
-			<-goOn
+			<-release
 			return wasm, nil
 		}})
 	o.AllowUnsigned = true
+	o.Prices = map[string]abi.Prices{"core": ratingCharge.Prices}
 	h, err := open(o, shipped)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
+	t.Cleanup(func() { _ = h.Close() })
 	<-asked
-	if _, err := h.Shadow(two, 0); err != nil {
-		t.Error(err)
+	return h, func() {
+		close(release)
+		<-h.Ready()
 	}
-	close(goOn)
-	<-h.Ready()
-	if a := h.slot(SlotChat).now.Load(); a.active.digest != two || a.canary == nil || a.canary.digest != three || a.canaryPercent != 40 || a.previous.digest != one {
-		t.Errorf("%+v", a)
+}
+
+// TestVerbDuringTheStart: what happens on a slot whose modules are still being
+// brought back is about what they will be, and forgets none of them.
+func TestVerbDuringTheStart(t *testing.T) {
+	cases := []struct {
+		name    string
+		verb    func(h *Host, two, three string) error
+		serves  string // after the start
+		percent int    // of the canary, then
+	}{
+		{"a shadow that is none ends", func(h *Host, two, _ string) error {
+			_, err := h.Shadow(two, 0)
+			return err
+		}, "2", 40},
+		{"the canary ends", func(h *Host, _, three string) error {
+			_, err := h.Canary(three, 0)
+			return err
+		}, "2", 0},
+		{"rolled back", func(h *Host, _, _ string) error {
+			_, err := h.Rollback(SlotChat)
+			return err
+		}, "2", 0},
+		{"rolled back twice", func(h *Host, _, _ string) error {
+			_, err := h.Rollback(SlotChat)
+			_, err2 := h.Rollback(SlotChat)
+			return errors.Join(err, err2)
+		}, "1", 0},
+		{"the active one fails too often", func(h *Host, two, _ string) error {
+			g := h.slot(SlotChat).now.Load().active
+			for range breakerFaults {
+				h.failed(g, abi.OpRequest, "a", faultf(causeTrap, "unreachable"))
+			}
+			return nil
+		}, "1", 40},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := Options{Dir: t.TempDir()}
+				h, _ := openTest(t, o)
+				_, two, three := threeOnChat(t, h)
+				_ = h.Close()
+				h, goOn := openHalf(t, o)
+				done := make(chan error, 1)
+				go func() { done <- c.verb(h, two, three) }()
+				synctest.Wait() // until it is done, or waits for the start
+				goOn()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				check := func(when string) {
+					t.Helper()
+					a := h.slot(SlotChat).now.Load()
+					if a.active.manifest.Version != c.serves || (a.canary != nil) != (c.percent > 0) || a.canaryPercent != c.percent {
+						t.Errorf("%s version %s serves, the canary is %v with %d %%", when, a.active.manifest.Version, a.canary, a.canaryPercent)
+					}
+					if c.serves == "2" && (a.previous == nil || a.previous.manifest.Version != "1") {
+						t.Errorf("%s version 1 is not the previous one", when)
+					}
+				}
+				check("now")
+				_ = h.Close()
+				h, _ = openTest(t, o)
+				check("after another start")
+			})
+		})
+	}
+}
+
+// TestEndOfWhatDoesNotLoad: a canary and a shadow that no longer load end
+// nevertheless, and nothing else with them.
+func TestEndOfWhatDoesNotLoad(t *testing.T) {
+	for name, end := range map[string]func(h *Host, three string) error{
+		"canary 0": func(h *Host, three string) error { _, err := h.Canary(three, 0); return err },
+		"rollback": func(h *Host, _ string) error { _, err := h.Rollback(SlotChat); return err },
+	} {
+		o := Options{Dir: t.TempDir()}
+		h, _ := openTest(t, o)
+		one, two, three := threeOnChat(t, h)
+		if _, err := h.Shadow(three, 30); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.Close()
+		flip(t, h.path(three, extWasm), 30)
+		h, _ = openTest(t, o)
+		if err := end(h, three); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := h.Shadow(three, 0); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = h.Close()
+		flip(t, h.path(three, extWasm), 30)
+		h, _ = openTest(t, o)
+		if a := h.slot(SlotChat).now.Load(); a.active.digest != two || a.previous.digest != one || a.canary != nil || a.shadow != nil {
+			t.Errorf("%s: %+v", name, a)
+		}
 	}
 }

@@ -17,7 +17,7 @@ type slot struct {
 type assignment struct {
 	active        *generation // nil: the slot is empty, which only admission may be
 	canary        *generation // serves canaryPercent of the accounts instead
-	canaryPercent int
+	canaryPercent int         // 0 = there is no canary; more without one: it is not in memory
 	shadow        *shadow     // runs beside, on a share of the calls
 	previous      *generation // kept for a rollback
 	// missing: the module that an operator chose is not in memory, yet or

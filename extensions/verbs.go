@@ -27,11 +27,16 @@ func (h *Host) Canary(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a canary of %d %%, want 0 to 100", percent)
 	}
+	if percent == 0 {
+		return h.end(ref, func(w *wanted, a *assignment, name string) {
+			if w.Canary == name {
+				w.Canary, w.CanaryPercent = "", 0
+				a.canary, a.canaryPercent = nil, 0
+			}
+		})
+	}
 	return h.change(ref, false, func(sl *slot, a assignment, g *generation) assignment {
-		switch {
-		case percent == 0 && a.canary == g:
-			a.canary, a.canaryPercent = nil, 0
-		case percent > 0 && a.active != g:
+		if a.active != g {
 			a.canary, a.canaryPercent = g, percent
 		}
 		return a
@@ -44,15 +49,47 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a shadow of %d %%, want 0 to 100", percent)
 	}
+	if percent == 0 {
+		return h.end(ref, func(w *wanted, a *assignment, name string) {
+			if w.Shadow == name {
+				w.Shadow, w.ShadowPercent = "", 0
+				a.shadow = nil
+			}
+		})
+	}
 	return h.change(ref, false, func(sl *slot, a assignment, g *generation) assignment {
-		switch {
-		case percent == 0 && a.shadow != nil && a.shadow.generation == g:
-			a.shadow = nil
-		case percent > 0 && a.active != g:
+		if a.active != g {
 			a.shadow = startShadow(g, percent, h.failed)
 		}
 		return a
 	})
+}
+
+// end takes a module out of a role, which it may have in the state only: it
+// need not be in memory, nor be able to come there.
+func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string)) (Info, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, err := h.find(ref)
+	if err == nil && h.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	for _, sl := range h.slots {
+		if m.shipped && m.manifest.slot() != sl.name {
+			continue // its name in the state is that of others as well
+		}
+		before := h.state.Slots[sl.name]
+		w, a := before, *sl.now.Load()
+		if role(&w, &a, m.wanted()); w != before {
+			h.state.Slots[sl.name] = w
+			h.assign(sl, a)
+			err = h.save()
+		}
+	}
+	return h.infoOf(m), err
 }
 
 // change brings a module into memory if need be and replaces the assignment of
@@ -94,8 +131,9 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	return h.infoOf(m), err
 }
 
-// Rollback undoes the last step on a slot, at once: it ends a canary if there
-// is one, else the previous generation serves again, which is still in memory.
+// Rollback undoes the last step on a slot: it ends a canary if there is one, in
+// memory or not, else the previous generation serves again, which is still in
+// memory. After a start it is the last that comes there, so that waits.
 func (h *Host) Rollback(s Slot) (Info, error) {
 	if s.index() < 0 {
 		return Info{}, fmt.Errorf("%q: %w", s, ErrSlot)
@@ -103,8 +141,13 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sl := h.slot(s)
+	if sl.now.Load().canaryPercent == 0 {
+		h.mu.Unlock()
+		<-h.ready
+		h.mu.Lock()
+	}
 	before := sl.now.Load()
-	a, decided := *before, before.canary == nil
+	a, decided := *before, before.canaryPercent == 0
 	switch {
 	case h.closed:
 		return Info{}, ErrClosed
@@ -158,9 +201,10 @@ func (h *Host) drop(g *generation) {
 }
 
 // demote takes a generation out of service that failed too often: the previous
-// one serves again, or else what ships. An admission policy without another
+// one serves again, or else what ships; which of them is known after the start. An admission policy without another
 // to go back to stays, and its failures refuse or admit as the options say.
 func (h *Host) demote(g *generation, reason string) {
+	<-h.ready
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.modules[g.digest]
