@@ -469,3 +469,38 @@ func TestEndOfWhatDoesNotLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoveOfWhatIsMissing: a module that is to serve, or to be tried, is in use
+// also when it does not load; what is only kept for a rollback may go.
+func TestRemoveOfWhatIsMissing(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	one, two, three := threeOnChat(t, h)
+	four := mustLoad(t, h, chatGuest(t, "4"))
+	if _, err := h.Shadow(four, 30); err != nil {
+		t.Fatal(err)
+	}
+	admission := activate(t, h, admissionGuest(t, abi.Decision{})).Digest
+	_ = h.Close()
+	for _, digest := range []string{one, two, three, four, admission} {
+		flip(t, h.path(digest, extWasm), 30)
+	}
+	h, _ = openTest(t, o)
+	for _, digest := range []string{two, three, four, admission} {
+		if err := h.Remove(digest); !errors.Is(err, ErrInUse) {
+			t.Errorf("%s: %v", digest, err)
+		}
+	}
+	if err := h.Remove(one); err != nil {
+		t.Error(err)
+	}
+	if got := h.state.Slots[SlotChat].Previous; got != "" {
+		t.Errorf("the state names %s, which was removed", got)
+	}
+	if _, err := h.Rollback(SlotAdmission); err != nil {
+		t.Error(err)
+	}
+	if err := h.Remove(admission); err != nil {
+		t.Errorf("after the operator's decision: %v", err)
+	}
+}

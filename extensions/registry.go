@@ -228,8 +228,8 @@ func (h *Host) reopen(digest string) (*generation, error) {
 	return h.read(m, true)
 }
 
-// Remove forgets a module. One that serves, or is tried as canary or shadow,
-// is ErrInUse; the file of one that charges name is kept for replays.
+// Remove forgets a module. One that serves, or is tried as canary or shadow, or
+// would if it loaded, is ErrInUse; the file of one that charges name is kept for replays.
 func (h *Host) Remove(ref string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,17 +240,24 @@ func (h *Host) Remove(ref string) error {
 	if m.shipped {
 		return fmt.Errorf("%q: %w", ref, ErrShipped)
 	}
+	for name, w := range h.state.Slots {
+		if w.Active == m.digest || w.Canary == m.digest || w.Shadow == m.digest { // in memory or not
+			return fmt.Errorf("%q: %w", ref, ErrInUse)
+		}
+		if w.Previous == m.digest {
+			w.Previous = ""
+			h.state.Slots[name] = w
+		}
+	}
 	if g := m.generation; g != nil {
 		sl := h.slot(g.manifest.slot())
-		before := sl.now.Load()
-		a := *before
-		if g == a.active || g == a.canary || a.shadow != nil && a.shadow.generation == g {
+		a := *sl.now.Load()
+		if a.active == g { // in place of one that is missing
 			return fmt.Errorf("%q: %w", ref, ErrInUse)
 		}
 		if a.previous == g {
 			a.previous = sl.builtinUnless(a.active)
 			sl.now.Store(&a)
-			h.remember(sl, before, false)
 		}
 		g.retire()
 		m.generation = nil
