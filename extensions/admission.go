@@ -16,16 +16,16 @@ var policyMissing = &fault{cause: causeInstantiate, detail: "the admission polic
 // one need not gather the counters.
 func (h *Host) Deciding() bool {
 	a := h.slot(SlotAdmission).now.Load()
-	return a.active != nil || a.canary != nil || a.missing && !h.options.AdmissionFailOpen
+	return a.active != nil || a.canary != nil || (a.missing || a.canaryPercent > 0) && !h.options.AdmissionFailOpen
 }
 
 // Decide asks the admission policy; without one everything is allowed. The
 // error is Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
 func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
 	sl := h.slot(SlotAdmission)
-	g := sl.acquire(in.Account)
+	g, standsIn := sl.acquire(in.Account)
 	if g == nil {
-		if sl.now.Load().missing && !h.options.AdmissionFailOpen {
+		if standsIn && !h.options.AdmissionFailOpen {
 			return abi.Decision{}, overloaded("extensions.Decide", policyMissing)
 		}
 		return abi.Decision{}, nil

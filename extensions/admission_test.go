@@ -61,3 +61,28 @@ func TestPolicyFails(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmissionCanaryComesLast: where a canary is the only policy, its accounts
+// are refused while it is missing, and others are not.
+func TestAdmissionCanaryComesLast(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		o := Options{Dir: t.TempDir(), AdmissionFailOpen: open}
+		h, _ := openTest(t, o)
+		digest := mustLoad(t, h, admissionGuest(t, abi.Decision{}))
+		if _, err := h.Canary(digest, 50); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.Close()
+		flip(t, h.path(digest, extWasm), 30)
+		h, _ = openTest(t, o)
+		if h.Deciding() == open {
+			t.Errorf("fail open %v: deciding %v", open, h.Deciding())
+		}
+		for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
+			_, err := h.Decide(abi.AdmissionInput{Account: account})
+			if refused := err != nil; refused != (!open && inShare(account, 50)) {
+				t.Errorf("fail open %v, account %s: %v", open, account, err)
+			}
+		}
+	}
+}

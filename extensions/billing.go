@@ -29,7 +29,7 @@ type Charge struct {
 	InputHash    string
 	// Input is what the module was given, an encoded abi.ChargeInput.
 	Input []byte
-	// Provisional marks a charge that the built-in tariff made in place of a
-	// module that failed. It is to be rated again.
+	// Provisional marks a charge that was made in place of a module that failed
+	// or is not in memory. It is to be rated again.
 	Provisional bool
 }

@@ -35,8 +35,8 @@ func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
 		return nil, err
 	}
 	sl := h.slot(SlotBilling)
-	q := &Quote{host: h, generation: sl.acquire(in.Account), in: in}
-	q.provisional = sl.standsIn(q.generation)
+	q := &Quote{host: h, in: in}
+	q.generation, q.provisional = sl.acquire(in.Account)
 	quoted, f := h.quote(q.generation, in)
 	if f != nil && q.generation != sl.builtin {
 		q.generation.tally.fallbacks.Add(1)
@@ -107,11 +107,10 @@ func (h *Host) Prices(model string) (abi.Prices, error) {
 // Rate charges without a quote, by the module that serves now and at the prices
 // of in: what a crash left open, and what is rated again.
 func (h *Host) Rate(in abi.ChargeInput) (Charge, error) {
-	sl := h.slot(SlotBilling)
-	g := sl.acquire(in.Account)
+	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
 	defer g.release()
 	c, err := h.rate(g, in, -1)
-	c.Provisional = c.Provisional || sl.standsIn(g)
+	c.Provisional = c.Provisional || standsIn
 	return c, err
 }
 

@@ -201,3 +201,76 @@ func TestQuotePinsItsGeneration(t *testing.T) {
 		t.Errorf("replay of a generation that is gone: %+v, %v", c, err)
 	}
 }
+
+// TestCanaryComesLast: until a canary is in memory, or when it does not load, the
+// accounts that it is to charge are charged provisionally.
+func TestCanaryComesLast(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	charge := func(n abi.Nano) abi.Charge { return abi.Charge{Total: n, Lines: []abi.Line{line(1, n, n)}} }
+	activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 10}, charge(5)))
+	canary := mustLoad(t, h, billingGuest(t, "2", abi.Quote{Upper: 10}, charge(7)))
+	if _, err := h.Canary(canary, 50); err != nil {
+		t.Fatal(err)
+	}
+	_ = h.Close()
+	accounts := map[bool]string{} // by whether the canary is for it
+	for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
+		accounts[inShare(account, 50)] = account
+	}
+	check := func(inCanary bool, amount abi.Nano, provisional bool) {
+		t.Helper()
+		in, again := ratingInput, ratingCharge
+		in.Account, again.Account = accounts[inCanary], accounts[inCanary]
+		q, err := h.Quote(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		quoted, err := q.Charge(ratingUsage)
+		rated, err2 := h.Rate(again)
+		if err != nil || err2 != nil || quoted.Amount != amount || rated.Amount != amount || quoted.Provisional != provisional || rated.Provisional != provisional {
+			t.Errorf("in the canary %v: %+v, %v and %+v, %v; want %d, provisional %v", inCanary, quoted, err, rated, err2, amount, provisional)
+		}
+	}
+	h, goOn := openHalf(t, o)
+	check(true, 5, true)
+	check(false, 5, false)
+	goOn()
+	check(true, 7, false)
+	_ = h.Close()
+	flip(t, h.path(canary, extWasm), 30)
+	h, _ = openTest(t, o)
+	check(true, 5, true)
+	if _, err := h.Rollback(SlotBilling); err != nil {
+		t.Fatal(err)
+	}
+	check(true, 5, false)
+}
+
+// TestStandInIsProvisional: a charge that what ships has begun stays provisional
+// when the operator's module comes into memory before it is made.
+func TestStandInIsProvisional(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	digest := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}})).Digest
+	_ = h.Close()
+	flip(t, h.path(digest, extWasm), 30)
+	shipped := testShipped()
+	native := shipped[0].native
+	shipped[0].native = func(op abi.Op, in, dst []byte) []byte {
+		flip(t, h.path(digest, extWasm), 30)
+		if _, err := h.Activate(digest); err != nil {
+			t.Error(err)
+		}
+		return native(op, in, dst)
+	}
+	o.AllowUnsigned = true
+	h, _ = openWith(t, o, shipped)
+	if c, err := h.Rate(ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := h.Rate(ratingCharge); err != nil || c.Amount != 5 || c.Provisional {
+		t.Errorf("by the module: %+v, %v", c, err)
+	}
+}

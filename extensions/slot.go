@@ -69,16 +69,19 @@ func (a *assignment) holds(g *generation) bool {
 }
 
 // acquire picks the generation that serves an account, nil when there is none.
-// The caller releases it.
-func (s *slot) acquire(account string) *generation {
+// The caller releases it. standsIn: it serves only because the module that an
+// operator chose for this account is not in memory.
+func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 	for {
 		a := s.now.Load()
-		g := a.active
-		if a.canary != nil && inShare(account, a.canaryPercent) {
-			g = a.canary
+		g, standsIn = a.active, a.missing
+		if a.canaryPercent > 0 && inShare(account, a.canaryPercent) {
+			if standsIn = a.canary == nil; !standsIn {
+				g = a.canary
+			}
 		}
 		if g == nil || g.acquire() {
-			return g
+			return g, standsIn
 		}
 	}
 }
@@ -105,6 +108,3 @@ func (s *slot) builtinUnless(g *generation) *generation {
 	}
 	return s.builtin
 }
-
-// standsIn says whether g serves only because the operator's module is missing.
-func (s *slot) standsIn(g *generation) bool { return g.shipped && s.now.Load().missing }

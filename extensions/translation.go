@@ -31,7 +31,8 @@ type Translation struct {
 // slot, for one request. Close gives it back.
 func (h *Host) Translate(s Slot, account string, facts abi.Facts) *Translation {
 	sl := h.slot(s)
-	return &Translation{host: h, slot: sl, generation: sl.acquire(account), account: account, facts: facts}
+	g, _ := sl.acquire(account)
+	return &Translation{host: h, slot: sl, generation: g, account: account, facts: facts}
 }
 
 // Close gives the generation back; more than once is harmless.
