@@ -211,6 +211,28 @@ func TestFaultsByBody(t *testing.T) {
 	}
 }
 
+// TestShadowFaultsByBody: nor do they take a module out of the shadow.
+func TestShadowFaultsByBody(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	g := newGuest(SlotChat, "1")
+	g.start = wasmtest.Asm().I32(2*bodyBytesFair/pageBytes).Imm(0x40, 0).Op(wasmtest.Drop) // memory.grow: room for the body
+	g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)                         // until its ticks end
+	g.manifest.Ticks = Ticks{Call: 1000, PerKB: 1}
+	digest := mustLoad(t, h, g.bytes(t))
+	if _, err := h.Shadow(digest, 100); err != nil {
+		t.Fatal(err)
+	}
+	s := h.slot(SlotChat).now.Load().shadow
+	for range breakerFaults {
+		s.offer(abi.OpError, "a", make([]byte, bodyBytesFair+1), nil)
+	}
+	s.stop()
+	h.background.Wait() // of a demotion
+	if i, err := h.info(digest); err != nil || i.State != StateShadow || i.Faults["ticks"] != breakerFaults {
+		t.Errorf("%+v, %v", i, err)
+	}
+}
+
 // TestBreakerRate: faults that are rare but too many.
 func TestBreakerRate(t *testing.T) {
 	now := time.Unix(0, 0)

@@ -80,6 +80,7 @@ func (s *shadow) work() {
 			t.shadowMismatches.Add(1)
 		}
 		if f != nil {
+			f.input = len(job.in)
 			s.failed(s.generation, job.op, job.account, f)
 		}
 		if cap(out) > scratchKeep {
