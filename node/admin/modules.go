@@ -89,7 +89,8 @@ func moduleError(err error) error {
 		return &Error{Kind: KindInvalid, Message: err.Error()}
 	case errors.Is(err, extensions.ErrUnknownModule):
 		return &Error{Kind: KindNotFound, Message: err.Error()}
-	case errors.Is(err, extensions.ErrAmbiguous), errors.Is(err, extensions.ErrInUse):
+	case errors.Is(err, extensions.ErrAmbiguous), errors.Is(err, extensions.ErrInUse),
+		errors.Is(err, extensions.ErrNoPrevious), errors.Is(err, extensions.ErrShipped):
 		return &Error{Kind: KindConflict, Message: err.Error()}
 	}
 	return err

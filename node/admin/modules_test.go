@@ -49,12 +49,18 @@ func (f *fakeModules) Shadow(ref string, percent int) (extensions.Info, error) {
 }
 
 func (f *fakeModules) Rollback(s extensions.Slot) (extensions.Info, error) {
+	if s == extensions.SlotChat {
+		return extensions.Info{}, extensions.ErrNoPrevious
+	}
 	return f.say("rollback " + string(s))
 }
 
 func (f *fakeModules) Remove(ref string) error {
-	if ref == "active" {
+	switch ref {
+	case "active":
 		return extensions.ErrInUse
+	case "builtin:tariff":
+		return extensions.ErrShipped
 	}
 	_, err := f.say("remove " + ref)
 	return err
@@ -122,13 +128,18 @@ func TestModuleVerbs(t *testing.T) {
 	if fmt.Sprint(modules.told) != fmt.Sprint(want) {
 		t.Errorf("told %q, want %q", modules.told, want)
 	}
-	for kind, call := range map[string]func() error{
-		KindNotFound: func() error { _, err := c.ActivateModule("nobody"); return err },
-		KindConflict: func() error { return c.RemoveModule("active") },
-		KindInvalid:  func() error { _, err := c.LoadModule(NewModule{Wasm: []byte("bad")}); return err },
+	for _, want := range []struct {
+		kind string
+		call func() error
+	}{
+		{KindNotFound, func() error { _, err := c.ActivateModule("nobody"); return err }},
+		{KindConflict, func() error { return c.RemoveModule("active") }},
+		{KindConflict, func() error { return c.RemoveModule("builtin:tariff") }},
+		{KindConflict, func() error { _, err := c.Rollback("chat"); return err }},
+		{KindInvalid, func() error { _, err := c.LoadModule(NewModule{Wasm: []byte("bad")}); return err }},
 	} {
-		if e, ok := errors.AsType[*Error](call()); !ok || e.Kind != kind {
-			t.Errorf("want %s, got %v", kind, e)
+		if e, ok := errors.AsType[*Error](want.call()); !ok || e.Kind != want.kind {
+			t.Errorf("want %s, got %v", want.kind, e)
 		}
 	}
 	for _, call := range []func() error{
