@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// cause is why a call failed. All but declined and overloaded are faults of
-// the module: its instance is discarded and its breaker hears of it.
+// cause is why a call failed. All but overloaded are faults of the module: its
+// breaker hears of them, and but for a broken rule the instance is discarded.
 type cause uint8
 
 const (
