@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -109,6 +110,27 @@ func TestParseAccepts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCacheControlAnywhere: with it, before a block's type and behind it, or without
+// it is the same request.
+func TestCacheControlAnywhere(t *testing.T) {
+	const body = `{"model":"m","max_tokens":5,@,"system":[{@,"type":"text","text":"s"},{"type":"text","text":"y",@}],
+		"tools":[{@,"name":"f","input_schema":{}},{"name":"g","input_schema":{},@},{"type":"web_search_1","name":"w",@}],
+		"messages":[{"role":"system","content":[{"type":"text","text":"m",@}],@},{"role":"user","content":[{@,"text":"u","type":"text"}]},
+		{"role":"assistant","content":[{"type":"thinking","thinking":"t",@},{"type":"text","text":"a",@},{@,"type":"tool_use","id":"i","name":"f","input":{}},{"type":"tool_use","id":"j","name":"g","input":{},@}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":[{@,"type":"text","text":"r"},{"type":"text","text":"e",@}],@},
+			{@,"content":[{"text":"s",@,"type":"text"}],"tool_use_id":"j","type":"tool_result"}]}]}`
+	want, err := Parse([]byte(strings.NewReplacer("@,", "", ",@", "").Replace(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{`{"type":"ephemeral"}`, `{"type":"ephemeral","ttl":"1h"}`, "null"} {
+		got, err := Parse([]byte(strings.ReplaceAll(body, "@", `"cache_control":`+value)))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("cache_control of %s: %+v, %v; without it %+v", value, got, err, want)
+		}
 	}
 }
 
