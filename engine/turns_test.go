@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,6 +58,7 @@ var equalConversations = map[string][]string{
 	"thinking": {
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"so"},CALL1]},{"role":"user","content":[RESULT1]}]`,
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"bm9uZQ=="}]},{"role":"assistant","content":"so"},{"role":"assistant","content":[CALL1]},{"role":"user","content":[RESULT1]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"SIGNATURE"},{"type":"text","text":"so"},CALL1]},{"role":"user","content":[RESULT1]}]`,
 	},
 	"system in the middle": {
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"},{"role":"user","content":"mind"},{"role":"user","content":"and?"}]`,
@@ -70,7 +72,8 @@ var equalConversations = map[string][]string{
 
 // conversationBody completes one of equalConversations.
 func conversationBody(s string) string {
-	pairs := []string{}
+	valid := signature(Signer{[]byte("secret"), "acct", "m"}, "hm")
+	pairs := []string{"SIGNATURE", base64.StdEncoding.EncodeToString(valid)}
 	for _, n := range []string{"1", "2", "3"} {
 		pairs = append(pairs, "CALL"+n, `{"type":"tool_use","id":"call_`+n+`","name":"f","input":{"a":`+n+`}}`,
 			"RESULT"+n, `{"type":"tool_result","tool_use_id":"call_`+n+`","content":"result `+n+`"}`)
