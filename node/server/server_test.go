@@ -21,6 +21,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/engine"
+	"corenode/engine/grammar"
 	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
@@ -180,7 +181,8 @@ func end() []abi.Event {
 // fakeModel makes one token per byte of text.
 type fakeModel struct {
 	id      string
-	prepare func() // may be nil; runs inside Prepare and Count
+	prepare func()           // may be nil; runs inside Prepare and Count
+	form    *grammar.Grammar // of every answer; may be nil
 }
 
 func (m fakeModel) Info() engine.Info {
@@ -195,7 +197,7 @@ func (m fakeModel) Prepare(q *messages.Request) (*engine.Request, error) {
 	if n > 1000 {
 		return nil, &abi.Error{Kind: abi.InvalidRequest, Msg: "prompt is too long", Param: "messages"}
 	}
-	return &engine.Request{Model: m.id, Stream: q.Stream, Prompt: make([]int32, n), MaxTokens: q.MaxTokens}, nil
+	return &engine.Request{Model: m.id, Stream: q.Stream, Prompt: make([]int32, n), MaxTokens: q.MaxTokens, Grammar: m.form}, nil
 }
 
 func (m fakeModel) Count(q *messages.Request) (int, error) {

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -50,6 +51,29 @@ func TestStreamShape(t *testing.T) {
 	s := <-n.backend.streams
 	if s.settles.Load() != 1 || s.cancels.Load() != 0 {
 		t.Errorf("settled %d times, cancelled %d times", s.settles.Load(), s.cancels.Load())
+	}
+}
+
+// TestThinkingIsSigned with the node's secret for the account and the model of the
+// request, streamed or not.
+func TestThinkingIsSigned(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(func(s *fakeStream) {
+		s.out.Push(abi.Event{Kind: abi.EventStart}, abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockThinking},
+			abi.Event{Kind: abi.EventDelta, Block: abi.BlockThinking, Text: "hm"}, abi.Event{Kind: abi.EventBlockStop, Block: abi.BlockThinking},
+			abi.Event{Kind: abi.EventEnd, Stop: abi.StopMaxTokens})
+	}))
+	for _, c := range []struct{ key, account, model string }{
+		{goodKey, "acct_good", "core-1.1"}, {goodKey, "acct_good", "core-1.1-mini"}, {otherKey, "acct_other", "core-1.1-mini"},
+	} {
+		mac := engine.Signer{Secret: []byte("secret"), Account: c.account, Model: c.model}.MAC()
+		mac.Write([]byte("hm"))
+		want := `"signature":"` + base64.StdEncoding.EncodeToString(mac.Sum(nil)) + `"`
+		for _, body := range []string{ask, askSSE} {
+			r := n.raw(request("POST", "/v1/messages", strings.Replace(body, "core-1.1", c.model, 1), "X-Api-Key: "+c.key))
+			if !strings.Contains(r.body, want) {
+				t.Errorf("%+v: %s; want %s", c, r.body, want)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"corenode/engine/grammar"
 	"corenode/wasm/abi"
 )
 
@@ -172,6 +173,31 @@ func TestLogLine(t *testing.T) {
 	for _, name := range []string{"total_ms", "ttft_ms"} {
 		if ms, ok := v[name].(float64); !ok || ms <= 0 {
 			t.Errorf("%s is %v", name, v[name])
+		}
+	}
+}
+
+// TestIgnoredKeywordsAreLogged: a request with keywords that cannot be enforced is
+// answered, and a line with its id says which; one without them has no such line.
+func TestIgnoredKeywordsAreLogged(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"type":"string","format":"email","multipleOf":2}`: `"id":%q,"keywords":["format","multipleOf"]`,
+		`{"type":"string","maxLength":2}`:                   "",
+	} {
+		g, err := grammar.Compile(grammar.Form{Text: json.RawMessage(`{"properties":{"mail":` + value + `}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+			d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", form: g}}
+		})
+		r := n.post(ask)
+		if want != "" {
+			want = fmt.Sprintf(want, r.Header.Get("X-Llm-Request-Id"))
+		}
+		line := "keywords of a schema are not enforced"
+		if text := n.log.String(); r.StatusCode != 200 || strings.Contains(text, line) != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, log %s; want %s", value, r.StatusCode, text, want)
 		}
 	}
 }
