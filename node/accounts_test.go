@@ -124,6 +124,30 @@ func TestRevokedWhileItStreams(t *testing.T) {
 	}
 }
 
+// TestTimeoutPaysWhatWasComputed: a request that does not stream and takes too long
+// ends with a 504, and its row is that of one that its client cancelled.
+func TestTimeoutPaysWhatWasComputed(t *testing.T) {
+	n, base, _ := startNode(t, func(cfg *config.Config) {
+		slowConfig(t)(cfg)
+		cfg.Limits.NonstreamingTimeout = 2 * time.Second
+	})
+	id, key := customerOf(t, n, account.Account{Name: "patient"}, 1e9)
+	const tokens = 32_768
+	answer, text := postTo(t, base, "/v1/messages", key,
+		fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, slowModel, tokens))
+	if answer.StatusCode != http.StatusGatewayTimeout {
+		t.Fatalf("status %d: %s", answer.StatusCode, text)
+	}
+	rows, err := operator(t, n).Ledger(id, time.Time{}, 0)
+	if err != nil || len(rows) != 2 { // after its top-up
+		t.Fatalf("rows %+v, %v", rows, err)
+	}
+	if r := rows[1]; r.RequestID != answer.Header.Get("X-Llm-Request-Id") || r.Reason != account.Cancelled ||
+		r.Usage.InputUncached == 0 || r.Usage.Output == 0 || r.Usage.Output >= tokens || !costs(slowModel, r) {
+		t.Errorf("row %+v with %+v", r, *r.Usage)
+	}
+}
+
 // rateHeaders are the names of a family's headers: of requests and of tokens,
 // each limit, remaining and reset.
 var rateHeaders = map[string][2][3]string{

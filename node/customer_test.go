@@ -53,6 +53,7 @@ type errand struct {
 	model     string
 	prompt    string
 	stream    bool
+	silent    bool // a chat stream that does not ask for its usage
 	maxTokens int
 	leaveAt   int           // after so many deltas; 0 = stays
 	leaveIn   time.Duration // after so long; 0 = stays
@@ -68,7 +69,7 @@ func (e errand) body() []byte {
 		body["messages"], body["max_tokens"] = turns, e.maxTokens
 	case "/v1/chat/completions":
 		body["messages"], body["max_tokens"] = turns, e.maxTokens
-		if e.stream {
+		if e.stream && !e.silent {
 			body["stream_options"] = object{"include_usage": true}
 		}
 	case "/v1/responses":

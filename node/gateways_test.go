@@ -265,6 +265,11 @@ func streamedUsage(t *testing.T, g gateway) {
 	if !cached {
 		t.Error("nothing was cached")
 	}
+	silent := errand{key: g.rich, path: "/v1/chat/completions", model: fastModel, stream: true, silent: true, prompt: prompt, maxTokens: 5}
+	r := silent.run(t, http.DefaultClient, g.base, moments{})
+	if row := g.settlements(t)[r.id]; r.told || len(row) != 1 || row[0].Usage != first.Usage || row[0].Amount != first.Amount {
+		t.Errorf("without include_usage: told %t, rows %+v; the same with it was %+v", r.told, row, first)
+	}
 }
 
 func negativeUsage(t *testing.T, g gateway) {
@@ -400,7 +405,7 @@ func sdkAccumulates(t *testing.T, g gateway) {
 }
 
 func everyRoute(t *testing.T, g gateway) {
-	_, poor := customerOf(t, g.n, account.Account{Name: "penniless"}, 0)
+	poorID, poor := customerOf(t, g.n, account.Account{Name: "penniless"}, 0)
 	_, barred := customerOf(t, g.n, account.Account{Name: "barred", Unlimited: true, Models: []string{slowModel}}, 0)
 	_, busy := customerOf(t, g.n, account.Account{Name: "busy", Unlimited: true, Concurrency: 1}, 0)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -440,7 +445,7 @@ func everyRoute(t *testing.T, g gateway) {
 		if got := call(busy); got != 429 {
 			t.Errorf("%s over the concurrency limit: %d", route.path, got)
 		}
-		if got := call(poor); generates && got != 402 {
+		if got := call(poor); generates && got != 402 || !generates && got != 200 {
 			t.Errorf("%s without money: %d", route.path, got)
 		}
 		if got := call(barred); got/100 != 4 && route.path != "/v1/models" {
@@ -449,6 +454,10 @@ func everyRoute(t *testing.T, g gateway) {
 	}
 	cancel()
 	g.idle(t)
+	rows, err := g.n.store.Entries(store.Query{AccountID: poorID})
+	if balance, held, balanceErr := g.n.store.Balance(poorID); len(rows) > 0 || balance != 0 || held != 0 || err != nil || balanceErr != nil {
+		t.Errorf("what generates nothing is billed: rows %+v, balance %d, held %d, %v, %v", rows, balance, held, err, balanceErr)
+	}
 }
 
 func remainingMoves(t *testing.T, g gateway) {
