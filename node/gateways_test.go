@@ -562,9 +562,14 @@ func standalone(t *testing.T, change func(*config.Config)) (n *node, base, key s
 // with 503, lets short streams finish, and ends those that outlast the deadline
 // with the error event of their protocol; all of them are settled.
 func TestGateways2_15_16_Drain(t *testing.T) {
-	n, base, key := standalone(t, func(cfg *config.Config) { cfg.Limits.DrainTimeout = 2 * time.Second })
+	n, base, key := standalone(t, nil)
 	h := &http.Client{Transport: &http.Transport{}}
 	defer h.CloseIdleConnections()
+	alone := longErrand(key, paths[0])
+	alone.leaveAt, alone.maxTokens = 0, 100
+	asked := time.Now()
+	alone.run(t, h, base, moments{})
+	n.cfg.Limits.DrainTimeout = 20 * time.Since(asked) // enough for three like it, however slow the machine
 	var mu sync.Mutex
 	var receipts []receipt
 	var streams, begun sync.WaitGroup
