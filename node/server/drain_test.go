@@ -39,6 +39,9 @@ func TestDrain(t *testing.T) {
 	if r := n.raw(request("GET", "/readyz", "")); r.StatusCode != 503 {
 		t.Errorf("readyz says %d", r.StatusCode)
 	}
+	if r := n.raw(request("GET", "/health", "")); r.StatusCode != 503 {
+		t.Errorf("health says %d", r.StatusCode)
+	}
 	if r := n.raw(request("GET", "/healthz", "")); r.StatusCode != 200 {
 		t.Errorf("healthz says %d", r.StatusCode)
 	}

@@ -50,6 +50,7 @@ func TestRoutes(t *testing.T) {
 		{"no such model", request("GET", "/v1/models/gpt", "", withKey), 404, "not_found_error", `"code":"model_not_found"`},
 		{"health", request("GET", "/healthz", ""), 200, "", "ok"},
 		{"ready", request("GET", "/readyz", ""), 200, "", "ready"},
+		{"ready, as load tools ask", request("GET", "/health", ""), 200, "", "ready"},
 		{"unknown below messages", request("GET", "/v1/messages/batches", "", withKey), 404, "not_found_error", ""},
 		{"unknown below messages, no key", request("POST", "/v1/messages/batches", "{}"), 404, "not_found_error", ""},
 		{"trailing slash", request("POST", "/v1/messages/", "{}", withKey), 404, "not_found_error", ""},

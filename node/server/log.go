@@ -206,8 +206,9 @@ func (x *exchange) close(now time.Time) {
 }
 
 // writeLog writes the request's line. It names nothing that a client chose
-// freely: no path, header, body, session id or tool name. Probes are not worth
-// a line unless somebody debugs.
+// freely: no header, body, session id or tool name, and of paths only one that
+// does not exist, as loggedPath has it. Probes are not worth a line unless
+// somebody debugs.
 func (x *exchange) writeLog(total time.Duration) {
 	level := slog.LevelInfo
 	if x.route == routeHealth || x.route == routeReady {
@@ -236,6 +237,9 @@ func (x *exchange) writeLog(total time.Duration) {
 	}
 	if x.failed {
 		attrs = append(attrs, slog.String("error", x.kind.String()))
+		if x.kind == abi.PathNotFound {
+			attrs = append(attrs, slog.String("path", loggedPath(pathOf(x.ctx.Request.Header.RequestURI()))))
+		}
 		if x.op != "" {
 			attrs = append(attrs, slog.String("op", x.op))
 		}

@@ -89,7 +89,7 @@ func routeOf(target []byte) (route, family) {
 		return routeModels, familyModels
 	case "/healthz":
 		return routeHealth, familyMessages
-	case "/readyz":
+	case "/readyz", "/health": // the second is where load tools look before they begin
 		return routeReady, familyMessages
 	}
 	if rest, ok := bytes.CutPrefix(path, []byte(modelPrefix)); ok {

@@ -128,10 +128,10 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 		request("POST", "/v1/messages", planted, withKey, "Content-Encoding: "+planted),
 		request("POST", "/v1/messages", planted, withKey, "Content-Type: "+planted),
 		request("POST", "/v1/messages", "", withKey, "Transfer-Encoding: chunked") + planted + "\r\n",
-		request("POST", "/"+planted, body, withKey), request(planted, "/v1/messages", "", withKey),
+		request("POST", "/v1/"+goodKey, body, withKey), request("POST", "/v1/x?key="+planted, body, withKey), request(planted, "/v1/messages", "", withKey),
 		request("GET", "/v1/models/"+planted, "", withKey), request("GET", "/healthz", "", "X-Stainless-Retry-Count: "+planted),
 		request("GET", "/healthz", "", planted+": "+strings.Repeat(planted, 1000)),
-		planted + "\r\n\r\n", "GET / HTTP/1.1\r\n" + planted + "\r\n\r\n", "GET /%zz" + planted + " HTTP/1.1\r\nHost: " + planted + "\r\n\r\n",
+		planted + "\r\n\r\n", "GET / HTTP/1.1\r\n" + planted + "\r\n\r\n", "GET /%zz?" + planted + " HTTP/1.1\r\nHost: " + planted + "\r\n\r\n",
 	}
 	for _, req := range hostile {
 		n.raw(req)
