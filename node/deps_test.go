@@ -28,7 +28,6 @@ var livesIn = map[string][]string{
 	"github.com/tetratelabs/wazero":          {"extensions"},
 	"github.com/asynkron/protoactor-go":      {"actors"},
 	"github.com/ncruces/go-sqlite3":          {"node/store"},
-	"github.com/nikolalohinski/gonja":        {"engine/template"},
 	"github.com/VictoriaMetrics/metrics":     {"node"},
 	"github.com/spf13/cobra":                 {"node", "bench"},
 	"github.com/goccy/go-yaml":               {"node/config"},

@@ -1,150 +1,122 @@
 package template
 
-import (
-	"fmt"
-	"maps"
-	"slices"
+import "fmt"
 
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/nodes"
-)
+// argumentList is the arguments of a call, as written; the last ones have names.
+type argumentList struct {
+	all   []expression
+	names []string
+}
 
-// arguments are those of a call or a filter. Named ones are kept in
-// alphabetical order, since gonja's parser forgets the order of the source.
+// arguments are those of one call, evaluated. A call has few: a name is found by
+// looking at each.
 type arguments struct {
-	positional []expression
-	names      []string
-	named      []expression
+	positional []value
+	names      []string // of the template: not to be changed
+	named      []value
 }
 
-func (b binder) bindArguments(args []nodes.Expression, kwargs map[string]nodes.Expression) (arguments, error) {
-	var a arguments
-	var err error
-	if a.positional, err = b.bindAll(args); err != nil {
-		return a, err
+func (a argumentList) evaluate(f *frame) (arguments, error) {
+	values, err := evaluate(f, a.all)
+	if err != nil {
+		return arguments{}, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(kwargs)) {
-		e, err := b.bind(kwargs[name])
-		if err != nil {
-			return a, err
-		}
-		a.names, a.named = append(a.names, name), append(a.named, e)
-	}
-	return a, nil
+	n := len(values) - len(a.names)
+	return arguments{values[:n:n], a.names, values[n:]}, nil
 }
 
-// keywords are the named arguments of one call, in alphabetical order. A call
-// has few: they are found by looking at each.
-type keywords struct {
-	names  []string // of the template: not to be changed
-	values []*exec.Value
-}
-
-// get returns the argument of a name, nil when there is none.
-func (k keywords) get(name string) *exec.Value {
-	for i := range k.names {
-		if k.names[i] == name {
-			return k.values[i]
+// byName returns the argument of a name, nil when there is none.
+func (a arguments) byName(name string) value {
+	for i := range a.names {
+		if a.names[i] == name {
+			return a.named[i]
 		}
 	}
 	return nil
 }
 
-// asMap is what filters take; nil when there are none.
-func (k keywords) asMap() map[string]*exec.Value {
-	if len(k.names) == 0 {
-		return nil
+// get returns a positional or named argument, nil when it was not given.
+func (a arguments) get(i int, name string) value {
+	if i < len(a.positional) {
+		return a.positional[i]
 	}
-	m := make(map[string]*exec.Value, len(k.names))
-	for i, name := range k.names {
-		m[name] = k.values[i]
-	}
-	return m
+	return a.byName(name)
 }
 
-func (a *arguments) evaluate(f *frame) (positional []*exec.Value, named keywords, err error) {
-	if positional, err = evaluate(f, a.positional); err != nil {
-		return nil, keywords{}, err
-	}
-	values, err := evaluate(f, a.named)
-	return positional, keywords{a.names, values}, err
+// flag reports an argument that is there and true.
+func (a arguments) flag(i int, name string) bool {
+	v := a.get(i, name)
+	return v != nil && isTrue(v)
 }
 
 // callable is a value that a template can call: a macro or a global function.
-type callable func(f *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error)
+type callable func(f *frame, args arguments) (value, error)
 
-func (b binder) bindCall(n *nodes.Call) (expression, error) {
-	args, err := b.bindArguments(n.Args, n.Kwargs)
-	if err != nil {
-		return nil, err
-	}
-	if method, ok := n.Func.(*nodes.GetAttribute); ok && method.Attribute != "" {
-		return b.bindMethod(method, args)
-	}
-	function, err := b.bind(n.Func)
-	if err != nil {
-		return nil, err
-	}
-	name := n.Func.String()
-	return func(f *frame) (*exec.Value, error) {
-		v, err := function(f)
-		if err != nil {
-			return nil, err
-		}
-		return call(f, v, name, args)
-	}, nil
+// call is function(args).
+type call struct {
+	function expression
+	args     argumentList
 }
 
-func call(f *frame, v *exec.Value, name string, args arguments) (*exec.Value, error) {
-	fn, ok := v.Interface().(callable)
+func (c *call) eval(f *frame) (value, error) {
+	v, err := c.function.eval(f)
+	if err != nil {
+		return nil, err
+	}
+	return invoke(f, v, c.args)
+}
+
+func invoke(f *frame, v value, list argumentList) (value, error) {
+	function, ok := v.(callable)
 	if !ok {
-		return nil, fmt.Errorf("%s is %s and cannot be called", name, typeName(v))
+		return nil, fmt.Errorf("%s cannot be called", typeName(v))
 	}
 	if err := f.run.step(); err != nil {
 		return nil, err
 	}
-	positional, named, err := args.evaluate(f)
+	args, err := list.evaluate(f)
 	if err != nil {
 		return nil, err
 	}
-	return fn(f, positional, named)
+	return function(f, args)
 }
 
-// bindMethod binds target.name(...). gonja evaluates the target of a method
-// twice, so that a chain of n calls would take 2^n evaluations.
-func (b binder) bindMethod(method *nodes.GetAttribute, args arguments) (expression, error) {
-	target, err := b.bind(method.Node)
+// methodCall is target.name(args). The target is evaluated once.
+type methodCall struct {
+	target expression
+	name   string
+	args   argumentList
+}
+
+func (m *methodCall) eval(f *frame) (value, error) {
+	v, err := m.target.eval(f)
 	if err != nil {
 		return nil, err
 	}
-	name := method.Attribute
-	return func(f *frame) (*exec.Value, error) {
-		v, err := target(f)
-		if err != nil {
+	if ns, ok := v.(*namespace); ok {
+		member, ok := ns.members.get(m.name)
+		if !ok {
+			member = undefined{}
+		}
+		return invoke(f, member, m.args)
+	}
+	args, err := m.args.evaluate(f)
+	if err != nil {
+		return nil, err
+	}
+	if len(args.names) > 0 {
+		return nil, fmt.Errorf("method %s takes no named arguments", m.name)
+	}
+	if isMapping(v) {
+		if err := f.run.lookUp(v); err != nil {
 			return nil, err
 		}
-		if ns, ok := v.Interface().(*namespace); ok {
-			member, _ := ns.members.get(name)
-			return call(f, exec.ToValue(member), name, args)
-		}
-		positional, named, err := args.evaluate(f)
-		if err != nil {
-			return nil, err
-		}
-		if len(named.names) > 0 {
-			return nil, fmt.Errorf("method %s takes no named arguments", name)
-		}
-		if isMapping(v) {
-			if err := f.run.lookUp(v); err != nil {
-				return nil, err
-			}
-		}
-		v, err = callMethod(v, name, positional)
-		if err != nil {
-			return nil, fmt.Errorf("method %s: %w", name, err)
-		}
-		return v, nil
-	}, nil
+	}
+	v, err = callMethod(v, m.name, args.positional)
+	if err != nil {
+		return nil, fmt.Errorf("method %s: %w", m.name, err)
+	}
+	return v, nil
 }
 
 // macro is a macro where it was defined: its body sees that scope.
@@ -161,7 +133,7 @@ type param struct {
 }
 
 // call renders the body with the arguments bound and returns its text.
-func (m *macro) call(f *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error) {
+func (m *macro) call(f *frame, args arguments) (value, error) {
 	if f.run.depth >= callDepthMax {
 		return nil, fmt.Errorf("%w: macros nested deeper than %d", ErrLimit, callDepthMax)
 	}
@@ -169,91 +141,91 @@ func (m *macro) call(f *frame, args []*exec.Value, kwargs keywords) (*exec.Value
 	defer func() { f.run.depth-- }()
 	var text []byte
 	inner := &frame{run: f.run, scope: m.scope.inside(), out: &text}
-	if err := m.bindParams(inner, args, kwargs); err != nil {
+	if err := m.bindParams(inner, args); err != nil {
 		return nil, err
 	}
 	if err := inner.execute(m.body); err != nil {
 		return nil, err
 	}
-	return exec.AsValue(string(text)), nil
+	return string(text), nil
 }
 
-func (m *macro) bindParams(f *frame, args []*exec.Value, kwargs keywords) error {
-	if len(args) > len(m.params) {
-		return fmt.Errorf("macro %s takes %d arguments, not %d", m.name, len(m.params), len(args))
+func (m *macro) bindParams(f *frame, args arguments) error {
+	if len(args.positional) > len(m.params) {
+		return fmt.Errorf("macro %s takes %d arguments, not %d", m.name, len(m.params), len(args.positional))
 	}
 	used := 0
 	for i, p := range m.params {
-		v := kwargs.get(p.name)
+		v := args.byName(p.name)
 		named := v != nil
 		switch {
-		case i < len(args) && named:
+		case i < len(args.positional) && named:
 			return fmt.Errorf("macro %s: argument %s is given twice", m.name, p.name)
-		case i < len(args):
-			v = args[i]
+		case i < len(args.positional):
+			v = args.positional[i]
 		case named:
 			used++
 		default:
 			var err error
-			if v, err = p.fallback(f); err != nil {
+			if v, err = p.fallback.eval(f); err != nil {
 				return err
 			}
 		}
 		f.scope.set(p.name, v)
 	}
-	if used != len(kwargs.names) {
+	if used != len(args.names) {
 		return fmt.Errorf("macro %s: an argument has a name it does not know", m.name)
 	}
 	return nil
 }
 
 // globals are the functions and constants of every template.
-var globals = map[string]*exec.Value{
-	"none":            valueNone,
-	"namespace":       exec.AsValue(callable(makeNamespace)),
-	"dict":            exec.AsValue(callable(makeDict)),
-	"range":           exec.AsValue(callable(makeRange)),
-	"raise_exception": exec.AsValue(callable(raise)),
+var globals = map[string]value{
+	"none":            none{},
+	"namespace":       callable(makeNamespace),
+	"dict":            callable(makeDict),
+	"range":           callable(makeRange),
+	"raise_exception": callable(raise),
 }
 
-func makeNamespace(_ *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error) {
-	o, err := mappingOf(args, kwargs)
-	return exec.AsValue(&namespace{members: o}), err
+func makeNamespace(_ *frame, args arguments) (value, error) {
+	o, err := mappingOf(args)
+	return &namespace{members: o}, err
 }
 
-func makeDict(_ *frame, args []*exec.Value, kwargs keywords) (*exec.Value, error) {
-	o, err := mappingOf(args, kwargs)
-	return exec.AsValue(o), err
+func makeDict(_ *frame, args arguments) (value, error) {
+	o, err := mappingOf(args)
+	return o, err
 }
 
-func mappingOf(args []*exec.Value, kwargs keywords) (object, error) {
-	o := make(object, 0, len(kwargs.names))
-	for _, a := range args {
-		source, ok := a.Interface().(object)
+func mappingOf(args arguments) (object, error) {
+	o := make(object, 0, len(args.names))
+	for _, a := range args.positional {
+		source, ok := a.(object)
 		if !ok {
 			return nil, fmt.Errorf("%s is not a mapping", typeName(a))
 		}
 		o = append(o, source...)
 	}
-	for i, name := range kwargs.names {
-		o = o.set(name, kwargs.values[i])
+	for i, name := range args.names {
+		o = o.set(name, args.named[i])
 	}
 	return o, nil
 }
 
-func makeRange(_ *frame, args []*exec.Value, _ keywords) (*exec.Value, error) {
+func makeRange(_ *frame, args arguments) (value, error) {
 	bounds := [3]int{0, 0, 1} // start, stop, step
-	for i, a := range args {
-		if i >= len(bounds) || !a.IsInteger() {
+	for i, a := range args.positional {
+		if i >= len(bounds) || !isInteger(a) {
 			return nil, fmt.Errorf("range takes up to three whole numbers")
 		}
-		bounds[i] = a.Integer()
+		bounds[i] = integerOf(a)
 	}
-	if len(args) == 1 {
+	if len(args.positional) == 1 {
 		bounds[0], bounds[1] = 0, bounds[0]
 	}
 	start, stop, step := bounds[0], bounds[1], bounds[2]
-	if step == 0 || len(args) == 0 {
+	if step == 0 || len(args.positional) == 0 {
 		return nil, fmt.Errorf("range takes a stop and a step other than 0")
 	}
 	var out list
@@ -261,17 +233,17 @@ func makeRange(_ *frame, args []*exec.Value, _ keywords) (*exec.Value, error) {
 		if len(out) >= rangeMax {
 			return nil, fmt.Errorf("%w: a range of more than %d numbers", ErrLimit, rangeMax)
 		}
-		out = append(out, exec.AsValue(i))
+		out = append(out, i)
 	}
-	return exec.AsValue(out), nil
+	return out, nil
 }
 
 // rangeMax is the longest range, the same that Jinja's sandbox allows.
 const rangeMax = 100_000
 
-func raise(_ *frame, args []*exec.Value, _ keywords) (*exec.Value, error) {
-	if len(args) != 1 {
+func raise(_ *frame, args arguments) (value, error) {
+	if len(args.positional) != 1 {
 		return nil, fmt.Errorf("raise_exception takes one message")
 	}
-	return nil, &Raised{Message: args[0].String()}
+	return nil, &Raised{Message: text(args.positional[0])}
 }

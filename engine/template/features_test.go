@@ -19,6 +19,8 @@ var features = []string{
 	"{{ 'a' if messages else 'b' }}{{ 'x' if false }}{{ 'a' if false else 'b' if false else 'c' }}", "{{ ('a' if true else 'b') + ('c' if false else 'd') }}",
 	"{{ [('a' if false else 'b'), 'c' if true else 'd']|join('-') }}", "{% set x = 'a' if not messages else 'b' %}{{ x }}", "{% set x = 1 if false %}{{ x is defined }}",
 	"{{ '' or 'x' }}{{ 'a' and '' }}{{ not '' }}{{ not 0 }}{{ 1 and 2 }}", "{% if(true)and(not(false)) %}y{% endif %}", "{{ 1 == 1.0 }}{{ 'a' != 'b' }}{{ true == 1 }}{{ none == none }}{{ [1] == [1] }}{{ {'a': 1} == {'a': 1} }}",
+	"{{ 1 < 2 < 3 }}{{ 1 < 3 < 2 }}{{ 1 in [1] in [[1]] }}{{ not 1 == 2 }}{{ 2 is not odd and 'x' }}{{ 3 is divisibleby(3) }}", "{{ 1, 2 }}{{ () }}{{ (1,) }}{{ 'a' 'b' }}", "{{ 1_000 + 0 }}{{ 1.5e2 }}{{ 2 - 1 - 1 }}{{ 8 / 2 / 2 }}{{ - 2 + 3 }}{{ -2|abs }}{{ +1 }}{{ --1 }}", "{{ not not 1 }}{{ {'a': {'b': {}}}}}{{ messages.0.role }}{{ messages [0] ['role'] }}",
+	"  {%+ if true %}x{%+ endif %}\n  {%- raw -%}  {{ y }} {%- endraw +%}\n z", "{% raw %}\n a\n  {% endraw %}\nb", "{#- a -#}\n\n x {#+ b +#}\n{{- 'y' -}}\n\n{{ 'z' }}\n\n",
 	"{{ 1 < 2 }}{{ 'a' < 'b' }}{{ 2 >= 3 }}", "{{ 'b' in 'abc' }}{{ 1 in [1] }}{{ 'k' in {'k': 1} }}{{ 'z' not in 'abc' }}{{ 'A' in 'abc'|upper }}",
 	// arithmetic
 	"{{ 7 // 2 }}{{ -7 // 2 }}{{ -7 % 3 }}{{ 7 % -3 }}{{ 7 // -2 }}{{ 1 / 2 }}{{ 2 * 3 }}{{ 'ab' * 2 }}{{ 1 + 2.5 }}{{ 5 - 7 }}", "{{ 1 + 2 ~ 'x' ~ true ~ none }}", "{{ [1] + [2] }}", "{{ 9223372036854775807 + 1 }}",
@@ -34,7 +36,13 @@ var features = []string{
 	"{{ ' a '|trim }}{{ 'xa'|trim('x') }}{{ [3, 1, 2]|sort }}{{ [1, 2]|last }}{{ ['a', 'b']|join(', ') }}{{ 'a'|upper|lower }}{{ 'añ'|length }}{{ missing|length }}{{ missing|default('d') }}{{ ''|default('d', true) }}{{ none|default('d') }}",
 	"{{ messages|map(attribute='role')|join(',') }}{{ messages|map(attribute='content')|list|length }}", "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ messages|rejectattr('role', 'equalto', 'user')|list|length }}",
 	"{{ {'b': 1, 'a': 2}|dictsort }}{{ {'b': 1}|items|list }}{{ {'b': 1}|list }}", "{{ 'a\\nb\\n\\nc'|indent(2) }}{{ 'a\\nb'|indent(first=true) }}", "{{ '5'|int + 1 }}{{ 2.7|int }}{{ true|string }}{{ 1.0|string }}{{ [1, 2]|string }}{{ -5|abs }}", "{{ 'abc'|reverse }}{{ [1, 2]|reverse|list }}{{ 'abc'|first }}{{ 'a b'|replace(' ', '') }}", "{{ ['a', 'b', 'a']|unique|list }}", "{{ [1, 2, 3]|sum }}{{ [1, 3]|max }}", "{{ 'x<y'|e }}",
-	"{% filter upper %}abc{% endfilter %}",
+	"{% filter upper %}abc{% endfilter %}", "{% filter trim|upper %} a {% endfilter %}",
+	"{{ ['b', 'A', 'c']|sort }}{{ ['b', 'A', 'c']|sort(reverse=true) }}{{ ['b', 'A', 'a']|sort(case_sensitive=true) }}{{ messages|sort(attribute='role')|map(attribute='role')|join }}{{ [['b', 1], ['a', 2], ['B', 3]]|sort(true, attribute='0') }}",
+	"{% for g in messages|groupby('role') %}{{ g.grouper }}{{ g.list|length }}{{ g[0] }}{% endfor %}{% for k, v in messages|groupby('none', default='x') %}{{ k }}{{ v|length }}{% endfor %}",
+	"{{ ['a', '', 'b']|select|list }}{{ [1, 2, 3]|select('odd')|list }}{{ [1, 2, 3]|reject('gt', 1)|list }}{{ messages|selectattr('content')|list|length }}{{ ['a']|map('upper')|list }}{{ ['a b']|map('replace', ' ', '-')|list }}{{ messages|map(attribute='z', default='d')|join }}",
+	"{{ ['b', 'A']|min }}{{ ['b', 'A']|max }}{{ messages|max(attribute='role') is mapping }}{{ []|min is defined }}{{ [1.5, 2]|sum(start=1) }}{{ [{'a': {'b': 2}}]|sum('a.b') }}{{ ['a', 'A', 1, 1.0]|unique|list }}{{ ['a', 'A']|unique(case_sensitive=true)|list }}",
+	"{{ 2.5|round }}{{ 2.675|round(2) }}{{ 2.1|round(method='ceil') }}{{ -2.1|round(0, 'floor') }}{{ 3|round }}{{ 1234.5|round(-2) }}{{ '0x1f'|int(base=16) }}{{ 'z'|int(7) }}{{ ' 12 '|int }}{{ '1e3'|int }}{{ none|int }}{{ '1.5'|float }}{{ 'z'|float(2.5) }}{{ 3|float }}{{ -1.5|abs }}{{ true|int }}",
+	"{{ \"a-b (c) isn't\"|title }}{{ 'one, two'|wordcount }}{{ 'a b/ä?'|urlencode }}{{ {'a b': 'c/d'}|urlencode }}{{ '&\"'|escape }}",
 	// tojson
 	"{{ tools|tojson }}", "{{ tools[0]|tojson(indent=4) }}", "{{ tools[0]|tojson(indent=2, sort_keys=true) }}", "{{ 'é☃😀\\u2028<>&\\'\"\\\\\\x7f\\x00'|tojson }}", "{{ 'é😀'|tojson(ensure_ascii=true) }}", "{{ {'a': 1, 'b': [1, 2]}|tojson(separators=(',', ':')) }}", "{{ [[], {}, [{}], 1.0, true, none]|tojson(indent=2) }}", "{{ missing|tojson }}",
 	// tests

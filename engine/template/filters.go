@@ -3,28 +3,22 @@ package template
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/nikolalohinski/gonja/v2/builtins"
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// filterFunc is a filter of this package.
-type filterFunc func(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error)
+// filterFunc is a filter of Jinja.
+type filterFunc func(in value, args arguments) (value, error)
 
-// ownFilters replace those of gonja that lose key order, escape HTML, count
-// bytes for characters, or can build a huge string out of a small template.
-var ownFilters = map[string]filterFunc{
-	"tojson": toJSON,
-	"trim":   trim,
-	"string": func(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-		return str(in), nil
-	},
-	"safe":       func(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) { return in, nil },
+// filters are those of Jinja that chat templates use; strings that they build are
+// bounded. Those that take another filter or test by its name are in selection.go.
+var filters = map[string]filterFunc{
+	"tojson":     toJSON,
+	"trim":       trim,
+	"string":     func(in value, _ arguments) (value, error) { return text(in), nil },
+	"safe":       func(in value, _ arguments) (value, error) { return in, nil },
 	"length":     length,
 	"count":      length,
 	"items":      items,
@@ -39,90 +33,37 @@ var ownFilters = map[string]filterFunc{
 	"upper":      onString(strings.ToUpper),
 	"lower":      onString(strings.ToLower),
 	"capitalize": onString(capitalize),
+	"title":      onString(titleWords),
+	"escape":     onString(htmlEscaper.Replace),
+	"e":          onString(htmlEscaper.Replace),
+	"wordcount":  wordCount,
+	"urlencode":  urlEncode,
 	"indent":     indent,
 	"dictsort":   dictSort,
+	"abs":        absolute,
+	"int":        toInteger,
+	"float":      toFloat,
+	"round":      round,
+	"sort":       sorted,
+	"min":        extreme(-1),
+	"max":        extreme(1),
+	"sum":        total,
+	"unique":     unique,
+	"groupby":    groupBy,
 }
 
-// gonjaFilters are used as they are.
-var gonjaFilters = []string{
-	"abs", "float", "int", "groupby", "map", "max", "min", "reject", "rejectattr", "round",
-	"select", "selectattr", "sort", "sum", "title", "unique", "wordcount", "escape", "e", "urlencode",
-}
-
-// applyFilter is a filter as the binder calls it.
-type applyFilter func(f *frame, in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error)
-
-func filterByName(name string) (applyFilter, bool) {
-	if own, ok := ownFilters[name]; ok {
-		return func(_ *frame, in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
-			return own(in, args, kwargs)
-		}, true
+// filterByName finds a filter.
+func filterByName(name string) (filterFunc, bool) {
+	if f, ok := selections[name]; ok {
+		return f, true
 	}
-	theirs, ok := builtins.Filters.Get(name)
-	if !ok || !slices.Contains(gonjaFilters, name) {
-		return nil, false
-	}
-	return func(_ *frame, in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
-		v := theirs(evaluator, in, &exec.VarArgs{Args: args, KwArgs: maps.Clone(kwargs)}) // gonja deletes what it takes
-		if v.IsError() {
-			return nil, errors.New(v.Error())
-		}
-		return v, nil
-	}, true
-}
-
-// filters and testSet are what gonja's map, select and reject look names up in.
-var (
-	filters = gonjaFilterSet()
-	testSet = gonjaTestSet()
-)
-
-func gonjaFilterSet() *exec.FilterSet {
-	set := map[string]exec.FilterFunction{}
-	for _, name := range gonjaFilters {
-		set[name], _ = builtins.Filters.Get(name)
-	}
-	for name, own := range ownFilters {
-		set[name] = func(_ *exec.Evaluator, in *exec.Value, params *exec.VarArgs) *exec.Value {
-			v, err := own(in, params.Args, params.KwArgs)
-			if err != nil {
-				return exec.AsValue(err)
-			}
-			return v
-		}
-	}
-	return exec.NewFilterSet(set)
-}
-
-func gonjaTestSet() *exec.TestSet {
-	set := map[string]exec.TestFunction{}
-	for name, own := range tests {
-		set[name] = func(_ *exec.Evaluator, in *exec.Value, params *exec.VarArgs) (bool, error) {
-			return own(in, params.Args)
-		}
-	}
-	return exec.NewTestSet(set)
-}
-
-// argument returns a positional or named argument, nil when absent.
-func argument(args []*exec.Value, kwargs map[string]*exec.Value, i int, name string) *exec.Value {
-	if i < len(args) {
-		return args[i]
-	}
-	return kwargs[name]
-}
-
-// str is Python's str(): undefined is empty.
-func str(v *exec.Value) *exec.Value {
-	if isString(v) {
-		return v
-	}
-	return exec.AsValue(v.String())
+	f, ok := filters[name]
+	return f, ok
 }
 
 func onString(change func(string) string) filterFunc {
-	return func(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-		return exec.AsValue(change(in.String())), nil
+	return func(in value, _ arguments) (value, error) {
+		return change(text(in)), nil
 	}
 }
 
@@ -134,21 +75,21 @@ func capitalize(s string) string {
 	return string(unicode.ToTitle(r)) + strings.ToLower(s[size:])
 }
 
-func trim(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
-	chars := argument(args, kwargs, 0, "chars")
-	before := in.String()
+func trim(in value, args arguments) (value, error) {
+	chars := args.get(0, "chars")
+	before := text(in)
 	after := strip(before, chars, true, true)
 	if isString(in) && len(after) == len(before) {
 		return in, nil
 	}
-	return exec.AsValue(after), nil
+	return after, nil
 }
 
 // strip is Python's str.strip, lstrip and rstrip: of whitespace, or of any of the characters.
-func strip(s string, chars *exec.Value, left, right bool) string {
+func strip(s string, chars value, left, right bool) string {
 	drop := isPythonSpace
 	if chars != nil && !isNone(chars) && !isUndefined(chars) {
-		set := chars.String()
+		set := text(chars)
 		drop = func(r rune) bool { return strings.ContainsRune(set, r) }
 	}
 	if left {
@@ -163,72 +104,70 @@ func strip(s string, chars *exec.Value, left, right bool) string {
 // isPythonSpace is str.isspace: Unicode's whitespace and four separators of ASCII.
 func isPythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-func length(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-	switch x := in.Interface().(type) {
+func length(in value, _ arguments) (value, error) {
+	switch x := in.(type) {
 	case string:
-		return exec.AsValue(utf8.RuneCountInString(x)), nil
+		return utf8.RuneCountInString(x), nil
 	case object:
-		return exec.AsValue(len(x)), nil
+		return len(x), nil
 	}
 	all, ok := sequence(in)
 	if !ok {
 		return nil, fmt.Errorf("%s has no length", typeName(in))
 	}
-	return exec.AsValue(len(all)), nil
+	return len(all), nil
 }
 
-func items(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-	o, ok := in.Interface().(object)
+func items(in value, _ arguments) (value, error) {
+	o, ok := in.(object)
 	if !ok && !isUndefined(in) {
 		return nil, fmt.Errorf("%s is not a mapping", typeName(in))
 	}
 	pairs := make(list, len(o))
 	for i, m := range o {
-		pairs[i] = exec.AsValue(tuple{exec.AsValue(m.key), m.val})
+		pairs[i] = tuple{m.key, m.val}
 	}
-	return exec.AsValue(pairs), nil
+	return pairs, nil
 }
 
-func toList(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
+func toList(in value, _ arguments) (value, error) {
 	all, ok := sequence(in)
 	if !ok {
 		return nil, fmt.Errorf("%s is not iterable", typeName(in))
 	}
-	return exec.AsValue(slices.Clone(all)), nil
+	return slices.Clone(all), nil
 }
 
-func first(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-	if s, ok := in.Interface().(string); ok {
-		return character(s, exec.AsValue(0))
+func first(in value, _ arguments) (value, error) {
+	if s, ok := in.(string); ok {
+		return character(s, 0), nil
 	}
 	all, _ := sequence(in)
-	v, _ := all.GetItem(0)
-	return v, nil
+	return all.at(0), nil
 }
 
-func last(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-	if s, ok := in.Interface().(string); ok {
-		return character(s, exec.AsValue(-1))
+func last(in value, _ arguments) (value, error) {
+	if s, ok := in.(string); ok {
+		return character(s, -1), nil
 	}
 	all, _ := sequence(in)
-	v, _ := all.GetItem(-1)
-	return v, nil
+	return all.at(-1), nil
 }
 
-func reverse(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-	return slice(in, valueNone, valueNone, exec.AsValue(-1))
+func reverse(in value, _ arguments) (value, error) {
+	return slice(in, none{}, none{}, -1)
 }
 
-func join(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+func join(in value, args arguments) (value, error) {
 	all, ok := sequence(in)
 	if !ok {
 		return nil, fmt.Errorf("%s is not iterable", typeName(in))
 	}
 	separator := ""
-	if v := argument(args, kwargs, 0, "d"); v != nil {
-		separator = v.String()
+	if v := args.get(0, "d"); v != nil {
+		separator = text(v)
 	}
-	name := argument(args, kwargs, 1, "attribute")
+	name := args.get(1, "attribute")
 	var b strings.Builder
 	for i, v := range all {
 		if i > 0 {
@@ -240,78 +179,73 @@ func join(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*e
 				return nil, err
 			}
 		}
-		b.WriteString(v.String())
+		b.WriteString(text(v))
 		if b.Len() > outputMax {
-			return nil, fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax)
+			return nil, errLongString
 		}
 	}
-	return exec.AsValue(b.String()), nil
+	return b.String(), nil
 }
 
-func orDefault(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
-	value := argument(args, kwargs, 0, "default_value")
+func orDefault(in value, args arguments) (value, error) {
+	value := args.get(0, "default_value")
 	if value == nil {
-		value = valueEmpty
+		value = ""
 	}
-	onFalse := argument(args, kwargs, 1, "boolean")
-	if isUndefined(in) || onFalse != nil && isTrue(onFalse) && !isTrue(in) {
+	if isUndefined(in) || args.flag(1, "boolean") && !isTrue(in) {
 		return value, nil
 	}
 	return in, nil
 }
 
-func replace(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
-	return replaceString(in.String(), argument(args, kwargs, 0, "old"), argument(args, kwargs, 1, "new"), argument(args, kwargs, 2, "count"))
+func replace(in value, args arguments) (value, error) {
+	return replaceString(text(in), args.get(0, "old"), args.get(1, "new"), args.get(2, "count"))
 }
 
-func replaceString(s string, from, to, count *exec.Value) (*exec.Value, error) {
+func replaceString(s string, from, to, count value) (value, error) {
 	if from == nil || to == nil {
 		return nil, errors.New("replace takes what to replace and by what")
 	}
 	n := -1
 	if count != nil && !isNone(count) {
-		n = count.Integer()
+		n = integerOf(count)
 	}
-	hits := strings.Count(s, from.String())
+	hits := strings.Count(s, text(from))
 	if n >= 0 {
 		hits = min(hits, n)
 	}
-	if hits*len(to.String()) > outputMax {
-		return nil, fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax)
+	if hits*len(text(to)) > outputMax {
+		return nil, errLongString
 	}
-	return exec.AsValue(strings.Replace(s, from.String(), to.String(), n)), nil
+	return strings.Replace(s, text(from), text(to), n), nil
 }
 
 // indentMax bounds an indentation, in characters.
 const indentMax = 1000
 
 // indent is Jinja's: the first line and blank lines are left alone unless asked for.
-func indent(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+func indent(in value, args arguments) (value, error) {
 	by := strings.Repeat(" ", 4)
-	if v := argument(args, kwargs, 0, "width"); v != nil {
-		if by = v.String(); isInteger(v) {
-			by = strings.Repeat(" ", max(0, min(v.Integer(), indentMax)))
+	if v := args.get(0, "width"); v != nil {
+		if by = text(v); isInteger(v) {
+			by = strings.Repeat(" ", max(0, min(integerOf(v), indentMax)))
 		}
 	}
-	flag := func(i int, name string) bool {
-		v := argument(args, kwargs, i, name)
-		return v != nil && isTrue(v)
-	}
-	lines := strings.Split(in.String(), "\n")
+	lines := strings.Split(text(in), "\n")
 	if (len(lines)+1)*len(by) > outputMax {
-		return nil, fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax)
+		return nil, errLongString
 	}
 	for i := range lines {
-		if i == 0 && !flag(1, "first") || i > 0 && lines[i] == "" && !flag(2, "blank") {
+		if i == 0 && !args.flag(1, "first") || i > 0 && lines[i] == "" && !args.flag(2, "blank") {
 			continue
 		}
 		lines[i] = by + lines[i]
 	}
-	return exec.AsValue(strings.Join(lines, "\n")), nil
+	return strings.Join(lines, "\n"), nil
 }
 
-func dictSort(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.Value, error) {
-	o, ok := in.Interface().(object)
+func dictSort(in value, _ arguments) (value, error) {
+	o, ok := in.(object)
 	if !ok {
 		return nil, fmt.Errorf("%s is not a mapping", typeName(in))
 	}
@@ -319,7 +253,7 @@ func dictSort(in *exec.Value, _ []*exec.Value, _ map[string]*exec.Value) (*exec.
 	slices.SortStableFunc(sorted, func(a, b member) int {
 		return strings.Compare(strings.ToLower(a.key), strings.ToLower(b.key))
 	})
-	return items(exec.AsValue(sorted), nil, nil)
+	return items(sorted, arguments{})
 }
 
 // sortedObject returns the members by key, as json.dumps does with sort_keys.
@@ -327,4 +261,59 @@ func sortedObject(o object) object {
 	sorted := slices.Clone(o)
 	slices.SortStableFunc(sorted, func(a, b member) int { return strings.Compare(a.key, b.key) })
 	return sorted
+}
+
+// titleWords is Jinja's title: what follows the start, a blank, a dash or an
+// opening bracket is a capital, the rest is not.
+func titleWords(s string) string {
+	var b strings.Builder
+	start := true
+	for _, r := range s {
+		if start {
+			b.WriteString(strings.ToUpper(string(r)))
+		} else {
+			b.WriteString(strings.ToLower(string(r)))
+		}
+		start = isPythonSpace(r) || strings.ContainsRune("-({[<", r)
+	}
+	return b.String()
+}
+
+// htmlEscaper writes what markupsafe.escape writes.
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
+
+func wordCount(in value, _ arguments) (value, error) {
+	return len(strings.FieldsFunc(text(in), func(r rune) bool { return !isNameRune(r) })), nil
+}
+
+// urlEncode quotes a string for a path, or the pairs of a mapping for a query.
+func urlEncode(in value, _ arguments) (value, error) {
+	o, ok := in.(object)
+	if !ok {
+		return urlQuote(text(in), "/"), nil
+	}
+	var b strings.Builder
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(queryQuote(m.key) + "=" + queryQuote(text(m.val)))
+	}
+	return b.String(), nil
+}
+
+func queryQuote(s string) string { return strings.ReplaceAll(urlQuote(s, ""), "%20", "+") }
+
+// urlQuote is Python's urllib.parse.quote: letters, digits and _.-~ stay.
+func urlQuote(s, safe string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_.-~"+safe, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }

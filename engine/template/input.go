@@ -3,8 +3,6 @@ package template
 import (
 	"encoding/json"
 	"fmt"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // variables sets the variables of one rendering in its empty scope, with the
@@ -22,23 +20,23 @@ func (in *Input) variables(s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.set("messages", exec.AsValue(messages))
+	s.set("messages", messages)
 	s.set("tools", tools)
-	s.set("documents", valueNone)
-	s.set("add_generation_prompt", boolean(in.GenerationPrompt))
-	s.set("enable_thinking", boolean(in.Thinking))
+	s.set("documents", none{})
+	s.set("add_generation_prompt", in.GenerationPrompt)
+	s.set("enable_thinking", in.Thinking)
 	if in.BOS != "" {
-		s.set("bos_token", exec.AsValue(in.BOS))
+		s.set("bos_token", in.BOS)
 	}
 	if in.EOS != "" {
-		s.set("eos_token", exec.AsValue(in.EOS))
+		s.set("eos_token", in.EOS)
 	}
 	return nil
 }
 
-func toolsValue(raw []json.RawMessage) (*exec.Value, error) {
+func toolsValue(raw []json.RawMessage) (value, error) {
 	if len(raw) == 0 {
-		return valueNone, nil
+		return none{}, nil
 	}
 	tools := make(list, len(raw))
 	for i, tool := range raw {
@@ -51,25 +49,25 @@ func toolsValue(raw []json.RawMessage) (*exec.Value, error) {
 		}
 		tools[i] = v
 	}
-	return exec.AsValue(tools), nil
+	return tools, nil
 }
 
 // The roles of nearly every message, made once.
-var roles = map[string]*exec.Value{
-	"system": exec.AsValue("system"), "user": exec.AsValue("user"),
-	"assistant": exec.AsValue("assistant"), "tool": exec.AsValue("tool"),
+var roles = map[string]value{
+	"system": "system", "user": "user",
+	"assistant": "assistant", "tool": "tool",
 }
 
-func (m *Message) value() (*exec.Value, error) {
+func (m *Message) value() (value, error) {
 	role, ok := roles[m.Role]
 	if !ok {
-		role = exec.AsValue(m.Role)
+		role = m.Role
 	}
 	o := make(object, 2, 4)
 	o[0] = member{"role", role}
-	o[1] = member{"content", exec.AsValue(m.Content)}
+	o[1] = member{"content", m.Content}
 	if m.HasReasoning {
-		o = append(o, member{"reasoning_content", exec.AsValue(m.Reasoning)})
+		o = append(o, member{"reasoning_content", m.Reasoning})
 	}
 	if len(m.ToolCalls) > 0 {
 		calls, err := callsValue(m.ToolCalls)
@@ -78,13 +76,13 @@ func (m *Message) value() (*exec.Value, error) {
 		}
 		o = append(o, member{"tool_calls", calls})
 	}
-	return exec.AsValue(o), nil
+	return o, nil
 }
 
-func callsValue(calls []ToolCall) (*exec.Value, error) {
+func callsValue(calls []ToolCall) (value, error) {
 	out := make(list, len(calls))
 	for i, c := range calls {
-		arguments := exec.AsValue(object{})
+		var arguments value = object{}
 		if len(c.Arguments) > 0 {
 			v, err := fromJSON(c.Arguments)
 			if err != nil {
@@ -95,10 +93,8 @@ func callsValue(calls []ToolCall) (*exec.Value, error) {
 			}
 			arguments = v
 		}
-		function := object{{"name", exec.AsValue(c.Name)}, {"arguments", arguments}}
-		out[i] = exec.AsValue(object{{"type", valueFunction}, {"function", exec.AsValue(function)}})
+		function := object{{"name", c.Name}, {"arguments", arguments}}
+		out[i] = object{{"type", "function"}, {"function", function}}
 	}
-	return exec.AsValue(out), nil
+	return out, nil
 }
-
-var valueFunction = exec.AsValue("function")

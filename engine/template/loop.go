@@ -3,15 +3,9 @@ package template
 import (
 	"errors"
 	"fmt"
-	"reflect"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/nodes"
-	"github.com/nikolalohinski/gonja/v2/parser"
-	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// forLoop is a bound for statement.
+// forLoop is a for statement.
 type forLoop struct {
 	names    []string // one, or several that take an element apart
 	iterable expression
@@ -31,31 +25,30 @@ type loop struct {
 // begins with an empty scope: what a round sets is gone in the next one.
 type rounds struct {
 	loop  loop
-	self  exec.Value // the loop, as a value
 	scope scope
 }
 
 // get returns a member of loop, nil when there is none of that name.
-func (l *loop) get(name string) *exec.Value {
+func (l *loop) get(name string) value {
 	switch name {
 	case "index":
-		return exec.AsValue(l.index + 1)
+		return l.index + 1
 	case "index0":
-		return exec.AsValue(l.index)
+		return l.index
 	case "first":
-		return boolean(l.index == 0)
+		return l.index == 0
 	case "last":
-		return boolean(l.index == len(l.items)-1)
+		return l.index == len(l.items)-1
 	case "length":
-		return exec.AsValue(len(l.items))
+		return len(l.items)
 	case "revindex":
-		return exec.AsValue(len(l.items) - l.index)
+		return len(l.items) - l.index
 	case "revindex0":
-		return exec.AsValue(len(l.items) - l.index - 1)
+		return len(l.items) - l.index - 1
 	case "depth": // counts recursive loops, which are not supported
-		return exec.AsValue(1)
+		return 1
 	case "depth0":
-		return exec.AsValue(0)
+		return 0
 	case "previtem":
 		if l.index > 0 {
 			return l.items[l.index-1]
@@ -69,7 +62,7 @@ func (l *loop) get(name string) *exec.Value {
 }
 
 // call runs loop.cycle(...) and loop.changed(...).
-func (l *loop) call(name string, args []*exec.Value) (*exec.Value, error) {
+func (l *loop) call(name string, args []value) (value, error) {
 	switch {
 	case name == "cycle" && len(args) > 0:
 		return args[l.index%len(args)], nil
@@ -77,65 +70,60 @@ func (l *loop) call(name string, args []*exec.Value) (*exec.Value, error) {
 		budget := comparisonMax
 		same := l.changed != nil && equalLists(l.changed, args, &budget)
 		l.changed = append(list{}, args...)
-		return boolean(!same), nil
+		return !same, nil
 	}
 	return nil, errors.New("not known for loop")
 }
 
-func (b binder) parseFor(p, args *parser.Parser) (nodes.ControlStructure, error) {
-	at := p.Current()
+func (p *parser) forStatement() (statement, error) {
 	l := &forLoop{}
-	if err := b.loopHead(l, args); err != nil {
+	if err := p.loopHead(l); err != nil {
 		return nil, err
 	}
-	body, wrapper, _, err := b.wrapped(p, "else", "endfor")
-	if err != nil {
+	var end string
+	var err error
+	if l.body, end, err = p.block("else", "endfor"); err != nil {
 		return nil, err
 	}
-	l.body = body
-	if wrapper.EndTag == "else" {
-		if l.empty, _, _, err = b.wrapped(p, "endfor"); err != nil {
-			return nil, err
-		}
+	if end == "else" {
+		l.empty, err = p.body("endfor")
+		return l.execute, err
 	}
-	return &bound{name: "for", at: at, do: l.execute}, nil
+	return l.execute, p.tagEnd()
 }
 
-func (b binder) loopHead(l *forLoop, args *parser.Parser) error {
-	bracket := args.Match(tokens.LeftParenthesis) != nil
-	for {
-		name := args.Match(tokens.Name)
-		if name == nil {
-			return args.Error("for needs a name", args.Current())
+// loopHead reads names in iterable if condition, and the end of the tag.
+func (p *parser) loopHead(l *forLoop) error {
+	bracket := p.takeOperator("(")
+	for more := true; more; more = p.takeOperator(",") {
+		name, err := p.name()
+		if err != nil {
+			return err
 		}
-		l.names = append(l.names, name.Val)
-		if args.Match(tokens.Comma) == nil {
-			break
-		}
+		l.names = append(l.names, name)
 	}
-	if bracket && args.Match(tokens.RightParenthesis) == nil {
-		return args.Error("a bracket is not closed", args.Current())
-	}
-	if args.Match(tokens.In) == nil {
-		return args.Error("'in' is missing", args.Current())
-	}
-	var err error
-	if l.iterable, err = b.expression(args); err != nil {
-		return err
-	}
-	if args.MatchName("if") != nil {
-		if l.filter, err = b.expression(args); err != nil {
+	if bracket {
+		if err := p.expect(tokenOperator, ")"); err != nil {
 			return err
 		}
 	}
-	if !args.End() {
-		return args.Error("unexpected in for", args.Current())
+	err := p.expect(tokenName, "in")
+	if err != nil {
+		return err
 	}
-	return nil
+	if l.iterable, err = p.or(); err != nil {
+		return err
+	}
+	if p.takeWord("if") {
+		if l.filter, err = p.expression(); err != nil {
+			return err
+		}
+	}
+	return p.tagEnd()
 }
 
 func (l *forLoop) execute(f *frame) error {
-	v, err := l.iterable(f)
+	v, err := l.iterable.eval(f)
 	if err != nil {
 		return err
 	}
@@ -152,7 +140,6 @@ func (l *forLoop) execute(f *frame) error {
 		return f.execute(l.empty)
 	}
 	r := &rounds{loop: loop{items: items}}
-	r.self.Val = reflect.ValueOf(&r.loop)
 	r.scope.open(f.scope)
 	inner := *f
 	inner.scope = &r.scope
@@ -164,7 +151,7 @@ func (l *forLoop) execute(f *frame) error {
 		if inner.scope = inner.scope.reset(); inner.scope == nil {
 			inner.scope = f.scope.inside()
 		}
-		inner.scope.set("loop", &r.self)
+		inner.scope.set("loop", &r.loop)
 		if err := l.assign(&inner, element); err != nil {
 			return err
 		}
@@ -192,7 +179,7 @@ func (l *forLoop) filtered(f *frame, items list) (list, error) {
 		if err := l.assign(&inner, element); err != nil {
 			return nil, err
 		}
-		v, err := l.filter(&inner)
+		v, err := l.filter.eval(&inner)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +190,7 @@ func (l *forLoop) filtered(f *frame, items list) (list, error) {
 	return kept, nil
 }
 
-func (l *forLoop) assign(f *frame, element *exec.Value) error {
+func (l *forLoop) assign(f *frame, element value) error {
 	if len(l.names) == 1 {
 		f.scope.set(l.names[0], element)
 		return nil

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // callMethod runs v.name(...), Python's methods of strings and mappings.
-func callMethod(v *exec.Value, name string, args []*exec.Value) (*exec.Value, error) {
-	switch x := v.Interface().(type) {
+func callMethod(v value, name string, args []value) (value, error) {
+	switch x := v.(type) {
 	case string:
 		if m, ok := stringMethods[name]; ok {
 			return m(x, args)
@@ -27,31 +25,31 @@ func callMethod(v *exec.Value, name string, args []*exec.Value) (*exec.Value, er
 	return nil, fmt.Errorf("not known for %s", typeName(v))
 }
 
-func objectMethod(v *exec.Value, o object, name string, args []*exec.Value) (*exec.Value, error) {
+func objectMethod(v value, o object, name string, args []value) (value, error) {
 	switch {
 	case name == "items" && len(args) == 0:
-		return items(v, nil, nil)
+		return items(v, arguments{})
 	case name == "keys" && len(args) == 0:
-		return toList(v, nil, nil)
+		return toList(v, arguments{})
 	case name == "values" && len(args) == 0:
 		values := make(list, len(o))
 		for i, m := range o {
 			values[i] = m.val
 		}
-		return exec.AsValue(values), nil
+		return values, nil
 	case name == "get" && len(args) > 0:
-		if found, ok := o.get(args[0].String()); ok {
+		if found, ok := o.get(text(args[0])); ok {
 			return found, nil
 		}
 		if len(args) > 1 {
 			return args[1], nil
 		}
-		return valueNone, nil
+		return none{}, nil
 	}
 	return nil, errors.New("not known for dict")
 }
 
-type stringMethod func(s string, args []*exec.Value) (*exec.Value, error)
+type stringMethod func(s string, args []value) (value, error)
 
 var stringMethods = map[string]stringMethod{
 	"strip":        stripMethod(true, true),
@@ -70,101 +68,109 @@ var stringMethods = map[string]stringMethod{
 	"removesuffix": removed(strings.TrimSuffix),
 	"find":         position(strings.Index),
 	"rfind":        position(strings.LastIndex),
-	"count": func(s string, args []*exec.Value) (*exec.Value, error) {
+	"count": func(s string, args []value) (value, error) {
 		sub, err := oneString(args)
-		return exec.AsValue(strings.Count(s, sub)), err
+		return strings.Count(s, sub), err
 	},
-	"replace": func(s string, args []*exec.Value) (*exec.Value, error) {
-		return replaceString(s, argument(args, nil, 0, ""), argument(args, nil, 1, ""), argument(args, nil, 2, ""))
+	"replace": func(s string, args []value) (value, error) {
+		return replaceString(s, argument(args, 0), argument(args, 1), argument(args, 2))
 	},
-	"join": func(s string, args []*exec.Value) (*exec.Value, error) {
+	"join": func(s string, args []value) (value, error) {
 		if len(args) != 1 {
 			return nil, errors.New("takes one list")
 		}
-		return join(args[0], []*exec.Value{exec.AsValue(s)}, nil)
+		return join(args[0], arguments{positional: []value{s}})
 	},
-	"isdigit": func(s string, _ []*exec.Value) (*exec.Value, error) {
+	"isdigit": func(s string, _ []value) (value, error) {
 		_, err := strconv.ParseUint(s, 10, 64)
-		return boolean(err == nil || errors.Is(err, strconv.ErrRange)), nil
+		return err == nil || errors.Is(err, strconv.ErrRange), nil
 	},
 }
 
-func oneString(args []*exec.Value) (string, error) {
+// argument returns an argument, nil when it was not given.
+func argument(args []value, i int) value {
+	if i < len(args) {
+		return args[i]
+	}
+	return nil
+}
+
+func oneString(args []value) (string, error) {
 	if len(args) != 1 || !isString(args[0]) {
 		return "", errors.New("takes one string")
 	}
-	return args[0].String(), nil
+	return text(args[0]), nil
 }
 
 func stripMethod(left, right bool) stringMethod {
-	return func(s string, args []*exec.Value) (*exec.Value, error) {
-		return exec.AsValue(strip(s, argument(args, nil, 0, ""), left, right)), nil
+	return func(s string, args []value) (value, error) {
+		return strip(s, argument(args, 0), left, right), nil
 	}
 }
 
 func changed(change func(string) string) stringMethod {
-	return func(s string, _ []*exec.Value) (*exec.Value, error) { return exec.AsValue(change(s)), nil }
+	return func(s string, _ []value) (value, error) { return change(s), nil }
 }
 
 func removed(remove func(s, affix string) string) stringMethod {
-	return func(s string, args []*exec.Value) (*exec.Value, error) {
+	return func(s string, args []value) (value, error) {
 		part, err := oneString(args)
-		return exec.AsValue(remove(s, part)), err
+		return remove(s, part), err
 	}
 }
 
 // affix is startswith and endswith, of one string or any of several.
 func affix(has func(s, affix string) bool) stringMethod {
-	return func(s string, args []*exec.Value) (*exec.Value, error) {
+	return func(s string, args []value) (value, error) {
 		if len(args) != 1 {
 			return nil, errors.New("takes one string or several in a tuple")
 		}
 		if isString(args[0]) {
-			return boolean(has(s, args[0].String())), nil
+			return has(s, text(args[0])), nil
 		}
 		several, ok := sequence(args[0])
 		if !ok {
 			return nil, errors.New("takes one string or several in a tuple")
 		}
 		for _, v := range several {
-			if isString(v) && has(s, v.String()) {
-				return valueTrue, nil
+			if isString(v) && has(s, v.(string)) {
+				return true, nil
 			}
 		}
-		return valueFalse, nil
+		return false, nil
 	}
 }
 
 // position counts in characters, as Python does.
 func position(index func(s, sub string) int) stringMethod {
-	return func(s string, args []*exec.Value) (*exec.Value, error) {
+	return func(s string, args []value) (value, error) {
 		sub, err := oneString(args)
 		i := index(s, sub)
 		if i > 0 {
 			i = utf8.RuneCountInString(s[:i])
 		}
-		return exec.AsValue(i), err
+		return i, err
 	}
 }
 
 // split is split and rsplit: at a separator, or without one at runs of whitespace.
 func split(index func(s, sep string) int, fromRight bool) stringMethod {
-	return func(s string, args []*exec.Value) (*exec.Value, error) {
+	return func(s string, args []value) (value, error) {
 		most := -1
-		if v := argument(args, nil, 1, ""); v != nil {
-			most = v.Integer()
+		if v := argument(args, 1); v != nil {
+			most = integerOf(v)
 		}
-		sep := argument(args, nil, 0, "")
+		sep := argument(args, 0)
 		if sep == nil || isNone(sep) {
 			if most >= 0 {
 				return nil, errors.New("a limit needs a separator")
 			}
 			return stringList(strings.FieldsFunc(s, isPythonSpace)), nil
 		}
-		if sep.String() == "" {
+		if text(sep) == "" {
 			return nil, errors.New("empty separator")
 		}
-		return stringList(cutAll(s, sep.String(), most, index, fromRight)), nil
+		return stringList(cutAll(s, text(sep), most, index, fromRight)), nil
 	}
 }
 
@@ -189,19 +195,19 @@ func cutAll(s, sep string, most int, index func(s, sep string) int, fromRight bo
 	return parts
 }
 
-func stringList(parts []string) *exec.Value {
+func stringList(parts []string) value {
 	out := make(list, len(parts))
 	for i, s := range parts {
-		out[i] = exec.AsValue(s)
+		out[i] = s
 	}
-	return exec.AsValue(out)
+	return out
 }
 
-func splitLines(s string, _ []*exec.Value) (*exec.Value, error) {
+func splitLines(s string, _ []value) (value, error) {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 	s = strings.TrimSuffix(s, "\n")
 	if s == "" {
-		return exec.AsValue(list{}), nil
+		return list{}, nil
 	}
 	return stringList(strings.Split(s, "\n")), nil
 }

@@ -1,7 +1,5 @@
 package template
 
-import "github.com/nikolalohinski/gonja/v2/exec"
-
 // scope is the variables of one block; behind them are those of the block
 // around it. It belongs to one rendering.
 type scope struct {
@@ -14,7 +12,7 @@ type scope struct {
 
 type variable struct {
 	name string
-	val  *exec.Value
+	val  value
 }
 
 // scopeSearchMax is up to how many variables one is found by looking at each.
@@ -50,7 +48,7 @@ func (s *scope) keep() {
 }
 
 // get finds a variable, the innermost of its name; nil when there is none.
-func (s *scope) get(name string) *exec.Value {
+func (s *scope) get(name string) value {
 	for ; s != nil; s = s.around {
 		if i := s.find(name); i >= 0 {
 			return s.vars[i].val
@@ -60,7 +58,7 @@ func (s *scope) get(name string) *exec.Value {
 }
 
 // set makes or changes a variable of this scope, never of one around it.
-func (s *scope) set(name string, val *exec.Value) {
+func (s *scope) set(name string, val value) {
 	if i := s.find(name); i >= 0 {
 		s.vars[i].val = val
 		return

@@ -3,8 +3,6 @@ package template
 import (
 	"fmt"
 	"testing"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // TestScopeAgainstMaps drives nested scopes and plain maps, the oracle, over
@@ -13,14 +11,14 @@ func TestScopeAgainstMaps(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 4, scopeSearchMax, scopeSearchMax + 1, 3 * scopeSearchMax} {
 		outer := &scope{}
 		inner := outer.inside()
-		outerWant, innerWant := map[string]*exec.Value{}, map[string]*exec.Value{}
+		outerWant, innerWant := map[string]value{}, map[string]value{}
 		for i := range 2 * n { // every name twice: made, then changed
 			name := fmt.Sprint("v", i%max(n, 1))
-			v := exec.AsValue(i)
+			v := i
 			outer.set(name, v)
 			outerWant[name] = v
 			if i%3 == 0 {
-				w := exec.AsValue(-i)
+				w := -i
 				inner.set(name, w)
 				innerWant[name] = w
 			}

@@ -3,12 +3,6 @@ package template
 import (
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/nodes"
-	"github.com/nikolalohinski/gonja/v2/parser"
-	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
 // frame is where a statement runs: a scope and where its text goes.
@@ -18,7 +12,7 @@ type frame struct {
 	out   *[]byte
 }
 
-// statement is a bound statement of the template.
+// statement is a statement of the template: it runs in a frame.
 type statement func(f *frame) error
 
 // What break and continue return; the nearest loop takes it.
@@ -47,260 +41,187 @@ func (f *frame) write(s string) error {
 	return nil
 }
 
-// bound is a statement inside gonja's syntax tree.
-type bound struct {
-	name string
-	at   *tokens.Token
-	do   statement
-}
-
-// Position and String make it a node of gonja's tree.
-func (s *bound) Position() *tokens.Token { return s.at }
-
-// String returns the statement's name.
-func (s *bound) String() string { return s.name }
-
-// block binds the content of a block.
-func (b binder) block(content []nodes.Node) ([]statement, error) {
-	var out []statement
-	for _, node := range content {
-		s, err := b.statement(node)
-		if err != nil {
-			return nil, err
-		}
-		if s != nil {
-			out = append(out, s)
-		}
-	}
-	return out, nil
-}
-
-// statement binds one node; comments and empty text are nil.
-func (b binder) statement(node nodes.Node) (statement, error) {
-	switch n := node.(type) {
-	case nil, *nodes.Comment:
-		return nil, nil
-	case *nodes.Data:
-		return text(n), nil
-	case *nodes.Output:
-		if n.Condition != nil {
-			return nil, fmt.Errorf("line %d: a condition is out of place", n.Start.Line)
-		}
-		s, err := b.output(n.Expression)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n.Start.Line, err)
-		}
-		return s, nil
-	case *nodes.ControlStructureBlock:
-		if s, ok := n.ControlStructure.(*bound); ok {
-			return s.do, nil
-		}
-	}
-	return nil, fmt.Errorf("%T is not supported", node)
-}
-
-// text binds text between tags, with the whitespace that the tags beside it take.
-func text(n *nodes.Data) statement {
-	const space = " \r\n\t"
-	s := n.Data.Val
-	if n.Trim.Left {
-		s = strings.TrimLeft(s, space)
-	}
-	if n.Trim.Right {
-		s = strings.TrimRight(s, space)
-	}
-	if s == "" {
-		return nil
-	}
-	return func(f *frame) error { return f.write(s) }
-}
-
-// output binds {{ expression }}. The strings of a sum go straight to the
-// output; nothing is joined first.
-func (b binder) output(node nodes.Expression) (statement, error) {
-	if s, ok := node.(*nodes.String); ok {
-		return func(f *frame) error { return f.write(s.Val) }, nil
-	}
-	if sumNode, ok := node.(*nodes.BinaryExpression); ok && sumNode.Operator.Token.Type == tokens.Addition {
-		return b.outputSum(sumNode)
-	}
-	if n, ok := node.(*nodes.GetItem); ok {
-		if yes, condition, no, ok := conditionalParts(n); ok {
-			return b.outputConditional(yes, condition, no)
-		}
-	}
-	value, err := b.bind(node)
-	if err != nil {
-		return nil, err
-	}
-	return func(f *frame) error {
-		v, err := value(f)
+// output writes what an expression gives. The strings of a sum go straight to
+// the output; nothing is joined first.
+func (f *frame) output(e expression) error {
+	switch e := e.(type) {
+	case *sumOf:
+		return f.outputSum(e)
+	case *conditional:
+		chosen, err := e.choose(f)
 		if err != nil {
 			return err
 		}
-		return f.writeValue(v)
-	}, nil
+		return f.output(chosen)
+	}
+	v, err := e.eval(f)
+	if err != nil {
+		return err
+	}
+	return f.write(text(v))
 }
 
-// outputConditional binds {{ yes if condition else no }}.
-func (b binder) outputConditional(yes, condition, no nodes.Expression) (statement, error) {
-	test, err := b.bind(condition)
+func (f *frame) outputSum(s *sumOf) error {
+	var few [8]value
+	values, allStrings, err := chain(f, s.parts, few[:0])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	write, err := b.output(yes)
-	if err != nil {
-		return nil, err
-	}
-	otherwise, err := b.output(no)
-	if err != nil {
-		return nil, err
-	}
-	return func(f *frame) error {
-		v, err := test(f)
+	if !allStrings {
+		total, err := sum(values)
 		if err != nil {
 			return err
 		}
-		if isTrue(v) {
-			return write(f)
-		}
-		return otherwise(f)
-	}, nil
-}
-
-func (f *frame) writeValue(v *exec.Value) error {
-	if s, ok := v.Interface().(string); ok {
-		return f.write(s)
+		return f.write(text(total))
 	}
-	return f.write(v.String())
+	for _, v := range values {
+		if err := f.write(v.(string)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (b binder) outputSum(n *nodes.BinaryExpression) (statement, error) {
-	parts, err := b.chain(n, tokens.Addition)
+// capture renders a block into a string.
+func (f *frame) capture(body []statement) (string, error) {
+	var text []byte
+	inner := *f
+	inner.out = &text
+	err := inner.execute(body)
+	return string(text), err
+}
+
+// block reads statements up to a tag with one of the names and consumes the
+// tag's name; without names, up to the end of the template.
+func (p *parser) block(ends ...string) (body []statement, end string, err error) {
+	if err := p.deeper(); err != nil {
+		return nil, "", err
+	}
+	defer p.shallower()
+	for {
+		switch t := p.next(); t.kind {
+		case tokenText:
+			body = append(body, func(f *frame) error { return f.write(t.text) })
+		case tokenOutput:
+			e, err := p.tuple()
+			if err == nil && p.next().kind != tokenOutputEnd {
+				p.pos--
+				err = p.unexpected("the expression does not end")
+			}
+			if err != nil {
+				return nil, "", fmt.Errorf("line %d: %w", t.line, err)
+			}
+			body = append(body, func(f *frame) error { return f.output(e) })
+		case tokenBlock:
+			name, err := p.name()
+			for _, end := range ends {
+				if err == nil && name == end {
+					return body, name, nil
+				}
+			}
+			var s statement
+			if err == nil {
+				s, err = p.statement(name)
+			}
+			if err != nil {
+				return nil, "", fmt.Errorf("line %d: %w", t.line, err)
+			}
+			body = append(body, s)
+		default: // the end of the template
+			if len(ends) > 0 {
+				return nil, "", fmt.Errorf("%q is missing", ends[len(ends)-1])
+			}
+			return body, "", nil
+		}
+	}
+}
+
+// tagEnd consumes the end of a block's tag.
+func (p *parser) tagEnd() error {
+	if p.peek().kind != tokenBlockEnd {
+		return p.unexpected("the tag does not end")
+	}
+	p.next()
+	return nil
+}
+
+// statement reads the statement whose name was consumed. What reaches other
+// templates (include, import, extends, block) is not known.
+func (p *parser) statement(name string) (statement, error) {
+	switch name {
+	case "if":
+		return p.ifStatement()
+	case "for":
+		return p.forStatement()
+	case "set":
+		return p.setStatement()
+	case "macro":
+		return p.macroStatement()
+	case "with":
+		return p.withStatement()
+	case "filter":
+		return p.filterStatement()
+	case "generation": // marks the assistant's text for training; no effect here
+		body, err := p.body("endgeneration")
+		return func(f *frame) error { return f.execute(body) }, err
+	case "break":
+		return func(*frame) error { return errBreak }, p.tagEnd()
+	case "continue":
+		return func(*frame) error { return errContinue }, p.tagEnd()
+	}
+	return nil, fmt.Errorf("%q is not supported here", name)
+}
+
+// body reads the end of a tag, the statements behind it, and the whole end tag.
+func (p *parser) body(end string) ([]statement, error) {
+	if err := p.tagEnd(); err != nil {
+		return nil, err
+	}
+	body, _, err := p.block(end)
 	if err != nil {
 		return nil, err
 	}
-	return func(f *frame) error {
-		var few [8]*exec.Value
-		values := few[:0]
-		allStrings := true
-		for _, p := range parts {
-			v, err := p(f)
-			if err != nil {
-				return err
-			}
-			allStrings = allStrings && isString(v)
-			values = append(values, v)
-		}
-		if !allStrings {
-			total, err := sum(values)
-			if err != nil {
-				return err
-			}
-			return f.writeValue(total)
-		}
-		for _, v := range values {
-			if err := f.writeValue(v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, nil
+	return body, p.tagEnd()
 }
 
-// structures are the statements a chat template may use. What reaches other
-// templates (include, import, extends, block) is left out.
-func (b binder) structures() *exec.ControlStructureSet {
-	return exec.NewControlStructureSet(map[string]parser.ControlStructureParser{
-		"if":         b.parseIf,
-		"for":        b.parseFor,
-		"set":        b.parseSet,
-		"macro":      b.parseMacro,
-		"with":       b.parseWith,
-		"filter":     b.parseFilter,
-		"raw":        b.parsePlain("raw"),
-		"generation": b.parsePlain("generation"), // marks the assistant's text for training; no effect here
-		"break":      parseJump("break", errBreak),
-		"continue":   parseJump("continue", errContinue),
-	})
-}
-
-func parseJump(name string, jump error) parser.ControlStructureParser {
-	return func(_, args *parser.Parser) (nodes.ControlStructure, error) {
-		if !args.End() {
-			return nil, args.Error(name+" takes no arguments", args.Current())
-		}
-		return &bound{name: name, do: func(*frame) error { return jump }}, nil
-	}
-}
-
-// wrapped binds the content up to one of the end tags.
-func (b binder) wrapped(p *parser.Parser, ends ...string) ([]statement, *nodes.Wrapper, *parser.Parser, error) {
-	wrapper, args, err := p.WrapUntil(ends...)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	body, err := b.block(wrapper.Nodes)
-	return body, wrapper, args, err
-}
-
-func (b binder) parsePlain(name string) parser.ControlStructureParser {
-	return func(p, args *parser.Parser) (nodes.ControlStructure, error) {
-		at := p.Current()
-		body, _, _, err := b.wrapped(p, "end"+name)
-		if err != nil {
-			return nil, err
-		}
-		return &bound{name: name, at: at, do: func(f *frame) error { return f.execute(body) }}, nil
-	}
-}
-
-// expression parses and binds what an argument list starts with.
-func (b binder) expression(args *parser.Parser) (expression, error) {
-	if args.End() {
-		return nil, args.Error("an expression is missing", nil)
-	}
-	node, err := args.ParseExpression()
+// last reads the expression that ends a tag.
+func (p *parser) last() (expression, error) {
+	e, err := p.tuple()
 	if err != nil {
 		return nil, err
 	}
-	return b.bind(node)
-}
-
-func (b binder) lastExpression(args *parser.Parser) (expression, error) {
-	e, err := b.expression(args)
-	if err == nil && !args.End() {
-		err = args.Error("unexpected after the expression", args.Current())
-	}
-	return e, err
+	return e, p.tagEnd()
 }
 
 type branch struct {
-	condition expression // nil in an else
+	condition expression // true in an else
 	body      []statement
 }
 
-func (b binder) parseIf(p, args *parser.Parser) (nodes.ControlStructure, error) {
-	at := p.Current()
-	condition, err := b.lastExpression(args)
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) ifStatement() (statement, error) {
 	var branches []branch
+	end := "if"
 	for {
-		body, wrapper, endArgs, err := b.wrapped(p, "elif", "else", "endif")
+		b := branch{condition: literal{true}}
+		var err error
+		if end == "else" {
+			err = p.tagEnd()
+		} else {
+			b.condition, err = p.last()
+		}
 		if err != nil {
 			return nil, err
 		}
-		branches = append(branches, branch{condition, body})
-		condition = nil
-		switch wrapper.EndTag {
-		case "endif":
-			return &bound{name: "if", at: at, do: executeIf(branches)}, nil
-		case "elif":
-			if condition, err = b.lastExpression(endArgs); err != nil {
-				return nil, err
-			}
+		ends := []string{"elif", "else", "endif"}
+		if end == "else" {
+			ends = ends[2:]
+		}
+		if b.body, end, err = p.block(ends...); err != nil {
+			return nil, err
+		}
+		branches = append(branches, b)
+		if end == "endif" {
+			return executeIf(branches), p.tagEnd()
 		}
 	}
 }
@@ -309,10 +230,7 @@ func (b binder) parseIf(p, args *parser.Parser) (nodes.ControlStructure, error) 
 func executeIf(branches []branch) statement {
 	return func(f *frame) error {
 		for i := range branches {
-			if branches[i].condition == nil {
-				return f.execute(branches[i].body)
-			}
-			v, err := branches[i].condition(f)
+			v, err := branches[i].condition.eval(f)
 			if err != nil {
 				return err
 			}
@@ -324,152 +242,118 @@ func executeIf(branches []branch) statement {
 	}
 }
 
-func (b binder) parseSet(p, args *parser.Parser) (nodes.ControlStructure, error) {
-	at := p.Current()
-	target, err := args.ParseVariableOrLiteral()
+// target is what a set assigns to: a variable, or a member of a namespace.
+type target struct{ name, member string }
+
+func (p *parser) target() (t target, err error) {
+	if t.name, err = p.name(); err == nil && p.takeOperator(".") {
+		t.member, err = p.name()
+	}
+	return t, err
+}
+
+func (t target) assign(f *frame, v value) error {
+	if t.member == "" {
+		f.scope.set(t.name, v)
+		return nil
+	}
+	ns, ok := f.scope.get(t.name).(*namespace)
+	if !ok {
+		return fmt.Errorf("set %s.%s: only a namespace can be changed", t.name, t.member)
+	}
+	ns.members = ns.members.set(t.member, v)
+	return nil
+}
+
+func (p *parser) setStatement() (statement, error) {
+	t, err := p.target()
 	if err != nil {
 		return nil, err
 	}
-	assign, err := b.target(target)
-	if err != nil {
-		return nil, err
-	}
-	if args.Match(tokens.Assign) != nil {
-		value, err := b.lastExpression(args)
-		if err != nil {
-			return nil, err
-		}
-		return &bound{name: "set", at: at, do: func(f *frame) error {
-			v, err := value(f)
+	if p.takeOperator("=") {
+		e, err := p.last()
+		return func(f *frame) error {
+			v, err := e.eval(f)
 			if err != nil {
 				return err
 			}
-			return assign(f, v)
-		}}, nil
+			return t.assign(f, v)
+		}, err
 	}
-	if !args.End() { // Jinja has filters there
-		return nil, args.Error("unexpected after the name", args.Current())
-	}
-	body, _, _, err := b.wrapped(p, "endset")
-	if err != nil {
-		return nil, err
-	}
-	return &bound{name: "set", at: at, do: func(f *frame) error {
+	body, err := p.body("endset") // Jinja may have filters before
+	return func(f *frame) error {
 		v, err := f.capture(body)
 		if err != nil {
 			return err
 		}
-		return assign(f, v)
-	}}, nil
+		return t.assign(f, v)
+	}, err
 }
 
-// capture renders a block into a string.
-func (f *frame) capture(body []statement) (*exec.Value, error) {
-	var text []byte
-	inner := *f
-	inner.out = &text
-	if err := inner.execute(body); err != nil {
+func (p *parser) macroStatement() (statement, error) {
+	name, err := p.name()
+	if err != nil {
 		return nil, err
 	}
-	return exec.AsValue(string(text)), nil
+	params, err := p.params()
+	if err != nil {
+		return nil, err
+	}
+	body, err := p.body("endmacro")
+	return func(f *frame) error {
+		f.scope.keep()
+		m := &macro{name: name, params: params, body: body, scope: f.scope}
+		f.scope.set(name, callable(m.call))
+		return nil
+	}, err
 }
 
-// target binds what a set assigns to: a name, or a member of a namespace.
-func (b binder) target(node nodes.Expression) (func(f *frame, v *exec.Value) error, error) {
-	switch n := node.(type) {
-	case *nodes.Name:
-		return func(f *frame, v *exec.Value) error {
-			f.scope.set(n.Name.Val, v)
-			return nil
-		}, nil
-	case *nodes.GetAttribute:
-		holder, err := b.bind(n.Node)
+func (p *parser) params() ([]param, error) {
+	if err := p.expect(tokenOperator, "("); err != nil {
+		return nil, err
+	}
+	var params []param
+	for !p.takeOperator(")") {
+		name, err := p.name()
 		if err != nil {
 			return nil, err
 		}
-		return func(f *frame, v *exec.Value) error {
-			h, err := holder(f)
-			if err != nil {
-				return err
-			}
-			ns, ok := h.Interface().(*namespace)
-			if !ok {
-				return fmt.Errorf("set .%s: only a namespace can be changed", n.Attribute)
-			}
-			ns.members = ns.members.set(n.Attribute, v)
-			return nil
-		}, nil
-	}
-	return nil, fmt.Errorf("set: %s cannot be assigned to", node)
-}
-
-func (b binder) parseMacro(p, args *parser.Parser) (nodes.ControlStructure, error) {
-	at := p.Current()
-	name := args.Match(tokens.Name)
-	if name == nil || args.Match(tokens.LeftParenthesis) == nil {
-		return nil, args.Error("a macro needs a name and parameters", args.Current())
-	}
-	params, err := b.params(args)
-	if err != nil {
-		return nil, err
-	}
-	body, _, _, err := b.wrapped(p, "endmacro")
-	if err != nil {
-		return nil, err
-	}
-	return &bound{name: "macro", at: at, do: func(f *frame) error {
-		f.scope.keep()
-		m := &macro{name: name.Val, params: params, body: body, scope: f.scope}
-		f.scope.set(name.Val, exec.AsValue(callable(m.call)))
-		return nil
-	}}, nil
-}
-
-func (b binder) params(args *parser.Parser) ([]param, error) {
-	var params []param
-	for args.Match(tokens.RightParenthesis) == nil {
-		name := args.Match(tokens.Name)
-		if name == nil {
-			return nil, args.Error("a parameter name is missing", args.Current())
-		}
-		p := param{name: name.Val, fallback: constant(valueUndefined)}
-		if args.Match(tokens.Assign) != nil {
-			var err error
-			if p.fallback, err = b.expression(args); err != nil {
+		one := param{name: name, fallback: literal{undefined{}}}
+		if p.takeOperator("=") {
+			if one.fallback, err = p.expression(); err != nil {
 				return nil, err
 			}
 		}
-		params = append(params, p)
-		if args.Match(tokens.Comma) == nil && args.Current(tokens.RightParenthesis) == nil {
-			return nil, args.Error("a comma or closing bracket is missing", args.Current())
+		params = append(params, one)
+		if !p.takeOperator(",") && !p.peek().is(tokenOperator, ")") {
+			return nil, p.unexpected("a comma or closing bracket is missing")
 		}
 	}
 	return params, nil
 }
 
-func (b binder) parseWith(p, args *parser.Parser) (nodes.ControlStructure, error) {
-	at := p.Current()
+func (p *parser) withStatement() (statement, error) {
 	var names []string
 	var values []expression
-	for !args.End() {
-		name := args.Match(tokens.Name)
-		if name == nil || args.Match(tokens.Assign) == nil {
-			return nil, args.Error("with takes name=value", args.Current())
-		}
-		value, err := b.expression(args)
+	for !p.atTagEnd() {
+		name, err := p.name()
 		if err != nil {
 			return nil, err
 		}
-		names, values = append(names, name.Val), append(values, value)
-		if args.Match(tokens.Comma) == nil {
+		if err := p.expect(tokenOperator, "="); err != nil {
+			return nil, err
+		}
+		e, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		names, values = append(names, name), append(values, e)
+		if !p.takeOperator(",") {
 			break
 		}
 	}
-	body, _, _, err := b.wrapped(p, "endwith")
-	if err != nil {
-		return nil, err
-	}
-	return &bound{name: "with", at: at, do: func(f *frame) error {
+	body, err := p.body("endwith")
+	return func(f *frame) error {
 		got, err := evaluate(f, values)
 		if err != nil {
 			return err
@@ -480,28 +364,23 @@ func (b binder) parseWith(p, args *parser.Parser) (nodes.ControlStructure, error
 			inner.scope.set(name, got[i])
 		}
 		return inner.execute(body)
-	}}, nil
+	}, err
 }
 
-func (b binder) parseFilter(p, args *parser.Parser) (nodes.ControlStructure, error) {
-	at := p.Current()
-	call, err := args.ParseFilter()
+// captured is the text of a block, as an expression.
+type captured struct{ body []statement }
+
+func (c *captured) eval(f *frame) (value, error) { return f.capture(c.body) }
+
+func (p *parser) filterStatement() (statement, error) {
+	block := &captured{}
+	e, err := p.filter(block)
+	for err == nil && p.takeOperator("|") {
+		e, err = p.filter(e)
+	}
 	if err != nil {
 		return nil, err
 	}
-	body, _, _, err := b.wrapped(p, "endfilter")
-	if err != nil {
-		return nil, err
-	}
-	value, err := b.bindFilter(func(f *frame) (*exec.Value, error) { return f.capture(body) }, call)
-	if err != nil {
-		return nil, err
-	}
-	return &bound{name: "filter", at: at, do: func(f *frame) error {
-		v, err := value(f)
-		if err != nil {
-			return err
-		}
-		return f.writeValue(v)
-	}}, nil
+	block.body, err = p.body("endfilter")
+	return func(f *frame) error { return f.output(e) }, err
 }

@@ -3,14 +3,11 @@
 // is byte-exact with what Python's transformers library gives for the same
 // template (jinja2 with trimmed blocks and json.dumps as tojson).
 //
-// gonja reads the template: its lexer and parser, its library of
-// filters. What it would execute is bound to closures once, in New, because
-// gonja's own execution differs from Jinja where chat templates notice (and
-// takes four times as long: 41 us for the Qwen3.5 template and two messages
-// where this takes 10). Each such place says how it differs:
-//   - values keep key order, tell None from undefined and print as in Python (values.go)
-//   - method calls evaluate their target once, not twice per call of a chain (bind.go)
-//   - string escapes and line breaks inside tags are read as Python does (source.go)
+// A template is read once, in New: the lexer cuts it into tokens (lexer.go), the
+// parser makes statements of them and a tree of expressions (parser.go,
+// statements.go), which Render evaluates (expression.go). Where chat templates
+// notice, values behave as in Python: they keep key order, tell None from
+// undefined, and print as repr and json.dumps print them (values.go, tojson.go).
 //
 // A template is a program from a model file, so it is not trusted: it cannot
 // reach files or other templates, and its steps, its output and the strings
@@ -24,10 +21,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
 // Builtin is the chat template of the embedded models.
@@ -53,6 +46,8 @@ const (
 
 // ErrLimit is the cause of a rendering that went over a bound of this package.
 var ErrLimit = errors.New("chat template is over its limits")
+
+var errLongString = fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax)
 
 // Raised is what a template says with raise_exception: the conversation does
 // not fit the model's format. Message is the template's own and fit for clients.
@@ -98,43 +93,20 @@ type Template struct{ body []statement }
 
 // New parses a template. An error says what the template uses that this
 // package does not offer: includes, imports and inheritance among them.
-func New(source string) (t *Template, err error) {
+func New(source string) (*Template, error) {
 	if len(source) > sourceMax {
 		return nil, fmt.Errorf("chat template has %d bytes, at most %d are read", len(source), sourceMax)
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			t, err = nil, fmt.Errorf("chat template: parse: %v", p)
-		}
-	}()
-	source, err = normalize(source)
+	tokens, err := lex(source)
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
-	const name = "/chat"
-	loader, err := loaders.NewMemoryLoader(map[string]string{name: source})
-	if err != nil {
-		return nil, fmt.Errorf("chat template: %w", err)
-	}
-	syntax := config.New()
-	syntax.TrimBlocks, syntax.LeftStripBlocks = true, true
-	parsed, err := exec.NewTemplate(name, syntax, loader, &exec.Environment{
-		Context: exec.EmptyContext(), Filters: filters, Tests: testSet,
-		ControlStructures: binder{}.structures(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("chat template: %s", withoutSource(err, source))
-	}
-	body, err := binder{}.block(parsed.Root().Nodes)
+	p := &parser{tokens: tokens}
+	body, _, err := p.block()
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
 	return &Template{body: body}, nil
-}
-
-// withoutSource leaves the template's text out of a parse error, which gonja puts there.
-func withoutSource(err error, source string) string {
-	return strings.ReplaceAll(err.Error(), source, "")
 }
 
 // Render writes the prompt. A *Raised error is the template's own refusal of
@@ -157,19 +129,13 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 	return string(r.out), nil
 }
 
-// panicError makes an error of a panic, inside gonja or over a limit.
+// panicError makes an error of a panic, such as one over a limit.
 func panicError(p any) error {
 	if err, ok := p.(error); ok {
 		return fmt.Errorf("chat template: %w", err)
 	}
 	return fmt.Errorf("chat template: %v", p)
 }
-
-// evaluator is what gonja's filters want to be given: the filters and tests
-// that theirs may look up by name, and no variables.
-var evaluator = &exec.Evaluator{Config: config.New(), Environment: &exec.Environment{
-	Context: exec.EmptyContext(), Filters: filters, Tests: testSet,
-}}
 
 func renderError(err error) error {
 	if raised, ok := errors.AsType[*Raised](err); ok {
@@ -221,8 +187,8 @@ func (r *run) work(steps int) error {
 }
 
 // lookUp counts looking at the elements of a list or the members of an object.
-func (r *run) lookUp(among *exec.Value) error {
-	switch x := among.Interface().(type) {
+func (r *run) lookUp(among value) error {
+	switch x := among.(type) {
 	case list:
 		return r.work(len(x) / membersPerStep)
 	case object:

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // jsonStyle is the layout of json.dumps: with an indent each element is on
@@ -23,11 +21,11 @@ type jsonStyle struct {
 var defaultJSON = jsonStyle{item: ", ", key: ": "}
 
 // appendJSON writes v as Python's json.dumps would.
-func (s *jsonStyle) appendJSON(b []byte, v *exec.Value, depth int) ([]byte, error) {
+func (s *jsonStyle) appendJSON(b []byte, v value, depth int) ([]byte, error) {
 	if len(b) > outputMax {
-		return nil, fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax)
+		return nil, errLongString
 	}
-	switch x := v.Interface().(type) {
+	switch x := v.(type) {
 	case string:
 		return s.appendString(b, x), nil
 	case object:
@@ -44,11 +42,11 @@ func (s *jsonStyle) appendJSON(b []byte, v *exec.Value, depth int) ([]byte, erro
 	case isUndefined(v):
 		return nil, errors.New("object of type Undefined is not JSON serializable")
 	case isFloat(v):
-		return append(b, jsonFloat(float(v.Float()))...), nil
+		return append(b, jsonFloat(v.(float))...), nil
 	case isInteger(v):
-		return append(b, v.String()...), nil
+		return append(b, text(v)...), nil
 	}
-	items, ok := sequence(v)
+	items, ok := elements(v)
 	if !ok {
 		return nil, fmt.Errorf("object of type %s is not JSON serializable", typeName(v))
 	}
@@ -151,11 +149,11 @@ func appendEscape(b []byte, r rune) []byte {
 
 // toJSON is the tojson filter of chat templates: no HTML escaping, keys in
 // their order, Python's spacing, and the keyword arguments of json.dumps.
-func toJSON(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (*exec.Value, error) {
+func toJSON(in value, args arguments) (value, error) {
 	style := defaultJSON
-	if len(args)+len(kwargs) > 0 {
+	if len(args.positional)+len(args.names) > 0 {
 		var err error
-		if style, err = jsonArguments(args, kwargs); err != nil {
+		if style, err = jsonArguments(args); err != nil {
 			return nil, err
 		}
 	}
@@ -163,39 +161,26 @@ func toJSON(in *exec.Value, args []*exec.Value, kwargs map[string]*exec.Value) (
 	if err != nil {
 		return nil, err
 	}
-	return exec.AsValue(string(b)), nil
+	return string(b), nil
 }
 
-func jsonArguments(args []*exec.Value, kwargs map[string]*exec.Value) (jsonStyle, error) {
+func jsonArguments(args arguments) (jsonStyle, error) {
 	s := defaultJSON
-	all := map[string]*exec.Value{}
-	for name, v := range kwargs {
-		all[name] = v
-	}
-	for i, name := range []string{"ensure_ascii", "indent", "separators", "sort_keys"} {
-		if i < len(args) {
-			all[name] = args[i]
-		}
-	}
-	if v := all["indent"]; v != nil && !isNone(v) {
+	s.ascii = args.flag(0, "ensure_ascii")
+	if v := args.get(1, "indent"); v != nil && !isNone(v) {
 		s.lines, s.item = true, ","
-		s.indent = v.String()
+		s.indent = text(v)
 		if isInteger(v) {
-			s.indent = strings.Repeat(" ", max(0, min(v.Integer(), indentMax)))
+			s.indent = strings.Repeat(" ", max(0, min(integerOf(v), indentMax)))
 		}
 	}
-	if v := all["separators"]; v != nil && !isNone(v) {
-		pair, ok := sequence(v)
+	if v := args.get(2, "separators"); v != nil && !isNone(v) {
+		pair, ok := elements(v)
 		if !ok || len(pair) != 2 {
 			return s, errors.New("tojson: separators must be a pair")
 		}
-		s.item, s.key = pair[0].String(), pair[1].String()
+		s.item, s.key = text(pair[0]), text(pair[1])
 	}
-	if v := all["ensure_ascii"]; v != nil {
-		s.ascii = v.IsTrue()
-	}
-	if v := all["sort_keys"]; v != nil {
-		s.sort = v.IsTrue()
-	}
+	s.sort = args.flag(3, "sort_keys")
 	return s, nil
 }

@@ -12,30 +12,38 @@ import (
 	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// The values of a template are gonja values around Go strings, ints, bools
-// and the types below. gonja's own maps sort their keys and its nil is both
-// None and undefined; chat templates can tell both differences.
+// value is a value of a template: a Go string, int or bool, or one of the types
+// below. Undefined is a value of its own; a nil value is none at all, such as
+// an argument that was not given.
+type value = any
 
-// object is a mapping that keeps the order of its source. It is a slice, so
-// that gonja finds an empty one false.
+// undefined is what a name without a variable gives.
+type undefined struct{}
+
+// none is Python's None, JSON's null.
+type none struct{}
+
+// object is a mapping that keeps the order of its source.
 type object []member
 
 type member struct {
 	key string
-	val *exec.Value
+	val value
 }
 
 // list is a sequence: a JSON array, a list of the template, a slice of one.
-type list []*exec.Value
+type list []value
 
 // tuple differs from a list in how it prints.
-type tuple []*exec.Value
+type tuple []value
 
-// none is Python's None, JSON's null. Undefined is gonja's nil.
-type none bool
+// group is what groupby gives: a tuple whose two elements have names.
+type group struct {
+	grouper value
+	items   list
+}
 
 // float prints as Python prints it.
 type float float64
@@ -46,22 +54,7 @@ type integer string
 // namespace is the one mutable value of a template.
 type namespace struct{ members object }
 
-var (
-	valueNone      = exec.AsValue(none(false))
-	valueUndefined = exec.AsValue(nil)
-	valueTrue      = exec.AsValue(true)
-	valueFalse     = exec.AsValue(false)
-	valueEmpty     = exec.AsValue("")
-)
-
-func boolean(b bool) *exec.Value {
-	if b {
-		return valueTrue
-	}
-	return valueFalse
-}
-
-func (o object) get(key string) (*exec.Value, bool) {
+func (o object) get(key string) (value, bool) {
 	for i := range o {
 		if o[i].key == key {
 			return o[i].val, true
@@ -71,7 +64,7 @@ func (o object) get(key string) (*exec.Value, bool) {
 }
 
 // set replaces or appends; Python keeps the first position of a repeated key.
-func (o object) set(key string, val *exec.Value) object {
+func (o object) set(key string, val value) object {
 	for i := range o {
 		if o[i].key == key {
 			o[i].val = val
@@ -81,49 +74,38 @@ func (o object) set(key string, val *exec.Value) object {
 	return append(o, member{key, val})
 }
 
-// GetAttribute and GetItem let gonja's filters (map, selectattr, ...) look inside.
-func (o object) GetAttribute(name string) (*exec.Value, bool) { return found(o.get(name)) }
-
-// GetItem returns the member with a string key.
-func (o object) GetItem(key any) (*exec.Value, bool) {
-	name, _ := key.(string)
-	return found(o.get(name))
-}
-
-func found(v *exec.Value, ok bool) (*exec.Value, bool) {
-	if !ok {
-		return valueUndefined, false
-	}
-	return v, true
-}
-
-// String prints as Python's repr of a dict.
-func (o object) String() string { return repr(exec.AsValue(o)) }
-
-// GetItem returns the element at an index, counted from the end when negative.
-func (l list) GetItem(key any) (*exec.Value, bool) {
+// at returns the element at an index, counted from the end when negative.
+func (l list) at(key value) value {
 	i, ok := key.(int)
 	if i < 0 {
 		i += len(l)
 	}
 	if !ok || i < 0 || i >= len(l) {
-		return valueUndefined, false
+		return undefined{}
 	}
-	return l[i], true
+	return l[i]
 }
 
-// String prints as Python's repr of a list.
-func (l list) String() string { return repr(exec.AsValue(l)) }
+func (g group) get(name string) value {
+	switch name {
+	case "grouper":
+		return g.grouper
+	case "list":
+		return g.items
+	}
+	return nil
+}
 
-// GetItem returns the element at an index, as for a list.
-func (t tuple) GetItem(key any) (*exec.Value, bool) { return list(t).GetItem(key) }
-
-// String prints as Python's repr of a tuple.
-func (t tuple) String() string { return repr(exec.AsValue(t)) }
-
-func (none) String() string { return "None" }
-
-func (i integer) String() string { return string(i) }
+// text is Python's str(): undefined is empty.
+func text(v value) string {
+	switch x := v.(type) {
+	case string:
+		return x
+	case undefined:
+		return ""
+	}
+	return repr(v)
+}
 
 // String prints as Python's repr of a float: shortest digits that read back
 // the same, exponents from 1e16 up and below 1e-4.
@@ -148,7 +130,7 @@ func (x float) String() string {
 }
 
 // repr is Python's repr, which lists and mappings use for their elements.
-func repr(v *exec.Value) string {
+func repr(v value) string {
 	var b strings.Builder
 	writeRepr(&b, v)
 	return b.String()
@@ -156,41 +138,59 @@ func repr(v *exec.Value) string {
 
 // writeRepr panics with ErrLimit when the text gets too long: a value that
 // holds itself many times over is small in memory only. Render recovers.
-func writeRepr(b *strings.Builder, v *exec.Value) {
+func writeRepr(b *strings.Builder, v value) {
 	if b.Len() > outputMax {
-		panic(fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, outputMax))
+		panic(errLongString)
 	}
-	switch x := v.Interface().(type) {
+	switch x := v.(type) {
 	case string:
 		b.WriteString(quotePython(x))
+	case int:
+		b.WriteString(strconv.Itoa(x))
+	case bool:
+		b.WriteString(map[bool]string{true: "True", false: "False"}[x])
+	case none:
+		b.WriteString("None")
+	case undefined:
+		b.WriteString("Undefined")
+	case float:
+		b.WriteString(x.String())
+	case integer:
+		b.WriteString(string(x))
 	case object:
-		b.WriteByte('{')
-		for i, m := range x {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(quotePython(m.key))
-			b.WriteString(": ")
-			writeRepr(b, m.val)
-		}
-		b.WriteByte('}')
+		writeReprOfObject(b, x)
 	case list:
 		b.WriteByte('[')
 		writeReprs(b, x)
 		b.WriteByte(']')
 	case tuple:
 		b.WriteByte('(')
-		writeReprs(b, x)
+		writeReprs(b, list(x))
 		if len(x) == 1 {
 			b.WriteByte(',')
 		}
 		b.WriteByte(')')
+	case group:
+		writeRepr(b, tuple{x.grouper, x.items})
 	default:
-		b.WriteString(v.String())
+		b.WriteString("<" + typeName(v) + ">")
 	}
 }
 
-func writeReprs(b *strings.Builder, items []*exec.Value) {
+func writeReprOfObject(b *strings.Builder, o object) {
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quotePython(m.key))
+		b.WriteString(": ")
+		writeRepr(b, m.val)
+	}
+	b.WriteByte('}')
+}
+
+func writeReprs(b *strings.Builder, items []value) {
 	for i, v := range items {
 		if i > 0 {
 			b.WriteString(", ")
@@ -241,7 +241,7 @@ const jsonDepthMax = 512
 
 // fromJSON reads one JSON text the way Python's json.loads does: order kept,
 // the last of repeated keys wins, whole numbers exact.
-func fromJSON(raw []byte) (*exec.Value, error) {
+func fromJSON(raw []byte) (value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	v, err := readJSON(d, 0)
 	if err != nil {
@@ -253,7 +253,7 @@ func fromJSON(raw []byte) (*exec.Value, error) {
 	return v, nil
 }
 
-func readJSON(d *jsontext.Decoder, depth int) (*exec.Value, error) {
+func readJSON(d *jsontext.Decoder, depth int) (value, error) {
 	if depth > jsonDepthMax {
 		return nil, fmt.Errorf("JSON nested deeper than %d", jsonDepthMax)
 	}
@@ -267,22 +267,22 @@ func readJSON(d *jsontext.Decoder, depth int) (*exec.Value, error) {
 	case '[':
 		return readList(d, depth)
 	case '"':
-		return exec.AsValue(t.String()), nil
+		return t.String(), nil
 	case '0':
 		return number(t.String()), nil
 	case 't':
-		return valueTrue, nil
+		return true, nil
 	case 'f':
-		return valueFalse, nil
+		return false, nil
 	}
-	return valueNone, nil
+	return none{}, nil
 }
 
 // objectSearchMax is up to how many members a repeated key is found by
 // looking at each; above it a map is used.
 const objectSearchMax = 32
 
-func readObject(d *jsontext.Decoder, depth int) (*exec.Value, error) {
+func readObject(d *jsontext.Decoder, depth int) (value, error) {
 	o := object{}
 	var at map[string]int
 	for d.PeekKind() != '}' {
@@ -313,10 +313,10 @@ func readObject(d *jsontext.Decoder, depth int) (*exec.Value, error) {
 		o = append(o, member{key, v})
 	}
 	_, err := d.ReadToken()
-	return exec.AsValue(o), err
+	return o, err
 }
 
-func readList(d *jsontext.Decoder, depth int) (*exec.Value, error) {
+func readList(d *jsontext.Decoder, depth int) (value, error) {
 	l := list{}
 	for d.PeekKind() != ']' {
 		v, err := readJSON(d, depth+1)
@@ -326,161 +326,192 @@ func readList(d *jsontext.Decoder, depth int) (*exec.Value, error) {
 		l = append(l, v)
 	}
 	_, err := d.ReadToken()
-	return exec.AsValue(l), err
+	return l, err
 }
 
 // number reads a JSON number as Python does: a float if it has a fraction or
 // an exponent, else a whole number of any size.
-func number(s string) *exec.Value {
+func number(s string) value {
 	if strings.ContainsAny(s, ".eE") {
 		f, _ := strconv.ParseFloat(s, 64) // out of range gives an infinity, as in Python
-		return exec.AsValue(float(f))
+		return float(f)
 	}
 	if i, err := strconv.Atoi(s); err == nil {
-		return exec.AsValue(i)
+		return i
 	}
-	return exec.AsValue(integer(s))
+	return integer(s)
 }
 
 // add is exact for whole numbers of any size.
-func add(a, b *exec.Value, subtract bool) *exec.Value {
+func add(a, b value, subtract bool) value {
 	if isFloat(a) || isFloat(b) {
 		if subtract {
-			return exec.AsValue(float(a.Float() - b.Float()))
+			return float(floatOf(a) - floatOf(b))
 		}
-		return exec.AsValue(float(a.Float() + b.Float()))
+		return float(floatOf(a) + floatOf(b))
 	}
-	x, y := bigInt(a), bigInt(b)
+	x, y := bigOf(a), bigOf(b)
 	if subtract {
 		y.Neg(y)
 	}
 	return fromBig(x.Add(x, y))
 }
 
-func bigInt(v *exec.Value) *big.Int {
-	if s, ok := v.Interface().(integer); ok {
-		if n, ok := new(big.Int).SetString(string(s), 10); ok {
+func fromBig(n *big.Int) value {
+	if n.IsInt64() {
+		return int(n.Int64())
+	}
+	return integer(n.String())
+}
+
+// bigOf is a whole number; a float is cut, what is no number is 0.
+func bigOf(v value) *big.Int {
+	switch x := v.(type) {
+	case integer:
+		if n, ok := new(big.Int).SetString(string(x), 10); ok {
 			return n
 		}
+	case float:
+		if n, _ := big.NewFloat(float64(x)).Int(nil); n != nil && !math.IsNaN(float64(x)) {
+			return n
+		}
+	case int:
+		return big.NewInt(int64(x))
+	case bool:
+		if x {
+			return big.NewInt(1)
+		}
 	}
-	if b, ok := v.Interface().(bool); ok && b {
-		return big.NewInt(1)
-	}
-	return big.NewInt(int64(v.Integer()))
+	return new(big.Int)
 }
 
-func fromBig(n *big.Int) *exec.Value {
-	if n.IsInt64() {
-		return exec.AsValue(int(n.Int64()))
+// integerOf is a whole number as an int, at most as large as one can be.
+func integerOf(v value) int {
+	if x, ok := v.(int); ok {
+		return x
 	}
-	return exec.AsValue(integer(n.String()))
+	n := bigOf(v)
+	switch {
+	case n.IsInt64():
+		return int(n.Int64())
+	case n.Sign() < 0:
+		return math.MinInt
+	}
+	return math.MaxInt
 }
 
-func isFloat(v *exec.Value) bool { return v.IsFloat() }
-
-func isInteger(v *exec.Value) bool {
-	if _, ok := v.Interface().(integer); ok {
-		return true
+// floatOf is a number as a float; what is no number is 0.
+func floatOf(v value) float64 {
+	if x, ok := v.(float); ok {
+		return float64(x)
 	}
-	return v.IsInteger()
+	f, _ := new(big.Float).SetInt(bigOf(v)).Float64()
+	return f
 }
+
+// is reports whether a value has a type.
+func is[T any](v value) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+func isFloat(v value) bool     { return is[float](v) }
+func isInteger(v value) bool   { return is[int](v) || is[integer](v) }
+func isNumber(v value) bool    { return isInteger(v) || isFloat(v) || isBool(v) }
+func isString(v value) bool    { return is[string](v) }
+func isNone(v value) bool      { return is[none](v) }
+func isMapping(v value) bool   { return is[object](v) }
+func isUndefined(v value) bool { return is[undefined](v) }
+func isList(v value) bool      { return is[list](v) || is[tuple](v) || is[group](v) }
 
 // isBool also holds for arithmetic, where Python counts True as 1; None is no bool.
-func isBool(v *exec.Value) bool {
-	_, ok := v.Interface().(bool)
-	return ok
+func isBool(v value) bool { return is[bool](v) }
+
+// isTrue is Python's truth.
+func isTrue(v value) bool {
+	switch x := v.(type) {
+	case bool:
+		return x
+	case string:
+		return x != ""
+	case int:
+		return x != 0
+	case float:
+		return x != 0
+	case object:
+		return len(x) > 0
+	case list:
+		return len(x) > 0
+	case tuple:
+		return len(x) > 0
+	case undefined, none:
+		return false
+	}
+	return true // an integer of that type is never zero
 }
 
-func isNumber(v *exec.Value) bool { return isInteger(v) || isFloat(v) || isBool(v) }
-
-func isString(v *exec.Value) bool {
-	_, ok := v.Interface().(string)
-	return ok
-}
-
-func isNone(v *exec.Value) bool {
-	_, ok := v.Interface().(none)
-	return ok
-}
-
-func isMapping(v *exec.Value) bool {
-	_, ok := v.Interface().(object)
-	return ok
-}
-
-func isUndefined(v *exec.Value) bool { return v == nil || v.IsNil() }
-
-// sequence returns the elements of what can be looped over: a list, the keys
-// of a mapping, the characters of a string, or what a filter of gonja made.
-func sequence(v *exec.Value) (list, bool) {
-	switch x := v.Interface().(type) {
+// elements returns what a list has; of other values it is not known.
+func elements(v value) (list, bool) {
+	switch x := v.(type) {
 	case list:
 		return x, true
 	case tuple:
 		return list(x), true
+	case group:
+		return list{x.grouper, x.items}, true
+	}
+	return nil, false
+}
+
+// sequence returns the elements of what can be looped over: a list, the keys
+// of a mapping, the characters of a string, nothing of undefined.
+func sequence(v value) (list, bool) {
+	switch x := v.(type) {
 	case object:
 		keys := make(list, len(x))
 		for i, m := range x {
-			keys[i] = exec.AsValue(m.key)
+			keys[i] = m.key
 		}
 		return keys, true
 	case string:
 		chars := make(list, 0, len(x))
 		for _, r := range x {
-			chars = append(chars, exec.AsValue(string(r)))
+			chars = append(chars, string(r))
 		}
 		return chars, true
+	case undefined:
+		return nil, true
 	}
-	if v.IsNil() {
-		return nil, true // undefined is empty when iterated
-	}
-	if !v.IsList() {
-		return nil, false
-	}
-	var out list
-	v.Iterate(func(_, _ int, item, _ *exec.Value) bool {
-		out = append(out, item)
-		return true
-	}, func() {})
-	return out, true
+	return elements(v)
 }
 
 // comparisonMax bounds the values looked at by one comparison.
 const comparisonMax = 1_000_000
 
 // equal is Python's ==.
-func equal(a, b *exec.Value) bool {
+func equal(a, b value) bool {
 	budget := comparisonMax
 	return equalWithin(a, b, &budget)
 }
 
 // equalWithin panics with ErrLimit when the budget is spent, as writeRepr does.
-func equalWithin(a, b *exec.Value, budget *int) bool {
+func equalWithin(a, b value, budget *int) bool {
 	if *budget--; *budget < 0 {
 		panic(fmt.Errorf("%w: a comparison of more than %d values", ErrLimit, comparisonMax))
 	}
-	switch x := a.Interface().(type) {
-	case string:
-		y, ok := b.Interface().(string)
-		return ok && x == y
-	case none:
-		return isNone(b)
-	case object:
-		y, ok := b.Interface().(object)
+	if x, ok := a.(object); ok {
+		y, ok := b.(object)
 		return ok && equalObjects(x, y, budget)
 	}
-	if isUndefined(a) || isUndefined(b) {
-		return isUndefined(a) && isUndefined(b)
+	if isNumber(a) && isNumber(b) {
+		return compareNumbers(a, b) == 0
 	}
-	if isNumber(a) || isNumber(b) {
-		return isNumber(a) && isNumber(b) && compareNumbers(a, b) == 0
+	x, ok := elements(a)
+	y, alsoList := elements(b)
+	if ok || alsoList {
+		return ok && alsoList && equalLists(x, y, budget)
 	}
-	if a.IsList() && b.IsList() && !isMapping(b) {
-		x, _ := sequence(a)
-		y, _ := sequence(b)
-		return equalLists(x, y, budget)
-	}
-	return a == b
+	return !is[callable](a) && a == b // of what is left only functions cannot be compared
 }
 
 func equalObjects(x, y object, budget *int) bool {
@@ -508,9 +539,9 @@ func equalLists(x, y list, budget *int) bool {
 	return true
 }
 
-func compareNumbers(a, b *exec.Value) int {
+func compareNumbers(a, b value) int {
 	if isFloat(a) || isFloat(b) {
-		x, y := numberFloat(a), numberFloat(b)
+		x, y := floatOf(a), floatOf(b)
 		switch {
 		case x < y:
 			return -1
@@ -519,28 +550,20 @@ func compareNumbers(a, b *exec.Value) int {
 		}
 		return 0
 	}
-	return bigInt(a).Cmp(bigInt(b))
-}
-
-func numberFloat(v *exec.Value) float64 {
-	if isFloat(v) {
-		return v.Float()
-	}
-	f, _ := new(big.Float).SetInt(bigInt(v)).Float64()
-	return f
+	return bigOf(a).Cmp(bigOf(b))
 }
 
 // contains is Python's `item in v`.
-func contains(v, item *exec.Value) (bool, error) {
-	switch x := v.Interface().(type) {
+func contains(v, item value) (bool, error) {
+	switch x := v.(type) {
 	case string:
-		s, ok := item.Interface().(string)
+		s, ok := item.(string)
 		if !ok {
 			return false, errors.New("'in <string>' requires string as left operand")
 		}
 		return strings.Contains(x, s), nil
 	case object:
-		s, ok := item.Interface().(string)
+		s, ok := item.(string)
 		_, has := x.get(s)
 		return ok && has, nil
 	case *namespace:
@@ -560,7 +583,7 @@ func contains(v, item *exec.Value) (bool, error) {
 }
 
 // typeName names a value's type in error messages, in Python's words.
-func typeName(v *exec.Value) string {
+func typeName(v value) string {
 	switch {
 	case isUndefined(v):
 		return "undefined"
@@ -576,7 +599,7 @@ func typeName(v *exec.Value) string {
 		return "float"
 	case isMapping(v):
 		return "dict"
-	case v.IsList():
+	case isList(v):
 		return "list"
 	}
 	return "object"

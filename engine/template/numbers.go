@@ -1,0 +1,115 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+func absolute(in value, _ arguments) (value, error) {
+	switch {
+	case !isNumber(in):
+		return nil, fmt.Errorf("bad operand type for abs(): %s", typeName(in))
+	case isFloat(in):
+		return float(math.Abs(floatOf(in))), nil
+	}
+	return fromBig(new(big.Int).Abs(bigOf(in))), nil
+}
+
+// toInteger is the filter int: what is no number is the default.
+func toInteger(in value, args arguments) (value, error) {
+	fallback := args.get(0, "default")
+	if fallback == nil {
+		fallback = 0
+	}
+	switch x := in.(type) {
+	case float:
+		if f := float64(x); math.IsInf(f, 0) || math.IsNaN(f) {
+			return fallback, nil
+		}
+		return fromBig(bigOf(x)), nil
+	case string:
+		return parseInteger(x, args, fallback), nil
+	}
+	if !isNumber(in) {
+		return fallback, nil
+	}
+	return fromBig(bigOf(in)), nil
+}
+
+func parseInteger(s string, args arguments, fallback value) value {
+	base := 10
+	if v := args.get(1, "base"); v != nil {
+		base = integerOf(v)
+	}
+	s = strings.TrimFunc(s, isPythonSpace)
+	digits := strings.ToLower(s)
+	if prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
+		digits = strings.TrimPrefix(digits, prefix)
+	}
+	if len(digits) > numberDigitsMax || base < 2 || base > 36 {
+		return fallback
+	}
+	if n, ok := new(big.Int).SetString(digits, base); ok {
+		return fromBig(n)
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		return fromBig(bigOf(float(f)))
+	}
+	return fallback
+}
+
+// numberDigitsMax bounds the numbers that are read from a string; Python's bound is 4,300.
+const numberDigitsMax = 4300
+
+func toFloat(in value, args arguments) (value, error) {
+	if isNumber(in) {
+		return float(floatOf(in)), nil
+	}
+	if s, ok := in.(string); ok {
+		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isPythonSpace), 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			return float(f), nil
+		}
+	}
+	if fallback := args.get(0, "default"); fallback != nil {
+		return fallback, nil
+	}
+	return float(0), nil
+}
+
+// round is Jinja's: the nearest number of so many decimals, halves to even as
+// Python rounds, or the next one up or down.
+func round(in value, args arguments) (value, error) {
+	if !isNumber(in) {
+		return nil, fmt.Errorf("type %s cannot be rounded", typeName(in))
+	}
+	precision := 0
+	if v := args.get(0, "precision"); v != nil {
+		precision = max(-308, min(integerOf(v), 308))
+	}
+	method := "common"
+	if v := args.get(1, "method"); v != nil {
+		method = text(v)
+	}
+	x, scale := floatOf(in), math.Pow(10, float64(precision))
+	switch method {
+	case "ceil":
+		return float(math.Ceil(x*scale) / scale), nil
+	case "floor":
+		return float(math.Floor(x*scale) / scale), nil
+	case "common":
+	default:
+		return nil, errors.New("method must be common, ceil or floor")
+	}
+	if !isFloat(in) && precision >= 0 {
+		return in, nil
+	}
+	if precision < 0 {
+		return float(math.RoundToEven(x*scale) / scale), nil
+	}
+	nearest, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', precision, 64), 64) // exact decimals, halves to even
+	return float(nearest), nil
+}

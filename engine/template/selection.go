@@ -1,0 +1,298 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// selections are the filters that take another filter or a test by its name.
+var selections = map[string]filterFunc{
+	"map":        mapEach,
+	"select":     selected(true, false),
+	"reject":     selected(false, false),
+	"selectattr": selected(true, true),
+	"rejectattr": selected(false, true),
+}
+
+// each returns the elements of what a filter goes through.
+func each(in value) (list, error) {
+	all, ok := sequence(in)
+	if !ok {
+		return nil, fmt.Errorf("%s is not iterable", typeName(in))
+	}
+	return all, nil
+}
+
+// path looks up an attribute that may be nested: a.b.0.
+func path(v value, attribute value) (value, error) {
+	if attribute == nil || isNone(attribute) {
+		return v, nil
+	}
+	if !isString(attribute) {
+		return item(v, attribute)
+	}
+	for part := range strings.SplitSeq(attribute.(string), ".") {
+		var key value = part
+		if i, err := strconv.Atoi(part); err == nil {
+			key = i
+		}
+		var err error
+		if v, err = item(v, key); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// mapEach is map('filter', args...) and map(attribute='name', default=...).
+func mapEach(in value, args arguments) (value, error) {
+	all, err := each(in)
+	if err != nil {
+		return nil, err
+	}
+	apply, err := mapping(args)
+	if err != nil {
+		return nil, err
+	}
+	out := make(list, len(all))
+	for i, v := range all {
+		if out[i], err = apply(v); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// mapping is what map does with each element.
+func mapping(args arguments) (func(value) (value, error), error) {
+	if len(args.positional) == 0 {
+		attribute, fallback := args.byName("attribute"), args.byName("default")
+		if attribute == nil {
+			return nil, errors.New("takes a filter or an attribute")
+		}
+		return func(v value) (value, error) {
+			v, err := path(v, attribute)
+			if err == nil && fallback != nil && isUndefined(v) {
+				v = fallback
+			}
+			return v, err
+		}, nil
+	}
+	apply, ok := filters[text(args.positional[0])]
+	if !ok {
+		return nil, fmt.Errorf("filter %s is not known", repr(args.positional[0]))
+	}
+	args.positional = args.positional[1:]
+	return func(v value) (value, error) { return apply(v, args) }, nil
+}
+
+// selected makes select, reject and their forms that test an attribute.
+func selected(keep, byAttribute bool) filterFunc {
+	return func(in value, args arguments) (value, error) {
+		all, err := each(in)
+		if err != nil {
+			return nil, err
+		}
+		rest := args.positional
+		var attribute value
+		if byAttribute {
+			if len(rest) == 0 {
+				return nil, errors.New("takes an attribute")
+			}
+			attribute, rest = rest[0], rest[1:]
+		}
+		holds := plain(isTrue)
+		if len(rest) > 0 {
+			var ok bool
+			if holds, ok = tests[text(rest[0])]; !ok {
+				return nil, fmt.Errorf("test %s is not known", repr(rest[0]))
+			}
+			rest = rest[1:]
+		}
+		out := list{}
+		for _, v := range all {
+			at, err := path(v, attribute)
+			if err != nil {
+				return nil, err
+			}
+			ok, err := holds(at, rest)
+			if err != nil {
+				return nil, err
+			}
+			if ok == keep {
+				out = append(out, v)
+			}
+		}
+		return out, nil
+	}
+}
+
+// sortKeys are what elements are ordered by: an attribute of each, without
+// regard to case where they are strings unless that is asked for.
+func sortKeys(all list, attribute value, caseSensitive bool) ([]keyed, error) {
+	out := make([]keyed, len(all))
+	for i, v := range all {
+		at, err := path(v, attribute)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = keyed{at, at, v}
+		if s, ok := at.(string); ok && !caseSensitive {
+			out[i].key = strings.ToLower(s)
+		}
+	}
+	return out, nil
+}
+
+// keyed is an element with what it is ordered by, and that as it was.
+type keyed struct{ key, plain, element value }
+
+// sortKeyed sorts by key and keeps the order of equal ones.
+func sortKeyed(all []keyed) (err error) {
+	slices.SortStableFunc(all, func(a, b keyed) int {
+		c, failed := compare(a.key, b.key)
+		if failed != nil {
+			err = failed
+		}
+		return c
+	})
+	return err
+}
+
+func sorted(in value, args arguments) (value, error) {
+	all, err := each(in)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := sortKeys(all, args.get(2, "attribute"), args.flag(1, "case_sensitive"))
+	if err == nil {
+		err = sortKeyed(keys)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if args.flag(0, "reverse") { // Python's reverse keeps the order of equal ones too
+		slices.Reverse(keys)
+		reverseRuns(keys)
+	}
+	return elementsOf(keys), nil
+}
+
+// reverseRuns turns back each run of equal keys.
+func reverseRuns(keys []keyed) {
+	for start := 0; start < len(keys); {
+		end := start + 1
+		for end < len(keys) && equal(keys[start].key, keys[end].key) {
+			end++
+		}
+		slices.Reverse(keys[start:end])
+		start = end
+	}
+}
+
+func elementsOf(keys []keyed) list {
+	out := make(list, len(keys))
+	for i := range keys {
+		out[i] = keys[i].element
+	}
+	return out
+}
+
+// extreme is min (-1) or max (1): the first one of the least or greatest.
+func extreme(sign int) filterFunc {
+	return func(in value, args arguments) (value, error) {
+		all, err := each(in)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := sortKeys(all, args.get(1, "attribute"), args.flag(0, "case_sensitive"))
+		if err != nil || len(keys) == 0 {
+			return undefined{}, err
+		}
+		best := 0
+		for i := range keys {
+			c, err := compare(keys[i].key, keys[best].key)
+			if err != nil {
+				return nil, err
+			}
+			if c*sign > 0 {
+				best = i
+			}
+		}
+		return keys[best].element, nil
+	}
+}
+
+func total(in value, args arguments) (value, error) {
+	all, err := each(in)
+	if err != nil {
+		return nil, err
+	}
+	start := args.get(1, "start")
+	if start == nil {
+		start = 0
+	}
+	parts := []value{start}
+	for _, v := range all {
+		if v, err = path(v, args.get(0, "attribute")); err != nil {
+			return nil, err
+		}
+		parts = append(parts, v)
+	}
+	return sum(parts)
+}
+
+// unique keeps the first of equal elements.
+func unique(in value, args arguments) (value, error) {
+	all, err := each(in)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := sortKeys(all, args.get(1, "attribute"), args.flag(0, "case_sensitive"))
+	if err != nil {
+		return nil, err
+	}
+	budget := comparisonMax
+	var kept []keyed
+	for _, k := range keys {
+		if !slices.ContainsFunc(kept, func(other keyed) bool { return equalWithin(other.key, k.key, &budget) }) {
+			kept = append(kept, k)
+		}
+	}
+	return elementsOf(kept), nil
+}
+
+// groupBy sorts by an attribute and gives one group for each of its values.
+func groupBy(in value, args arguments) (value, error) {
+	all, err := each(in)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := sortKeys(all, args.get(0, "attribute"), args.flag(2, "case_sensitive"))
+	if err != nil {
+		return nil, err
+	}
+	if fallback := args.get(1, "default"); fallback != nil {
+		for i := range keys {
+			if isUndefined(keys[i].key) {
+				keys[i].key, keys[i].plain = fallback, fallback
+			}
+		}
+	}
+	if err := sortKeyed(keys); err != nil {
+		return nil, err
+	}
+	groups := list{}
+	for start := 0; start < len(keys); {
+		end := start + 1
+		for end < len(keys) && equal(keys[start].key, keys[end].key) {
+			end++
+		}
+		groups = append(groups, group{keys[start].plain, elementsOf(keys[start:end])})
+		start = end
+	}
+	return groups, nil
+}
