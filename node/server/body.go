@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -46,8 +45,8 @@ func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
 	if doubleFramed(h) || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
 		return false
 	}
-	_, err := s.identify(h, f, time.Now())
-	return err == nil
+	who, err := s.identify(h, f, time.Now())
+	return err == nil && !s.bodies.full(who.Account.ID, who.Account.Concurrency)
 }
 
 // doubleFramed says whether a request has both Content-Length and
@@ -105,34 +104,47 @@ func encodingOf(h *fasthttp.RequestHeader) encoding {
 	return encodingUnknown
 }
 
-// budget is the node-wide bound of body bytes in memory.
-type budget struct {
-	max  int64
-	used atomic.Int64
-}
-
-// take reserves n bytes if they are there.
-func (b *budget) take(n int64) bool {
-	if b.used.Add(n) <= b.max {
-		return true
-	}
-	b.used.Add(-n)
-	return false
-}
-
-func (b *budget) give(n int64) { b.used.Add(-n) }
-
-// body is one request body in memory, counted against the node's budget until
-// release.
+// body is one request body in memory. It counts in the intake, as its account's,
+// from enter until release.
 type body struct {
-	bytes []byte
-	taken int64
-	from  *budget
+	bytes   []byte
+	taken   int64
+	from    *intake // nil before enter
+	account string
 }
 
+// enter counts the body, before its first byte is read.
+func (b *body) enter(from *intake, account string, concurrency int) *abi.Error {
+	if err := from.enter(account, concurrency); err != nil {
+		return err
+	}
+	b.from, b.account = from, account
+	return nil
+}
+
+// take reserves n bytes more, if the intake has them.
+func (b *body) take(n int64) bool {
+	if !b.from.take(b.account, n) {
+		return false
+	}
+	b.taken += n
+	return true
+}
+
+func (b *body) give(n int64) {
+	b.from.give(b.account, n)
+	b.taken -= n
+}
+
+// release gives everything back. It may be called more than once, and for a body
+// that never entered.
 func (b *body) release() {
-	b.from.give(b.taken)
-	b.taken, b.bytes = 0, nil
+	if b.from == nil {
+		return
+	}
+	b.give(b.taken)
+	b.from.leave(b.account)
+	*b = body{}
 }
 
 // deferBody prepares for a body that nobody may read: unless readBody empties
@@ -146,13 +158,20 @@ func (x *exchange) deferBody() {
 }
 
 // readBody reads and decodes the request body. Headers are checked first, so
-// nothing of a body that cannot be accepted is read.
+// nothing of a body that cannot be accepted is read. The caller releases x.body,
+// also after an error.
 func (x *exchange) readBody() (*body, *abi.Error) {
 	h := &x.ctx.Request.Header
 	if err := x.checkBodyHeaders(h); err != nil {
 		return nil, err
 	}
-	x.body.from = &x.s.bodies
+	account := x.who.Account
+	if h.Peek(skippedHeader) != nil { // no other reason is left, and it is too late to read it now
+		return nil, errAccountBodies(account.Concurrency)
+	}
+	if err := x.body.enter(&x.s.bodies, account.ID, account.Concurrency); err != nil {
+		return nil, err
+	}
 	stream := x.ctx.RequestBodyStream()
 	if stream == nil || !x.unreadBody {
 		return &x.body, nil
@@ -289,7 +308,6 @@ func (b *body) decode(in *arrival, e encoding) *abi.Error {
 	if err == nil {
 		return nil
 	}
-	b.release()
 	return bodyError(err, in.err, limit)
 }
 
@@ -306,10 +324,10 @@ func (b *body) readGzip(in *arrival, limit int64) error {
 }
 
 func (b *body) readZstd(in *arrival, limit int64) error {
-	if !b.from.take(zstdWindowMax) {
+	if !b.take(zstdWindowMax) {
 		return errNoBudget
 	}
-	defer b.from.give(zstdWindowMax)
+	defer b.give(zstdWindowMax)
 	z := zstdPool.Get().(*zstd.Decoder)
 	defer zstdPool.Put(z)
 	defer z.Reset(nil)
@@ -319,12 +337,13 @@ func (b *body) readZstd(in *arrival, limit int64) error {
 	return b.readAll(z, limit, -1)
 }
 
-// readAll reads r to its end. Memory grows with what has come, never with what
-// was announced; it starts with the announced size when that is small.
+// readAll reads r to its end, which is at the latest where announced says. Memory
+// grows with what has come, never with what was announced; it starts with the
+// announced size when that is small, and ends with it, a byte for the end included.
 func (b *body) readAll(r io.Reader, limit, announced int64) error {
-	size := int64(4 << 10)
-	if announced >= 0 {
-		size = min(announced+1, progressStep)
+	size := min(announced+1, progressStep)
+	if announced < 0 {
+		announced, size = limit, 4<<10
 	}
 	if !b.grow(size) {
 		return errNoBudget
@@ -340,28 +359,24 @@ func (b *body) readAll(r io.Reader, limit, announced int64) error {
 		case err != nil:
 			return err
 		case len(b.bytes) == cap(b.bytes):
-			if !b.grow(min(2*int64(cap(b.bytes)), limit+1)) {
+			if size = min(2*size, announced+1); !b.grow(size) {
 				return errNoBudget
 			}
 		}
 	}
 }
 
-// grow moves the body to memory for size bytes, if the budget has them.
+// grow moves the body to memory for size bytes, if the intake has them beside
+// those that it moves from.
 func (b *body) grow(size int64) bool {
-	if !b.from.take(size - b.taken) {
+	if !b.take(size) {
 		return false
 	}
-	b.taken = size
 	larger := make([]byte, len(b.bytes), size)
 	copy(larger, b.bytes)
+	b.give(int64(cap(b.bytes)))
 	b.bytes = larger
 	return true
-}
-
-// errBodies is a node whose budget of bodies is spent.
-func errBodies() *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "server.readBody", Msg: "the node holds too many request bodies; retry", RetryAfter: time.Second}
 }
 
 // bodyError says what went wrong: with its arrival, which outranks, or its decoding.

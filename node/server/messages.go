@@ -49,11 +49,11 @@ func (x *exchange) generate() {
 // prepare reads the body and makes tokens of it, within the gate. The body
 // counts until then: what is made of it on the way is as large.
 func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engine.Request, *abi.Error) {
+	defer x.body.release()
 	b, refusal := x.readBody()
 	if refusal != nil {
 		return nil, refusal
 	}
-	defer b.release()
 	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
 		return nil, refusal
 	}
@@ -104,12 +104,12 @@ func modelNotFound(id string) *abi.Error {
 
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
 func (x *exchange) countTokens() {
+	defer x.body.release()
 	b, refusal := x.readBody()
 	if refusal != nil {
 		x.fail(refusal)
 		return
 	}
-	defer b.release()
 	n, refusal := x.count(b)
 	if refusal != nil {
 		x.fail(refusal)

@@ -57,7 +57,7 @@ func newMetrics(s *Server) *metrics {
 	m.stepRows[0] = m.set.NewCounter(`corenode_step_rows_total{kind="prefill"}`)
 	m.stepRows[1] = m.set.NewCounter(`corenode_step_rows_total{kind="decode"}`)
 	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.flights.count()) })
-	m.set.NewGauge("corenode_body_bytes", func() float64 { return float64(s.bodies.used.Load()) })
+	m.set.NewGauge("corenode_body_bytes", func() float64 { return float64(s.bodies.used()) })
 	m.set.NewGauge("corenode_draining", func() float64 {
 		if s.Draining() {
 			return 1

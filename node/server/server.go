@@ -40,7 +40,7 @@ type Server struct {
 
 	metrics *metrics
 	watcher *watcher
-	bodies  budget
+	bodies  intake
 	gate    gate
 	flights flights
 	conns   connections
@@ -61,7 +61,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.bodies.max = cfg.BodiesMax
+	s.bodies.max, s.bodies.accounts = cfg.BodiesMax, map[string]*holding{}
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}
 	s.conns.open = map[*conn]struct{}{}
 	s.metrics = newMetrics(s)

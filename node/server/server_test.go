@@ -29,6 +29,7 @@ import (
 const (
 	goodKey  = "sk-good-000000000000"
 	otherKey = "sk-other-00000000000"
+	freeKey  = "sk-free-000000000000" // of an account without limits
 	ask      = `{"model":"core-1.1","max_tokens":16,"messages":[{"role":"user","content":"hi"}]}`
 	askSSE   = `{"model":"core-1.1","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"hi"}]}`
 )
@@ -228,11 +229,13 @@ func testKeys() *Directory {
 	accounts := []account.Account{
 		{ID: "acct_good", Name: "good", Concurrency: 4, TokensPerMinute: 1000},
 		{ID: "acct_other", Name: "other", Concurrency: 1, Models: []string{"core-1.1-mini"}},
+		{ID: "acct_free", Name: "free"},
 		{ID: "acct_off", Name: "off", Disabled: true},
 	}
 	keys := []account.Key{
 		{ID: "key_good", AccountID: "acct_good", Hash: sha256.Sum256([]byte(goodKey))},
 		{ID: "key_other", AccountID: "acct_other", Hash: sha256.Sum256([]byte(otherKey))},
+		{ID: "key_free", AccountID: "acct_free", Hash: sha256.Sum256([]byte(freeKey))},
 		{ID: "key_revoked", AccountID: "acct_good", Hash: sha256.Sum256([]byte("sk-revoked")), Revoked: time.Now()},
 		{ID: "key_expired", AccountID: "acct_good", Hash: sha256.Sum256([]byte("sk-expired")), Expires: time.Now().Add(-time.Second)},
 		{ID: "key_off", AccountID: "acct_off", Hash: sha256.Sum256([]byte("sk-disabled"))},
@@ -293,7 +296,7 @@ func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if used := s.bodies.used.Load(); used != 0 {
+		if used := s.bodies.used(); used != 0 {
 			t.Errorf("%d body bytes were never given back", used)
 		}
 		if count := s.flights.count(); count != 0 {
@@ -369,12 +372,21 @@ func (n *node) raw(request string) reply {
 
 func read(t testing.TB, r *bufio.Reader, method string) reply {
 	t.Helper()
-	resp, err := http.ReadResponse(r, &http.Request{Method: method})
+	got, err := tryRead(r, method)
 	if err != nil {
 		t.Fatalf("read response: %v", err)
 	}
+	return got
+}
+
+// tryRead is read for a connection that may end without an answer.
+func tryRead(r *bufio.Reader, method string) (reply, error) {
+	resp, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		return reply{}, err
+	}
 	b, err := io.ReadAll(resp.Body)
-	return reply{resp, string(b), err}
+	return reply{resp, string(b), err}, nil
 }
 
 // request writes out a request with the given header lines.

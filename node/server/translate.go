@@ -24,10 +24,10 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 		return nil, err
 	}
 	size := int64(len(native))
-	if !x.s.bodies.take(size) {
+	if !x.body.take(size) {
 		return nil, errBodies()
 	}
-	defer x.s.bodies.give(size)
+	defer x.body.give(size)
 	return messages.ParseTranslated(native)
 }
 
