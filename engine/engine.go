@@ -29,6 +29,12 @@ type Request struct {
 	Prompt    []int32
 	MaxTokens int // most tokens to produce, thinking included
 	Sampling  sample.Params
+	// Distinct are the tokens of Prompt for a repetition penalty; nil without one.
+	Distinct []int32
+	// MinTokens are produced before the model or a stop sequence may end the answer;
+	// with IgnoreEOS the model never does. Both end with a call or a constrained answer.
+	MinTokens int
+	IgnoreEOS bool
 	// Grammar is what the answer is constrained to; nil when it is free.
 	Grammar *grammar.Grammar
 	Parse   parse.Options

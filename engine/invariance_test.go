@@ -210,7 +210,7 @@ func distance(a, b []float32) (d float64) {
 // margin is what the best token that may be sampled leads by.
 func margin(logits []float32, mask []int32) float64 {
 	row := append([]float32(nil), logits...)
-	best := sample.New(sample.Params{}, mask).Sample(row) // puts the mask into row
+	best := sample.New(sample.Params{}, mask, nil).Sample(row) // puts the mask into row
 	first := row[best]
 	row[best] = float32(math.Inf(-1))
 	return float64(first) - float64(row[sample.Greedy(row)])

@@ -38,12 +38,20 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if least := q.Sampling.MinTokens; least > most {
+		return nil, invalidf("min_tokens", "%d is over %d, the most tokens that this answer may have", least, most)
+	}
 	form, err := e.constrain(q, thinking)
 	if err != nil {
 		return nil, err
 	}
+	var distinct []int32
+	if params.Repeats() {
+		distinct = sample.Distinct(prompt)
+	}
 	return &Request{
-		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Grammar: form,
+		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Distinct: distinct, Grammar: form,
+		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
 		Parse: parse.Options{
 			Thinking: thinking, Begun: begun, Tools: offered(q), Stops: q.StopSequences,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,

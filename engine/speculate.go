@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"corenode/engine/sample"
+)
 
 // drafter guesses the next tokens of one sequence: a *draft.Drafter, and in tests
 // one that knows the answer.
@@ -33,6 +37,11 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 		if r.matcher != nil {
 			r.matcher.Mask(row)
 		}
+		held := r.held()
+		if held {
+			sample.Hide(row, stops)
+		}
+		r.parser.HoldStops(held && r.produced < r.job.Request.MinTokens)
 		token := r.sampler.Sample(row)
 		r.sampled = append(r.sampled, token)
 		r.outcome = r.take(token, stops)
@@ -47,6 +56,14 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 		r.prediction.Saw(r.sampled)
 	}
 	return len(r.sampled)
+}
+
+// held says whether the model may not end the answer yet: the request asks for more
+// tokens, or for as many as it may have. A call or a form that the answer is held to
+// ends when it is complete.
+func (r *run) held() bool {
+	q := r.job.Request
+	return r.matcher == nil && !r.parser.Called() && (q.IgnoreEOS || r.produced < q.MinTokens)
 }
 
 // take takes one sampled token through decoder and parser.

@@ -23,6 +23,7 @@ var samplers = []sample.Params{
 	{Temperature: 0.6, TopP: 0.7, MinP: 0.05},
 	{Temperature: 0.4, TopK: 20, TopP: 0.95, PresencePenalty: 0.5, FrequencyPenalty: 0.1},
 	{RepetitionPenalty: 1.05},
+	{Temperature: 0.5, TopK: 20, TopP: 1, RepetitionPenalty: 1.3, FrequencyPenalty: 0.2},
 }
 
 // repetitive is a prompt with runs of words that come again, in no fixed order.
@@ -43,6 +44,10 @@ func (g *stage) speech(i int) *Request {
 		60+9*i, repetitive(uint64(i/2))))
 	r.Sampling = samplers[i%len(samplers)]
 	r.Sampling.Seed = uint64(i)
+	r.Distinct = sample.Distinct(r.Prompt)
+	if i%3 == 0 {
+		r.MinTokens = 30
+	}
 	return r
 }
 

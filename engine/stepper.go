@@ -142,7 +142,7 @@ func (e *Engine) unreachable() []int32 {
 func (s *Stepper) Submit(j *Job, now time.Time) error {
 	q := j.Request
 	r := &run{
-		job: j, sampler: sample.New(q.Sampling, s.mask),
+		job: j, sampler: sample.New(q.Sampling, s.mask, q.Distinct),
 		decoder: s.engine.tokenizer.NewDecoder(), parser: parse.New(q.Parse),
 		seq: sched.Sequence{
 			Namespace: j.Account + "\x00" + q.Model, Account: j.Account, Priority: j.Priority,

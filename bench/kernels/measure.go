@@ -265,7 +265,7 @@ func (m *run) tokenizer() float64 {
 // sampler is how long a token takes to be drawn from the last logits with the
 // settings that the model family recommends, in microseconds.
 func (m *run) sampler() float64 {
-	s := sample.New(sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: 1}, nil)
+	s := sample.New(sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: 1}, nil, nil)
 	n, start := 0, time.Now()
 	for time.Since(start) < aroundTime {
 		s.Accept(s.Sample(m.logits[0]))

@@ -120,7 +120,7 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 // and ignored, known ones that cannot be honoured are refused by name.
 // It is one dispatch switch: the list of what the protocol knows.
 func (r *reader) field(q *Request, name string) {
-	if check, ok := refused[name]; ok {
+	if check, ok := refusedField(name); ok {
 		if v := r.raw(); r.err == nil && !check(string(v)) {
 			r.fail(invalid(name, "this service does not support it"))
 		}
@@ -190,6 +190,23 @@ var refused = map[string]func(string) bool{
 	"web_search_options": neutral(),
 	"mcp_servers":        neutral("[]"),
 	"container":          neutral(),
+	"grammar":            asksNothing,
+	"structured_outputs": asksNothing,
+	"echo":               asksNothing,
+	"best_of":            asksNothing,
+	"suffix":             asksNothing,
+}
+
+// asksNothing are the values with which the fields of other servers ask for nothing.
+var asksNothing = neutral("false", "1", `""`)
+
+// refusedField is the test for a field's value, if it is one that cannot be honoured.
+func refusedField(name string) (func(string) bool, bool) {
+	if strings.HasPrefix(name, "guided_") {
+		return asksNothing, true
+	}
+	check, ok := refused[name]
+	return check, ok
 }
 
 func (r *reader) stops() (stops []string) {

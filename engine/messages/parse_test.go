@@ -47,6 +47,10 @@ func TestParseAccepts(t *testing.T) {
 		{"largest seed", `{` + hello + `,"seed":9223372036854775807}`, func(q *Request) bool { return *q.Sampling.Seed == math.MaxInt64 }},
 		{"odd seed beyond float64", `{` + hello + `,"seed":9007199254740993}`, func(q *Request) bool { return *q.Sampling.Seed == 9007199254740993 }},
 		{"seed as float", `{` + hello + `,"seed":1e3}`, func(q *Request) bool { return *q.Sampling.Seed == 1000 }},
+		{"how long", `{` + hello + `,"min_tokens":12,"ignore_eos":true}`, func(q *Request) bool { return q.Sampling.MinTokens == 12 && q.Sampling.IgnoreEOS }},
+		{"no word of how long", `{` + hello + `,"min_tokens":null,"ignore_eos":null}`, func(q *Request) bool { return q.Sampling == Sampling{} }},
+		{"other servers' fields that ask for nothing", `{` + hello + `,"grammar":"","guided_json":null,"guided_regex":"","structured_outputs":false,"echo":false,"best_of":1,"suffix":null}`,
+			func(q *Request) bool { return q.Sampling == Sampling{} }},
 		{"null sampling", `{` + hello + `,"seed":null,"min_p":null,"presence_penalty":null,"frequency_penalty":null,"repetition_penalty":null}`, func(q *Request) bool { return q.Sampling == Sampling{} }},
 		{"response format text", `{` + hello + `,"response_format":{"x":1,"json_schema":null,"type":"text"}}`, func(q *Request) bool { return q.Format == nil }},
 		{"no response format", `{` + hello + `,"response_format":null}`, func(q *Request) bool { return q.Format == nil }},
@@ -188,7 +192,11 @@ func TestParseRefuses(t *testing.T) {
 		{"presence_penalty", `{` + hello + `,"presence_penalty":2.5}`, "presence_penalty", "between -2 and 2"},
 		{"frequency_penalty", `{` + hello + `,"frequency_penalty":-2.5}`, "frequency_penalty", "between -2 and 2"},
 		{"frequency_penalty type", `{` + hello + `,"frequency_penalty":"1"}`, "frequency_penalty", "number"},
-		{"repetition_penalty", `{` + hello + `,"repetition_penalty":-1}`, "repetition_penalty", "between 0 and 100"},
+		{"repetition_penalty", `{` + hello + `,"repetition_penalty":-1}`, "repetition_penalty", "between 0.01 and 100"},
+		{"no repetition at all", `{` + hello + `,"repetition_penalty":0}`, "repetition_penalty", "between 0.01 and 100"},
+		{"negative min_tokens", `{` + hello + `,"min_tokens":-1}`, "min_tokens", "-1 is under 0"},
+		{"half a min_tokens", `{` + hello + `,"min_tokens":1.5}`, "min_tokens", "integer"},
+		{"ignore_eos", `{` + hello + `,"ignore_eos":1}`, "ignore_eos", "boolean"},
 		{"seed fraction", `{` + hello + `,"seed":1.5}`, "seed", "integer"},
 		{"seed range", `{` + hello + `,"seed":9223372036854775808}`, "seed", "64 bits"},
 		{"seed type", `{` + hello + `,"seed":"7"}`, "seed", "integer"},
@@ -252,11 +260,19 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 		"web_search_options": {nil, []string{"{}"}}, // the empty object asks for a search
 		"mcp_servers":        {[]string{"[]"}, []string{`[{"url":"x"}]`}},
 		"container":          {nil, []string{`"c"`, `{"id":"c"}`}},
+		"grammar":            {[]string{"false", "1", `""`}, []string{`"root ::= \"a\""`, "true"}},
+		"structured_outputs": {[]string{"false"}, []string{`{"regex":"a+"}`, "{}"}},
+		"echo":               {[]string{"false"}, []string{"true"}},
+		"best_of":            {[]string{"1"}, []string{"2", "0"}},
+		"suffix":             {[]string{`""`}, []string{`"x"`}},
 	}
 	for name := range refused {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("%s is not tested", name)
 		}
+	}
+	for _, name := range []string{"guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_decoding_backend", "guided_whitespace_pattern"} {
+		fields[name] = struct{ neutral, refused []string }{[]string{"false", `""`}, []string{`"x"`, `{"type":"object"}`, `["a","b"]`}}
 	}
 	for name, values := range fields {
 		for _, v := range append(values.neutral, "null") {

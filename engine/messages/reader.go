@@ -172,7 +172,7 @@ func (r *reader) string() string {
 
 // words are the strings that bodies are full of; reading one takes no memory.
 var words = quoted("model", "max_tokens", "messages", "system", "stream", "stop_sequences", "temperature", "top_p", "top_k",
-	"min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed",
+	"min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed", "min_tokens", "ignore_eos",
 	"tools", "tool_choice", "thinking", "role", "content", "type", "text", "id", "name", "input", "description", "input_schema",
 	"tool_use_id", "is_error", "signature", "metadata", "cache_control", "user", "assistant", "tool_use", "tool_result")
 

@@ -8,12 +8,14 @@ import (
 // Bounds of the sampling parameters.
 const (
 	penaltyMax    = 2 // of presence and frequency, either sign
+	repetitionMin = 0.01
 	repetitionMax = 100
 )
 
 // Sampling is how tokens are to be drawn; nil is what the request leaves to
-// the model's defaults. MinP, the penalties and Seed are no fields of the
-// protocol's: other protocols have them, and here they mean the same.
+// the model's defaults. MinP, the penalties, Seed, MinTokens and IgnoreEOS are no
+// fields of the protocol's: other protocols and load tools have them, and here
+// they mean the same.
 type Sampling struct {
 	Temperature       *float64 // 0 or more
 	TopP              *float64 // 0 to 1
@@ -21,8 +23,10 @@ type Sampling struct {
 	MinP              *float64 // 0 to 1
 	PresencePenalty   *float64 // -2 to 2
 	FrequencyPenalty  *float64 // -2 to 2
-	RepetitionPenalty *float64 // 0 to 100
+	RepetitionPenalty *float64 // 0.01 to 100
 	Seed              *int64
+	MinTokens         int  // tokens before the model or a stop sequence may end the answer
+	IgnoreEOS         bool // the model never ends it
 }
 
 // sampling reads the value of a sampling parameter; false when name is none.
@@ -45,9 +49,15 @@ func (r *reader) sampling(s *Sampling, name string) bool {
 	case "frequency_penalty":
 		s.FrequencyPenalty = r.bounded(name, -penaltyMax, penaltyMax)
 	case "repetition_penalty":
-		s.RepetitionPenalty = r.bounded(name, 0, repetitionMax)
+		s.RepetitionPenalty = r.bounded(name, repetitionMin, repetitionMax)
 	case "seed":
 		s.Seed = r.seed()
+	case "min_tokens":
+		if s.MinTokens = r.integer(); r.err == nil && s.MinTokens < 0 {
+			r.fail(invalid(name, "%d is under 0", s.MinTokens))
+		}
+	case "ignore_eos":
+		s.IgnoreEOS = r.bool()
 	default:
 		return false
 	}

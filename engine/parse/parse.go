@@ -105,9 +105,11 @@ type Parser struct {
 	stop     string // the stop sequence that was hit
 	stopped  bool
 	finished bool
-	cut      bool // truncated
-	cutCall  bool // truncated within a call
-	markers  []string
+	cut      bool     // truncated
+	cutCall  bool     // truncated within a call
+	markers  []string // what ends a text: the stop sequences, then the start of a call
+	tags     []string // of them, those that are no stop sequences
+	holds    bool     // stop sequences are text for now
 	// types are those of the parameters of the tools called so far: the step loop, on which calls
 	// are read, reads a schema once for an answer.
 	types map[string]map[string]Types
@@ -126,9 +128,25 @@ func New(o Options) *Parser {
 	}
 	if len(o.Tools) > 0 {
 		p.markers = append(p.markers, callOpen)
+		p.tags = p.markers[len(p.markers)-1:]
 	}
 	return p
 }
+
+// HoldStops says whether the pieces that follow are of an answer that has to be longer:
+// a stop sequence that ends in them is text.
+func (p *Parser) HoldStops(hold bool) { p.holds = hold }
+
+// ends are the markers that end a text now.
+func (p *Parser) ends() []string {
+	if p.holds {
+		return p.tags
+	}
+	return p.markers
+}
+
+// Called reports whether a call was made.
+func (p *Parser) Called() bool { return p.calls > 0 }
 
 // Feed takes the next piece of output and appends the events that it settles.
 // The piece must be valid UTF-8. After Done it is ignored.
@@ -309,10 +327,11 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 		}
 		p.fresh, p.blank = false, 0
 	}
-	at, marker := p.find(p.markers)
+	markers := p.ends()
+	at, marker := p.find(markers)
 	switch {
 	case marker == "":
-		end := len(p.buf) - heldSuffix(p.buf, p.markers)
+		end := len(p.buf) - heldSuffix(p.buf, markers)
 		keep := end
 		if len(p.options.Tools) > 0 || !p.open { // whitespace alone is no answer
 			keep = p.textEnd(end)

@@ -41,7 +41,7 @@ func BenchmarkWeights(b *testing.B) {
 }
 
 func benchmarkSample(b *testing.B, p Params, logits []float32) {
-	s, work, g := New(p, nil), slices.Clone(logits), rand.New(rand.NewPCG(1, 1))
+	s, work, g := New(p, nil, nil), slices.Clone(logits), rand.New(rand.NewPCG(1, 1))
 	for range 8000 {
 		s.Accept(int32(g.ExpFloat64()*2000) % int32(len(logits)))
 	}

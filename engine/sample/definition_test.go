@@ -119,7 +119,7 @@ func TestSampleAgainstDefinition(t *testing.T) {
 			logits := shape(round%7, n, g)
 			p := Params{Temperature: pick(0.01, 0.3, 0.7, 1, 1, 2, 100, 1e30), TopP: pick(1, 1, 0.1, 0.5, 0.9, 0.95, 0.999), MinP: pick(0, 0, 0.001, 0.1, 1),
 				TopK: []int{0, 0, 0, 2, 20, 200, 1500, 6000}[g.IntN(8)], Seed: g.Uint64()}
-			s := New(p, nil)
+			s := New(p, nil, nil)
 			want, doubt := define(p, logits, s.draw())
 			if doubt {
 				doubts++
@@ -145,7 +145,7 @@ func TestWholeVocabulary(t *testing.T) {
 			{Temperature: 2, TopP: 0.98, TopK: 100_000}, {Temperature: 2, TopP: 1, MinP: 0.01, TopK: 150_000},
 		} {
 			logits := noise(151936+i, 3, uint64(i))
-			s := New(p, nil)
+			s := New(p, nil, nil)
 			want, doubt := define(p, logits, s.draw())
 			if got := s.Sample(slices.Clone(logits)); got != want && !doubt {
 				t.Errorf("%+v: token %d, want %d", p, got, want)

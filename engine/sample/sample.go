@@ -2,7 +2,8 @@
 // logits and number of tokens so far give the same token.
 //
 // The steps, in order: masked ids are removed; penalties change the logits of
-// tokens generated before; temperature divides; top_k, top_p and min_p each
+// tokens generated before, that of repetition also those of the prompt's;
+// temperature divides; top_k, top_p and min_p each
 // remove the least likely tokens; one draw picks among what is left. Tokens are
 // ordered by logit, equal ones by lower id, and each filter keeps a prefix of
 // that order, so one cut describes them all.
@@ -16,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -35,14 +37,17 @@ type Params struct {
 	PresencePenalty float32
 	// FrequencyPenalty is subtracted once for each time the token was generated.
 	FrequencyPenalty float32
-	// RepetitionPenalty divides positive and multiplies negative logits of tokens
-	// generated before; it goes before the other two. 1, and 0, mean none.
+	// RepetitionPenalty divides positive and multiplies negative logits of the tokens
+	// of prompt and answer so far, each once however often it came (Keskar et al. 2019,
+	// "CTRL", section 4.1); it goes before the other two. 1, and 0, mean none.
 	RepetitionPenalty float32
 	// Seed selects the sequence of draws.
 	Seed uint64
 }
 
-const repetitionMax = 100
+// RepetitionMin and RepetitionMax bound a repetition penalty that is one: outside
+// of them logits leave the range of numbers that say something.
+const RepetitionMin, RepetitionMax = 0.01, 100
 
 // Validate reports every value that is out of bounds.
 func (p Params) Validate() error {
@@ -60,21 +65,26 @@ func (p Params) Validate() error {
 	}
 	check("presence_penalty", p.PresencePenalty, -2, 2)
 	check("frequency_penalty", p.FrequencyPenalty, -2, 2)
-	check("repetition_penalty", p.RepetitionPenalty, 0, repetitionMax)
+	if p.RepetitionPenalty != 0 {
+		check("repetition_penalty", p.RepetitionPenalty, RepetitionMin, RepetitionMax)
+	}
 	return errors.Join(errs...)
 }
 
 func (p Params) penalize() bool {
-	return p.PresencePenalty != 0 || p.FrequencyPenalty != 0 ||
-		p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1
+	return p.PresencePenalty != 0 || p.FrequencyPenalty != 0 || p.Repeats()
 }
+
+// Repeats says whether there is a repetition penalty, for which New has to know the prompt.
+func (p Params) Repeats() bool { return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 }
 
 // Sampler draws the tokens of one sequence. Its scratch memory grows to some tens of
 // KiB, more only where more tokens than that are equally likely, and is then reused.
 type Sampler struct {
 	p        Params
 	mask     []int32
-	accepted uint64 // tokens so far: the number of the next draw
+	prompt   []int32 // its distinct tokens in rising order, for a repetition penalty
+	accepted uint64  // tokens so far: the number of the next draw
 
 	// Generated tokens and how often, in order of first appearance; only kept
 	// when a penalty uses them. at finds a token's entry.
@@ -86,17 +96,32 @@ type Sampler struct {
 	sample []float32
 }
 
-type tally struct{ id, count int32 }
+type tally struct {
+	id, count int32
+	prompted  bool // the prompt has it too
+}
 
 // New returns a sampler for valid parameters. mask lists, in rising order, ids
-// that are never sampled; those beyond the vocabulary do not matter. The caller
-// must not change it.
-func New(p Params, mask []int32) *Sampler {
+// that are never sampled; those beyond the vocabulary do not matter. prompt are
+// the distinct tokens of the prompt, likewise (see Distinct); only a repetition
+// penalty asks for them. The caller must not change either.
+func New(p Params, mask, prompt []int32) *Sampler {
 	s := &Sampler{p: p, mask: mask}
+	if p.Repeats() {
+		s.prompt = prompt
+	}
 	if p.penalize() {
 		s.at = map[int32]int32{}
 	}
 	return s
+}
+
+// Distinct are the tokens of a prompt in rising order, each once. A draw looks at
+// each of them, so a prompt of any length costs it at most a vocabulary.
+func Distinct(prompt []int32) []int32 {
+	ids := slices.Clone(prompt)
+	slices.Sort(ids)
+	return slices.Clip(slices.Compact(ids))
 }
 
 // Accept makes token part of the sequence. Call it once for every token after
@@ -110,7 +135,8 @@ func (s *Sampler) Accept(token int32) {
 	if !ok {
 		i = int32(len(s.seen))
 		s.at[token] = i
-		s.seen = append(s.seen, tally{id: token})
+		_, prompted := slices.BinarySearch(s.prompt, token)
+		s.seen = append(s.seen, tally{id: token, prompted: prompted})
 	}
 	s.seen[i].count++
 }
@@ -143,19 +169,40 @@ func (s *Sampler) adjust(logits []float32) {
 	if repeat == 0 {
 		repeat = 1
 	}
+	for _, id := range s.prompt {
+		if id >= 0 && int(id) < len(logits) {
+			repeated(&logits[id], repeat)
+		}
+	}
 	for _, t := range s.seen {
 		if t.id < 0 || int(t.id) >= len(logits) {
 			continue
 		}
 		x := &logits[t.id]
-		if *x > 0 {
-			*x /= repeat
-		} else {
-			*x = float32(*x * repeat)
+		if !t.prompted {
+			repeated(x, repeat)
 		}
 		*x -= float32(float32(t.count)*s.p.FrequencyPenalty) + s.p.PresencePenalty
 	}
 	hide(logits, s.mask)
+}
+
+// repeated makes the logit of a token that came before less by a factor.
+func repeated(x *float32, by float32) {
+	if *x > 0 {
+		*x /= by
+	} else {
+		*x = float32(*x * by)
+	}
+}
+
+// Hide makes tokens impossible. It may come before Sample, for what holds at this draw only.
+func Hide(logits []float32, tokens []int32) {
+	for _, id := range tokens {
+		if id >= 0 && int(id) < len(logits) {
+			logits[id] = minusInf
+		}
+	}
 }
 
 // hide makes the tokens of mask, in rising order, impossible.

@@ -106,7 +106,7 @@ func TestDistribution(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			const draws = 10000
-			s := New(c.p, nil)
+			s := New(c.p, nil, nil)
 			counts := make([]int, len(c.logits))
 			work := make([]float32, len(c.logits))
 			for range draws {
@@ -175,9 +175,9 @@ func TestCutsAgree(t *testing.T) {
 				for _, x := range expected(p, possible) {
 					want += btoi(x > 0)
 				}
-				all := New(p, nil)
+				all := New(p, nil, nil)
 				got := kept(all, logits)
-				few := New(p, nil) // the other path, keeping all
+				few := New(p, nil, nil) // the other path, keeping all
 				list := few.topK(logits, len(logits))
 				slices.SortFunc(list, byLikelihood)
 				f := few.softmax(list[0].logit)
@@ -234,14 +234,14 @@ func TestExp(t *testing.T) {
 func TestDeterminism(t *testing.T) {
 	logits := noise(1000, 1, 9)
 	run := func(seed uint64, disturb bool) (out []int32) {
-		s := New(Params{Temperature: 1, TopP: 0.99, Seed: seed}, nil)
-		other := New(Params{Temperature: 1, TopP: 1, Seed: 99}, nil)
+		s := New(Params{Temperature: 1, TopP: 0.99, Seed: seed}, nil, nil)
+		other := New(Params{Temperature: 1, TopP: 1, Seed: 99}, nil, nil)
 		for i := range 50 {
 			if disturb {
 				other.Sample(slices.Clone(logits))
 			}
 			if disturb && i == 20 { // a preemption: rebuilt from the tokens
-				s = New(s.p, nil)
+				s = New(s.p, nil, nil)
 				for _, id := range out {
 					s.Accept(id)
 				}
@@ -299,7 +299,7 @@ func TestEdges(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(20) {
 				c.p.Seed = seed
-				if got := New(c.p, c.mask).Sample(slices.Clone(c.logits)); got != c.want {
+				if got := New(c.p, c.mask, nil).Sample(slices.Clone(c.logits)); got != c.want {
 					t.Fatalf("seed %d: token %d, want %d", seed, got, c.want)
 				}
 			}
@@ -311,7 +311,7 @@ func TestEdges(t *testing.T) {
 func TestLargestTemperature(t *testing.T) {
 	for _, p := range []Params{{TopP: 1}, {TopP: 1, TopK: 3}, {TopP: 0.99}} {
 		p.Temperature = math.MaxFloat32
-		s, counts := New(p, []int32{4}), map[int32]int{}
+		s, counts := New(p, []int32{4}, nil), map[int32]int{}
 		for range 3000 {
 			id := s.Sample([]float32{-40, 9, 0, -inf, 7})
 			s.Accept(id)
@@ -344,7 +344,7 @@ func TestPenalties(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			s := New(c.p, nil)
+			s := New(c.p, nil, nil)
 			for _, id := range c.tokens {
 				s.Accept(id)
 			}
@@ -373,8 +373,11 @@ func TestPenaltiesAgainstTheFormula(t *testing.T) {
 		case 1:
 			p.FrequencyPenalty, p.RepetitionPenalty = 0, 1
 		}
-		var answer []int32
-		logits, s := noise(200, 3, uint64(round)), New(p, nil)
+		var answer, prompt []int32
+		for range (round % 3) * 40 {
+			prompt = append(prompt, int32(g.IntN(250))-10) // some are no tokens
+		}
+		logits, s := noise(200, 3, uint64(round)), New(p, nil, Distinct(prompt))
 		for range g.IntN(100) {
 			id := int32(g.IntN(1 + g.IntN(len(logits))))
 			answer = append(answer, id)
@@ -386,22 +389,22 @@ func TestPenaltiesAgainstTheFormula(t *testing.T) {
 			for _, a := range answer {
 				n += btoi(int(a) == id)
 			}
-			if n > 0 {
+			if n > 0 || slices.Contains(prompt, int32(id)) {
 				want[id] = penalized(p, want[id], n)
 			}
 		}
-		plain := New(Params{Temperature: p.Temperature, TopP: 1, Seed: p.Seed}, nil)
+		plain := New(Params{Temperature: p.Temperature, TopP: 1, Seed: p.Seed}, nil, nil)
 		for range answer {
 			plain.Accept(0)
 		}
 		got := slices.Clone(logits)
 		if id, other := s.Sample(got), plain.Sample(slices.Clone(want)); !slices.Equal(got, want) || id != other {
-			t.Fatalf("%+v after %v: token %d of logits %v,\nwant %d of %v", p, answer, id, got, other, want)
+			t.Fatalf("%+v after %v and %v: token %d of logits %v,\nwant %d of %v", p, prompt, answer, id, got, other, want)
 		}
 	}
 }
 
-// penalized is the logit of a token that was generated n times.
+// penalized is the logit of a token of the prompt or the answer that was generated n times.
 func penalized(p Params, x float32, n int) float32 {
 	switch repeat := p.RepetitionPenalty; {
 	case repeat == 0: // none
@@ -410,7 +413,21 @@ func penalized(p Params, x float32, n int) float32 {
 	default:
 		x *= repeat
 	}
+	if n == 0 {
+		return x
+	}
 	return x - (float32(n)*p.FrequencyPenalty + p.PresencePenalty)
+}
+
+// TestHide: what is hidden for one draw is drawn again at the next.
+func TestHide(t *testing.T) {
+	s := New(Params{RepetitionPenalty: 2}, []int32{2}, []int32{0})
+	logits := []float32{1, 5, 9, 4}
+	hidden := slices.Clone(logits)
+	Hide(hidden, []int32{1, -1, 9})
+	if a, b := s.Sample(hidden), s.Sample(slices.Clone(logits)); a != 3 || b != 1 {
+		t.Errorf("drew %d with token 1 hidden and %d without, want 3 and 1", a, b)
+	}
 }
 
 func TestValidate(t *testing.T) {
@@ -424,6 +441,7 @@ func TestValidate(t *testing.T) {
 		"temperature": {Temperature: -0.1}, "temperature is NaN": {Temperature: nan}, "temperature is +Inf": {Temperature: inf},
 		"top_p": {TopP: 1.01}, "min_p": {MinP: -0.5}, "top_k": {TopK: -1}, "presence_penalty": {PresencePenalty: 2.5},
 		"frequency_penalty": {FrequencyPenalty: nan}, "repetition_penalty": {RepetitionPenalty: -1},
+		"repetition_penalty is 0.001": {RepetitionPenalty: 0.001}, "repetition_penalty is 101": {RepetitionPenalty: 101},
 	}
 	for want, p := range bad {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
@@ -455,7 +473,7 @@ func FuzzSample(f *testing.F) {
 			possible = possible || x > minusInf && len(logits) > 1
 		}
 		before := slices.Clone(logits)
-		id := New(p, []int32{0}).Sample(logits)
+		id := New(p, []int32{0}, nil).Sample(logits)
 		if id < 0 || int(id) >= len(logits) || id == 0 && len(logits) > 1 || possible && !(before[id] > minusInf) {
 			t.Fatalf("%+v of %v: token %d", p, before, id)
 		}
@@ -465,7 +483,7 @@ func FuzzSample(f *testing.F) {
 func TestAllocations(t *testing.T) {
 	logits := noise(10000, 3, 1)
 	for _, p := range benchParams {
-		s, work := New(p.Params, []int32{1, 2}), make([]float32, len(logits))
+		s, work := New(p.Params, []int32{1, 2}, nil), make([]float32, len(logits))
 		once := func() {
 			copy(work, logits)
 			s.Accept(s.Sample(work))

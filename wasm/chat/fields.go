@@ -36,6 +36,10 @@ func (r *request) field(name []byte) {
 		r.repetition = r.number()
 	case "seed":
 		r.readSeed()
+	case "min_tokens":
+		r.minTokens = r.integer(0)
+	case "ignore_eos":
+		r.ignoreEOS = r.bool()
 	case "stop":
 		r.readStop()
 	case "stream":
@@ -90,12 +94,28 @@ func (r *request) refused(name []byte) {
 		neutral, msg = ok && (string(v) == "none" || string(v) == "auto"), "this older form is not supported; use tool_choice"
 	case "audio", "prediction", "web_search_options", "container":
 		neutral = false
+	case "grammar", "structured_outputs", "echo", "best_of", "suffix":
+		neutral = r.asksNothing()
 	default:
-		r.s.Skip()
+		if bytes.HasPrefix(name, []byte("guided_")) {
+			neutral = r.asksNothing()
+		} else {
+			r.s.Skip()
+		}
 	}
 	if !neutral {
 		r.fail(string(name), msg)
 	}
+}
+
+// asksNothing reads the value of a field of other servers and says whether it is
+// one with which the field asks for nothing: false, 1 or an empty string.
+func (r *request) asksNothing() bool {
+	switch string(r.s.Raw()) {
+	case "false", "1", `""`:
+		return true
+	}
+	return false
 }
 
 // empty reads an object or array and says whether it has no members.

@@ -24,16 +24,19 @@ type request struct {
 	model, maxTokens, maxCompletionTokens []byte
 	temperature, topP, topK, minP, seed   []byte
 	presence, frequency, repetition       []byte
+	minTokens                             []byte
 
 	stops    []byte // the native stop sequences, each with a comma before it
 	stopText bool   // stop was a string
 	choice   choice
 	oneCall  bool // parallel_tool_calls was false
 	stream   bool
-	usage    bool   // stream_options.include_usage
-	silent   bool   // reasoning_effort or enable_thinking switch thinking off
-	thinking []byte // thinking.type, raw
-	format   []byte // the native response_format, nil for plain text
+	// ignoreEOS: the model's own end does not end the answer, as load tools want it.
+	ignoreEOS bool
+	usage     bool   // stream_options.include_usage
+	silent    bool   // reasoning_effort or enable_thinking switch thinking off
+	thinking  []byte // thinking.type, raw
+	format    []byte // the native response_format, nil for plain text
 }
 
 // Request translates a chat completions body. Every error is of kind
@@ -135,7 +138,7 @@ func (r *request) finish() {
 		{`,"max_tokens":`, r.budget()}, {`,"temperature":`, r.temperature}, {`,"top_p":`, r.topP},
 		{`,"top_k":`, r.topK}, {`,"min_p":`, r.minP}, {`,"presence_penalty":`, r.presence},
 		{`,"frequency_penalty":`, r.frequency}, {`,"repetition_penalty":`, r.repetition}, {`,"seed":`, r.seed},
-		{`,"response_format":`, r.format},
+		{`,"min_tokens":`, r.minTokens}, {`,"response_format":`, r.format},
 	} {
 		if p.value != nil {
 			r.out = append(append(r.out, p.name...), p.value...)
@@ -144,6 +147,9 @@ func (r *request) finish() {
 	if len(r.stops) > 0 {
 		r.out = append(append(r.out, `,"stop_sequences":[`...), r.stops[1:]...)
 		r.out = append(r.out, ']')
+	}
+	if r.ignoreEOS {
+		r.out = append(r.out, `,"ignore_eos":true`...)
 	}
 	if r.stream {
 		r.out = append(r.out, `,"stream":true`...)

@@ -3,6 +3,7 @@ package responses
 import (
 	"math/bits"
 	"strconv"
+	"strings"
 
 	"corenode/wasm/sdk/scan"
 )
@@ -13,11 +14,15 @@ var fieldNames = [...]string{
 	"temperature", "top_p", "reasoning", "text", "store", "previous_response_id", "background", "conversation",
 	"prompt", "include", "truncation", "stream", "top_logprobs", "metadata",
 	"n", "logprobs", "logit_bias", "modalities", "mcp_servers", "audio", "prediction", "web_search_options", "container",
+	"repetition_penalty", "min_tokens", "ignore_eos", "grammar", "structured_outputs", "echo", "best_of", "suffix", "guided_",
 }
+
+// The fields of this name are many, and all of them are refused.
+const guided = "guided_"
 
 // fieldsOf has a bit for each field that begins with a byte: nearly all names
 // that do not count are told by their first.
-var fieldsOf = func() (first [256]uint32) {
+var fieldsOf = func() (first [256]uint64) {
 	for i, name := range fieldNames {
 		first[name[0]] |= 1 << i
 	}
@@ -28,8 +33,11 @@ func fieldIndex(name string) int {
 	if name == "" {
 		return -1
 	}
+	if strings.HasPrefix(name, guided) {
+		name = guided
+	}
 	for set := fieldsOf[name[0]]; set != 0; set &= set - 1 {
-		if i := bits.TrailingZeros32(set); fieldNames[i] == name {
+		if i := bits.TrailingZeros64(set); fieldNames[i] == name {
 			return i
 		}
 	}
@@ -41,12 +49,12 @@ func (r *request) has(name string) bool { return r.seen>>fieldIndex(name)&1 != 0
 // field reads one field of the body. It is one dispatch switch: the list of
 // what the protocol knows.
 func (r *request) field(s *scan.Scanner) {
-	i := fieldIndex(string(s.Key()))
+	name := string(s.Key())
+	i := fieldIndex(name)
 	if i < 0 {
 		return
 	}
-	name := fieldNames[i]
-	if r.seen>>i&1 != 0 {
+	if r.seen>>i&1 != 0 && fieldNames[i] != guided {
 		r.fail(name, "the field is there twice")
 		return
 	}
@@ -80,6 +88,16 @@ func (r *request) field(s *scan.Scanner) {
 	case "top_p":
 		r.topP = r.number(s)
 		r.echo.raw(echoTopP, r.topP)
+	case "repetition_penalty":
+		r.repetition = r.number(s)
+	case "min_tokens":
+		if n, ok := r.integer(s, name); ok && n < 0 {
+			r.fail(name, strconv.FormatInt(n, 10)+" is under 0")
+		} else {
+			r.minTokens = n
+		}
+	case "ignore_eos":
+		r.ignoreEOS = r.boolean(s)
 	case "reasoning":
 		r.readReasoning(s)
 	case "text":
@@ -141,6 +159,12 @@ func (r *request) neutral(s *scan.Scanner, name string) bool {
 		return r.want(s, top, scan.Array) && empty(s)
 	case "modalities":
 		return r.want(s, top, scan.Array) && onlyText(s)
+	case "audio", "prediction", "web_search_options", "container":
+		return false
+	}
+	switch string(s.Raw()) { // fields of other servers
+	case "false", "1", `""`:
+		return true
 	}
 	return false
 }

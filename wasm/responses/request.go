@@ -14,7 +14,7 @@ type request struct {
 	scanner scan.Scanner
 	inner   scan.Scanner // of the parts of one item
 	err     *abi.Error   // the first one; nothing is read after it
-	seen    uint32       // bit i: fieldNames[i] was there
+	seen    uint64       // bit i: fieldNames[i] was there
 
 	model  []byte // escaped
 	stream bool
@@ -33,6 +33,9 @@ type request struct {
 	maxTokens   int64 // 0 when absent
 	temperature []byte
 	topP        []byte
+	repetition  []byte
+	minTokens   int64 // 0 when absent
+	ignoreEOS   bool
 	choice      choice
 	sequential  bool // parallel_tool_calls is false
 	thinkingOff bool
@@ -117,6 +120,15 @@ func (r *request) body() []byte {
 	}
 	if r.topP != nil {
 		b = append(append(b, `,"top_p":`...), r.topP...)
+	}
+	if r.repetition != nil {
+		b = append(append(b, `,"repetition_penalty":`...), r.repetition...)
+	}
+	if r.minTokens > 0 {
+		b = strconv.AppendInt(append(b, `,"min_tokens":`...), r.minTokens, 10)
+	}
+	if r.ignoreEOS {
+		b = append(b, `,"ignore_eos":true`...)
 	}
 	if r.format != nil {
 		b = append(append(b, `,"response_format":`...), r.format...)
