@@ -10,7 +10,6 @@ import (
 	"io"
 	"strings"
 
-	"corenode/bench/plot"
 	"corenode/bench/report"
 	"corenode/bench/result"
 )
@@ -20,9 +19,6 @@ var source string
 
 var layout = template.Must(template.New("page").Parse(source))
 
-// colors is how many the page's style has.
-const colors = 6
-
 // content is what the layout shows.
 type content struct {
 	Title    string
@@ -31,7 +27,7 @@ type content struct {
 	Sections []section
 	Tables   []table
 	Notes    []string
-	Colors   []int
+	Library  template.JS
 }
 
 type tile struct{ Name, Value, Note string }
@@ -42,15 +38,8 @@ type section struct {
 }
 
 type figure struct {
-	Title  string
-	Legend []legend
-	SVG    template.HTML
-	Data   template.JS
-}
-
-type legend struct {
-	Color int
-	Name  string
+	Title string
+	Data  template.JS
 }
 
 type table struct {
@@ -61,26 +50,24 @@ type table struct {
 }
 
 func (c content) write(w io.Writer) error {
-	for i := range colors {
-		c.Colors = append(c.Colors, i)
-	}
+	c.Library = template.JS(library)
 	if err := layout.Execute(w, c); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
 }
 
-// figures draws the charts that have something to show.
-func figures(charts ...plot.Chart) (list []figure) {
+// figures are the charts that have something to show.
+func figures(charts ...chart) (list []figure) {
 	for _, c := range charts {
-		if c.Empty() {
+		if c.empty() {
 			continue
 		}
-		f := figure{Title: c.Title, SVG: c.SVG(), Data: c.Data()}
-		for _, s := range c.Series {
-			f.Legend = append(f.Legend, legend{s.Color, s.Name})
+		data, err := c.data()
+		if err != nil { // a number that JSON does not have: an infinity
+			panic(fmt.Sprintf("page: chart %s: %v", c.Title, err))
 		}
-		list = append(list, f)
+		list = append(list, figure{c.Title, data})
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"regexp"
 	"strings"
@@ -34,15 +35,33 @@ func file() result.File {
 // external finds what would be loaded from elsewhere.
 var external = regexp.MustCompile(`(?i)<(link|img|iframe|object)|\bsrc=|@import|url\(|fetch\(|XMLHttpRequest|href=`)
 
+var chartData = regexp.MustCompile(`(?s)<script type="application/json">(.*?)</script>`)
+
 func check(t *testing.T, page string, charts int) {
+	if !strings.Contains(page, library) {
+		t.Error("the page does not hold what draws its charts")
+	}
+	page = strings.Replace(page, library, "", 1)
 	if at := external.FindString(page); at != "" {
 		t.Errorf("the page needs something else: %s", at)
 	}
 	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<b>slow") {
 		t.Error("a text of others became markup")
 	}
-	if n := strings.Count(page, "<svg"); n != charts || strings.Count(page, "<figure") != charts {
-		t.Errorf("%d charts, want %d", n, charts)
+	data := chartData.FindAllStringSubmatch(page, -1)
+	if len(data) != charts || strings.Count(page, "<canvas") != charts {
+		t.Errorf("%d charts, want %d", len(data), charts)
+	}
+	for _, d := range data {
+		var c chart
+		if err := json.Unmarshal([]byte(d[1]), &c); err != nil || c.Title == "" || len(c.Series) == 0 {
+			t.Errorf("a chart's data: %v: %s", err, d[1])
+		}
+		for _, s := range c.Series {
+			if len(s.X) != len(s.Y) || len(s.X) == 0 {
+				t.Errorf("%s, %s: %d values at %d places", c.Title, s.Name, len(s.Y), len(s.X))
+			}
+		}
 	}
 	if strings.Contains(page, "ZgotmplZ") || strings.Contains(page, "NaN") {
 		t.Error("a value was refused by the template, or is none")
@@ -80,23 +99,38 @@ func TestColumns(t *testing.T) {
 		s.Add(time.Duration(i*i) * time.Microsecond)
 	}
 	s.Add(0)
-	from, to, share := columns(s.Bars())
+	edges, share := columns(s.Bars())
 	sum := 0.0
 	for i := range share {
 		sum += share[i]
-		if to[i] <= from[i] || i > 0 && math.Abs(from[i]-to[i-1]) > 1e-9*from[i] {
-			t.Errorf("column %d from %v to %v", i, from[i], to[i])
+		if i > 0 && edges[i] <= edges[i-1] {
+			t.Errorf("edge %d at %v after %v", i, edges[i], edges[i-1])
 		}
 	}
-	if math.Abs(sum-100) > 1e-9 || len(share) > columnsMax+1 {
+	if math.Abs(sum-100) > 1e-9 || share[len(share)-1] != 0 || len(share) > columnsMax+2 {
 		t.Errorf("%v %% in %d columns", sum, len(share))
 	}
-	if from, _, _ := columns(nil); from != nil {
+	if edges, _ := columns(nil); edges != nil {
 		t.Error("columns of nothing")
 	}
 	var one stats.Sparse
 	one.Add(5 * time.Millisecond)
-	if _, _, share := columns(one.Bars()); len(share) == 0 || len(share) > 2 {
-		t.Errorf("one value in %d columns", len(share))
+	if _, share := columns(one.Bars()); len(share) < 2 || len(share) > 3 {
+		t.Errorf("one value in %d columns", len(share)-1)
+	}
+}
+
+func TestChartsOfNothing(t *testing.T) {
+	for _, c := range []chart{{}, {Series: []series{{X: numbers{1}, Y: numbers{math.NaN()}}}}} {
+		if !c.empty() {
+			t.Errorf("%+v is not empty", c)
+		}
+	}
+	one := chart{LogX: true, LogY: true, Series: []series{{X: numbers{1, 9}, Y: numbers{0, math.NaN()}}}}
+	if one.empty() {
+		t.Error("a zero is something")
+	}
+	if data, err := one.data(); err != nil || !strings.Contains(string(data), `"LogX":true,"LogY":false`) || !strings.Contains(string(data), `"Y":[0,null]`) {
+		t.Errorf("%s, %v", data, err)
 	}
 }

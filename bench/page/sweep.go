@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 
-	"corenode/bench/plot"
 	"corenode/bench/result"
 )
 
@@ -45,32 +44,32 @@ func metric(l *result.Level, name string) float64 {
 
 // against draws latencies over the throughput that they were had at, in the
 // order of the levels: past the knee the curve turns back.
-func against(s result.Sweep, title string, names ...string) plot.Chart {
-	c := plot.Chart{Title: title, XName: "output tokens/s", YName: "ms", LogY: true}
+func against(s result.Sweep, title string, names ...string) chart {
+	c := chart{Title: title, XName: "output tokens/s", YName: "ms", LogY: true}
 	for i, name := range names {
-		series := plot.Series{Name: name, Kind: plot.Line, Color: []int{blue, red}[i%2]}
+		one := series{Name: name, Kind: line, Color: []int{blue, red}[i%2]}
 		for j := range s.Points {
-			series.X = append(series.X, metric(&s.Points[j], "output_tokens_per_s"))
-			series.Y = append(series.Y, metric(&s.Points[j], name))
+			one.X = append(one.X, metric(&s.Points[j], "output_tokens_per_s"))
+			one.Y = append(one.Y, metric(&s.Points[j], name))
 		}
-		c.Series = append(c.Series, series)
+		c.Series = append(c.Series, one)
 	}
 	return c
 }
 
 // by draws metrics over the strength.
-func by(s result.Sweep, title, unit string, names ...string) plot.Chart {
-	c := plot.Chart{Title: title, XName: s.Over, YName: unit, LogX: true}
+func by(s result.Sweep, title, unit string, names ...string) chart {
+	c := chart{Title: title, XName: s.Over, YName: unit, LogX: true}
 	if s.Knee > 0 {
-		c.Marks = []plot.Mark{{X: s.Knee, Name: "knee"}}
+		c.Marks = []mark{{X: s.Knee, Name: "knee"}}
 	}
 	for i, name := range names {
-		series := plot.Series{Name: name, Kind: plot.Line, Color: []int{green, grey}[i%2]}
+		one := series{Name: name, Kind: line, Color: []int{green, grey}[i%2]}
 		for j := range s.Points {
-			series.X = append(series.X, s.Points[j].At)
-			series.Y = append(series.Y, metric(&s.Points[j], name))
+			one.X = append(one.X, s.Points[j].At)
+			one.Y = append(one.Y, metric(&s.Points[j], name))
 		}
-		c.Series = append(c.Series, series)
+		c.Series = append(c.Series, one)
 	}
 	return c
 }
