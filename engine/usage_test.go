@@ -117,3 +117,21 @@ func played(t *testing.T, s *Stepper, r *Request, whole bool) (abi.Usage, abi.St
 	}
 	return result.Usage, result.Stop
 }
+
+// TestServerToolsCostNothing: a request with tools that would run on a service's side,
+// and with what such tools said elsewhere, is the same prompt as without.
+func TestServerToolsCostNothing(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	prompt := func(tools, said string) []int32 {
+		return ask(t, e, `{"model":"m","max_tokens":5,"tools":[`+tools+`{"name":"f","input_schema":{"type":"object"}}],"messages":[
+			{"role":"user","content":"hi"},{"role":"assistant","content":[`+said+`{"type":"text","text":"a"}]},{"role":"user","content":"and?"}]}`).Prompt
+	}
+	for _, kind := range []string{"web_search_20250305", "computer_20250124", "bash_20250124", "text_editor_20250728", "web_fetch_20250910",
+		"code_execution_20250825", "memory_20250818", "tool_search_tool_regex_20251119", "tool_search_tool_bm25_20251119"} {
+		got := prompt(fmt.Sprintf(`{"type":%q,"name":"x"},`, kind),
+			`{"type":"server_tool_use","id":"s","name":"x","input":{}},{"type":"web_fetch_tool_result","tool_use_id":"s","content":{}},`)
+		if want := prompt("", ""); !slices.Equal(got, want) {
+			t.Errorf("%s: a prompt of %d tokens, want the %d without it", kind, len(got), len(want))
+		}
+	}
+}

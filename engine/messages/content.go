@@ -38,6 +38,18 @@ func (r *reader) message() (m Message) {
 	return m
 }
 
+// turn reads one element of messages into q, unless all that it says was said by
+// server-side tools, which are skipped.
+func (r *reader) turn(q *Request) {
+	m := r.message()
+	said := slices.DeleteFunc(m.Blocks, func(b Block) bool { return b.Type == skipped })
+	if len(said) == 0 && len(m.Blocks) > 0 {
+		return
+	}
+	m.Blocks = said
+	q.Messages = append(q.Messages, m)
+}
+
 // checkRole refuses blocks that the role cannot say.
 func (r *reader) checkRole(m Message) {
 	for _, b := range m.Blocks {
@@ -92,6 +104,9 @@ var fieldsOf = map[string][]string{
 	"thinking":    {"thinking", "signature"},
 	"tool_use":    {"id", "name", "input"},
 	"tool_result": {"tool_use_id", "content", "is_error"},
+	// What the search of a client among its own tools found: these are offered anyway, so
+	// the model reads their names.
+	"tool_reference": {"tool_name"},
 }
 
 // countsInSome says whether a field counts in blocks of some type.
@@ -106,10 +121,11 @@ func countsInSome(name string) bool {
 
 // requiredOf are those that must be there.
 var requiredOf = map[string][]string{
-	"text":        {"text"},
-	"thinking":    {"thinking"},
-	"tool_use":    {"id", "name"},
-	"tool_result": {"tool_use_id"},
+	"text":           {"text"},
+	"thinking":       {"thinking"},
+	"tool_use":       {"id", "name"},
+	"tool_result":    {"tool_use_id"},
+	"tool_reference": {"tool_name"},
 }
 
 // blockFields is a block as it comes in.
@@ -161,7 +177,7 @@ func (r *reader) blockField(f *blockFields, name string) {
 	}
 	f.present = append(f.present, name)
 	switch name {
-	case "text", "thinking":
+	case "text", "thinking", "tool_name":
 		f.b.Text = r.string()
 	case "signature":
 		f.b.Signature = r.string()
@@ -184,7 +200,7 @@ func (r *reader) blockField(f *blockFields, name string) {
 func (r *reader) typed(f blockFields) Block {
 	b := f.b
 	switch f.kind {
-	case "text":
+	case "text", "tool_reference":
 		b.Type = Text
 	case "thinking":
 		b.Type = Thinking
@@ -200,6 +216,9 @@ func (r *reader) typed(f blockFields) Block {
 	case "":
 		r.fail(invalid(r.path()+".type", "field required"))
 	default:
+		if saidByServer(f.kind) {
+			return Block{Type: skipped}
+		}
 		r.fail(invalid(r.path()+".type", "%q is not supported: text content only", f.kind))
 	}
 	for _, name := range requiredOf[f.kind] {
@@ -208,4 +227,10 @@ func (r *reader) typed(f blockFields) Block {
 		}
 	}
 	return b
+}
+
+// saidByServer says whether a block is the call or the result of a tool that ran on
+// another service's side, where the conversation began. What is skipped costs no tokens.
+func saidByServer(kind string) bool {
+	return kind == "server_tool_use" || serverTool(kind) && strings.HasSuffix(kind, "_tool_result")
 }

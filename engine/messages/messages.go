@@ -73,6 +73,7 @@ const (
 	Thinking
 	ToolUse
 	ToolResult
+	skipped // of a server-side tool: read, and in no Message
 )
 
 // Block is one content block of a request.

@@ -133,7 +133,7 @@ func (r *reader) field(q *Request, name string) {
 	case "model":
 		q.Model = r.string()
 	case "messages":
-		r.array(func() { q.Messages = append(q.Messages, r.message()) })
+		r.array(func() { r.turn(q) })
 	case "max_tokens":
 		q.MaxTokens = r.integer()
 		if r.err == nil && q.MaxTokens < 1 {
@@ -345,8 +345,16 @@ func (r *reader) schema() []byte {
 }
 
 // serverTools are the type prefixes of tools that would run on the service's
-// side. They are skipped in silence: nothing runs and they cost no tokens.
-var serverTools = []string{"web_search_", "computer_", "bash_", "text_editor_"}
+// side, or that its models are trained for. They are skipped in silence: nothing
+// runs and they cost no tokens.
+var serverTools = []string{
+	"web_search_", "computer_", "bash_", "text_editor_", "web_fetch_", "code_execution_", "memory_", "tool_search_tool_",
+}
+
+// serverTool says whether a type is of one of these families.
+func serverTool(kind string) bool {
+	return slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) })
+}
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]+$`)
 
@@ -360,7 +368,7 @@ func (r *reader) tools() (tools []Tool) {
 		at := r.path() // the tool's object is closed: path names it
 		switch {
 		case r.err != nil:
-		case slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) }):
+		case serverTool(kind):
 			r.skipped = append(r.skipped, t.Name)
 		case kind != "" && kind != "custom" && kind != "function":
 			r.fail(invalid(at+".type", "%q is not a tool type this service knows", kind))

@@ -69,6 +69,25 @@ func TestParseAccepts(t *testing.T) {
 		{"no output config", `{` + hello + `,"output_config":null}`, func(q *Request) bool { return q.Format == nil }},
 		{"output format text", `{` + hello + `,"output_config":{"format":{"type":"text"}},"response_format":{"type":"json_object"}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
+		{"newer server tools skipped", `{` + hello + `,"tools":[{"type":"web_fetch_20250910","name":"web_fetch","max_uses":3},{"type":"code_execution_20250825","name":"code_execution"},{"type":"memory_20250818","name":"memory"},{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"},{"name":"f","defer_loading":true,"input_schema":{}}]}`, func(q *Request) bool {
+			return len(q.Tools) == 1 && q.Tools[0].Name == "f" && q.Tools[0].At == 4
+		}},
+		{"a skipped tool forced", `{` + hello + `,"tools":[{"type":"memory_20250818","name":"memory"},{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"memory"}}`, func(q *Request) bool {
+			return q.ToolChoice.Mode == "auto" && q.ToolChoice.Name == ""
+		}},
+		{"what server tools said", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"a"},
+			{"type":"server_tool_use","id":"srvtoolu_1","name":"web_fetch","input":{"url":"x"}},
+			{"type":"web_fetch_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"web_fetch_result","url":"x","content":{"type":"document","source":{"type":"text"}}}},
+			{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"x","encrypted_content":"e"}]},
+			{"type":"code_execution_tool_result","content":{"stdout":"1"}},{"type":"bash_code_execution_tool_result","content":{}},
+			{"type":"text_editor_code_execution_tool_result","content":{}},{"type":"tool_search_tool_result","content":{"tool_references":[]}},
+			{"type":"text","text":"b"}]},{"role":"assistant","content":[{"content":[],"type":"tool_search_tool_result"}]},{"role":"user","content":"and?"}]}`, func(q *Request) bool {
+			m := q.Messages
+			return len(m) == 3 && len(m[1].Blocks) == 2 && m[1].Blocks[1].Text == "b" && m[2].Role == "user"
+		}},
+		{"a reference to a tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"f"},{"tool_name":"g","type":"tool_reference"}]}]}]}`, func(q *Request) bool {
+			return q.Messages[0].Blocks[0].Text == "f\ng"
+		}},
 		{"server tools skipped", `{` + hello + `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"type":"object"}}]}`, func(q *Request) bool { return len(q.Tools) == 1 && q.Tools[0].Name == "f" && q.Tools[0].At == 2 }},
 		{"tool round", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
 			{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"a": 1}}]},
@@ -227,6 +246,9 @@ func TestParseRefuses(t *testing.T) {
 		{"tool schema over its bound", `{` + hello + `,"tools":[{"name":"f","input_schema":` + schemaOf(schemaBytesMax+1) + `}]}`, "tools.0.input_schema", "at most 262144"},
 		{"tool without schema", `{` + hello + `,"tools":[{"name":"f"}]}`, "tools.0.input_schema", "required"},
 		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
+		{"a server tool's block in system", `{` + hello + `,"system":[{"type":"server_tool_use"}]}`, "system", "only text"},
+		{"only server tools' blocks", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"server_tool_use"}]}]}`, "messages", "at least one"},
+		{"a result of no server tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"rocket_tool_result"}]}]}`, "messages.0.content.0.type", "rocket_tool_result"},
 		{"tool name", `{` + hello + `,"tools":[{"name":"a b","input_schema":{}}]}`, "tools.0.name", "letters"},
 		{"tool twice", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]}`, "tools.1.name", "twice"},
 		{"tool kind", `{` + hello + `,"tools":[{"type":"rocket_1","name":"f"}]}`, "tools.0.type", "rocket_1"},
