@@ -49,6 +49,9 @@ type Options struct {
 	Threads   int    // 0 = all processors
 	PackDir   string // folder for repacked weights, "" = none
 	Observer  Observer
+	// Model, where it is set, computes the steps of an Instant engine: a test's
+	// way to known answers. nil outside of tests.
+	Model func(*tokenizer.Tokenizer) Forwarder
 }
 
 // CacheOptions size the memory that outlives a step.
@@ -86,7 +89,7 @@ type Engine struct {
 	jsonCalls bool          // the template shows calls as JSON
 	bos, eos  string        // as templates write them, empty without one
 	turn      int32         // id of the token that starts a turn, -1 without one
-	forwarder forwarder
+	forwarder Forwarder
 	backend   kernel.Backend // nil for Instant
 	vocab     int            // width of the logits
 	// fileContext is the context length of the file; info has what is served.
@@ -183,6 +186,9 @@ func (e *Engine) loadModel(o Options) error {
 	e.vocab, e.fileContext = config.Vocab, config.ContextLength
 	if o.Kind == Instant {
 		e.forwarder = instant.New(e.tokenizer)
+		if o.Model != nil {
+			e.forwarder = o.Model(e.tokenizer)
+		}
 		e.memory = memory{pages: contextsMax * e.info.ContextLength / o.Cache.PageTokens, pageBytes: 1}
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 type shadow struct {
 	t      testing.TB
 	s      *Stepper
-	model  forwarder    // closed with the engine
+	model  Forwarder    // closed with the engine
 	memory kernel.Cache // of model
 	// dream makes logits from the hash of a sequence's tokens, without the model: for storms.
 	dream bool

@@ -17,8 +17,10 @@ import (
 	"corenode/wasm/abi"
 )
 
-// forwarder computes one step of one model.
-type forwarder interface {
+// Forwarder computes one step of one model. It is for one goroutine.
+type Forwarder interface {
+	// Forward computes the step's rows, whose tokens are given, and writes the logits
+	// of logitRows, which it may find in any state.
 	Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, logitRows []int32, logits [][]float32) error
 	Close()
 }

@@ -51,6 +51,7 @@ var inside = map[string][]string{
 	"engine/modelfile":  {"engine/kernel"},
 	"engine/tokenizer":  {"engine/modelfile"},
 	"engine/kernel/cpu": {"engine/kernel"},
+	"engine/modeltest":  {"engine/kernel", "engine/tokenizer"},
 	"engine/model":      {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":          {},
 }
@@ -84,6 +85,9 @@ func check(t *testing.T, from string, imports []string) {
 		if to, ours := strings.CutPrefix(path, modulePath); ours {
 			if !allowed(from, top, to) {
 				t.Errorf("%s imports %s", from, to)
+			}
+			if strings.HasSuffix(to, "test") {
+				t.Errorf("%s imports %s, which is for tests: it would ship in the product", from, to)
 			}
 			continue
 		}

@@ -78,13 +78,17 @@ func (c *catalog) close() {
 }
 
 // openModels loads every configured model, one after the other: loading is
-// bound by memory, not by processors.
-func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger) (*catalog, error) {
+// bound by memory, not by processors. adjust, nil outside of tests, has the last word on
+// the options of each.
+func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*catalog, error) {
 	c := &catalog{engines: map[string]*engine.Engine{}}
 	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
 		started := time.Now()
 		o, err := engineOptions(cfg, id, observer)
 		if err == nil {
+			if adjust != nil {
+				adjust(&o)
+			}
 			var e *engine.Engine
 			if e, err = engine.Open(o); err == nil {
 				c.engines[id] = e

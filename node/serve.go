@@ -20,6 +20,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/ledger"
 	"corenode/actors/tree"
+	"corenode/engine"
 	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/config"
@@ -153,6 +154,8 @@ type node struct {
 	stopped    chan struct{} // closed by stop
 	failed     chan error    // what ends the node; has room for every sender
 	serving    sync.WaitGroup
+
+	adjust func(*engine.Options) // of each model; nil outside of tests
 }
 
 func newLogger(cfg *config.Config, to io.Writer) (*slog.Logger, error) {
@@ -165,9 +168,12 @@ func newLogger(cfg *config.Config, to io.Writer) (*slog.Logger, error) {
 
 // open opens everything in the order in which it depends on each other, and
 // closes what it had opened when something fails.
-func open(cfg *config.Config, log *slog.Logger) (*node, error) {
+func open(cfg *config.Config, log *slog.Logger) (*node, error) { return openAdjusted(cfg, log, nil) }
+
+// openAdjusted is open with other options of the models than the configuration's, for tests.
+func openAdjusted(cfg *config.Config, log *slog.Logger, adjust func(*engine.Options)) (*node, error) {
 	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
-		log: log}
+		log: log, adjust: adjust}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err
@@ -226,7 +232,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	boundHeap()
-	if n.catalog, err = openModels(n.cfg, observer{n}, n.log); err != nil {
+	if n.catalog, err = openModels(n.cfg, observer{n}, n.log, n.adjust); err != nil {
 		return err
 	}
 	if n.tree, err = n.startTree(secret); err != nil {
