@@ -15,7 +15,7 @@ import (
 // scripted is a model that would end its answer at once, and else says its script
 // over and over again.
 type scripted struct {
-	forwarder
+	Forwarder
 	prompt int
 	stop   int32
 	script []int32
@@ -112,7 +112,7 @@ func TestRepetitionPenaltyKnowsThePrompt(t *testing.T) {
 		if slices.Contains(c.r.Prompt, 7) {
 			t.Fatal("the prompt has the other token")
 		}
-		e.forwarder = likes{forwarder: e.forwarder, first: r.Prompt[0], then: 7}
+		e.forwarder = likes{Forwarder: e.forwarder, first: r.Prompt[0], then: 7}
 		j := &Job{ID: "r", Account: "a", Request: c.r, Output: NewOutput(8), Finished: func(Result) {}}
 		if err := s.Submit(j, time.Now()); err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestRepetitionPenaltyKnowsThePrompt(t *testing.T) {
 
 // likes is a model that would say one token, and if not that another.
 type likes struct {
-	forwarder
+	Forwarder
 	first, then int32
 }
 
