@@ -26,8 +26,8 @@ test: ## all tests
 	$(GO) test $(PKGS)
 
 .PHONY: race
-race: ## the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kernel/cpu
+race: ## the concurrent packages under the race detector, limiters checking themselves (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -tags invariants -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kernel/cpu
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck
@@ -108,7 +108,7 @@ test-clients: build ## real clients against a running node: needs node, npm and 
 .PHONY: crash
 crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector
 	CORENODE_CRASH_ROUNDS=50 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node
-	CGO_ENABLED=1 CORENODE_STORM_REQUESTS=10000 $(GO) test -race -run 'Storm' ./actors/tree
+	CGO_ENABLED=1 CORENODE_STORM_REQUESTS=10000 $(GO) test -race -tags invariants -run 'Storm' ./actors/tree
 
 .PHONY: check
 check: lint test race crash ## all that must pass before a commit lands, ends with a clean tree

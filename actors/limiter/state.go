@@ -1,7 +1,9 @@
 package limiter
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"corenode/actors/account"
@@ -32,16 +34,18 @@ type Ask struct {
 // Reservation is what admission took for one request. Its owner is the request;
 // whoever registered the request gives it back, at the latest when it expires.
 type Reservation struct {
-	Tokens int64    // taken from the bucket
-	Hold   abi.Nano // reserved of the balance
+	Tokens  int64    // taken from the bucket
+	Hold    abi.Nano // reserved of the balance
+	Arrival uint64   // its place among the account's reservations; rises
 }
 
 // Live is what a running request still has, as a restarted limiter is told.
 type Live struct {
 	RequestID string
 	Permit    bool
-	// Hold is what was reserved at admission, of Upper.
+	// Hold is what was reserved at admission, of Upper; both are 0 when that is paid.
 	Hold, Upper abi.Nano
+	Arrival     uint64 // of its Reservation
 }
 
 // State is what the rate-limit headers say. A limit of 0 means that there is none.
@@ -100,84 +104,114 @@ func (s Snapshot) Use(now time.Time) Use {
 	return Use{Requests: s.permits, TokensRemaining: b.remaining(), Available: s.available}
 }
 
-// held is what one request has.
+// held is what one request has. It is there from the request's admission until it
+// has left and is settled.
 type held struct {
 	permit bool
 	hold   abi.Nano
+	// short is what hold is below the request's upper bound. Money that comes back goes
+	// there first: given to the next request it would be spent twice.
+	short   abi.Nano
+	arrival uint64 // who came first is topped up first
 }
 
 // desk is the whole state of one account's admission and all the deciding: no
 // clock, no waiting.
 //
 // Invariants: permits counts the entries of open with a permit; held sums the
-// holds of open and orphans; while short has an entry nothing is available.
+// holds of open and orphans; short sums what holds of open are short of; while
+// that is not zero nothing is available. Only put and setOrphan write the maps and
+// their sums. With the build tag invariants all of it is checked after every call.
 type desk struct {
 	account account.Account
 	bucket  bucket
 	// balance is a cache of the ledger's, true after its commit seq.
 	balance abi.Nano
 	seq     uint64
-	open    map[string]held // by request id
-	// short is what holds of open are below their upper bounds, by request id. Money that
-	// comes back goes there first: given to the next request it would be spent twice.
-	short map[string]abi.Nano
+	open    map[string]held // by request id; none of them is empty
 	// orphans are open holds of the ledger that no live request owns: of a
 	// process that died, or of a request whose end is on its way.
-	orphans map[string]abi.Nano
-	permits int
-	held    abi.Nano
+	orphans  map[string]abi.Nano
+	permits  int
+	held     abi.Nano
+	short    abi.Nano
+	arrivals uint64 // the highest arrival so far
 }
 
 func newDesk(a account.Account, b bucket) *desk {
-	return &desk{account: a, bucket: b, open: map[string]held{}, short: map[string]abi.Nano{}, orphans: map[string]abi.Nano{}}
+	return &desk{account: a, bucket: b, open: map[string]held{}, orphans: map[string]abi.Nano{}}
 }
 
 // load sets what the ledger knew at its commit seq and what the running requests have.
 func (d *desk) load(balance abi.Nano, seq uint64, holds []account.Entry, live []Live) {
-	d.balance, d.seq, d.permits, d.held = balance, seq, 0, 0
+	d.balance, d.seq, d.permits, d.held, d.short = balance, seq, 0, 0, 0
 	clear(d.open)
-	clear(d.short)
 	clear(d.orphans)
 	for _, l := range live {
-		d.hold(l.RequestID, l.Permit, l.Hold, l.Upper)
-		if l.Permit {
-			d.permits++
-		}
+		d.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival})
+		d.arrivals = max(d.arrivals, l.Arrival)
 	}
 	for _, h := range holds {
 		if _, ok := d.open[h.RequestID]; !ok && h.AccountID == d.account.ID {
-			d.orphans[h.RequestID] = h.Held
-			d.held += h.Held
+			d.setOrphan(h.RequestID, h.Held)
 		}
 	}
 	d.topUp()
+	d.check()
 }
 
-// hold notes what a request has.
-func (d *desk) hold(id string, permit bool, hold, upper abi.Nano) {
-	d.open[id] = held{permit, hold}
-	d.held += hold
-	if hold < upper {
-		d.short[id] = upper - hold
+// put notes what a request has now; one that has nothing any more is forgotten.
+func (d *desk) put(id string, h held) {
+	was := d.open[id]
+	if was.permit {
+		d.permits--
+	}
+	if h.permit {
+		d.permits++
+	}
+	d.held += h.hold - was.hold
+	d.short += h.short - was.short
+	if h.permit || h.hold != 0 || h.short != 0 {
+		d.open[id] = h
+	} else {
+		delete(d.open, id)
 	}
 }
 
-// topUp gives what is available to the holds that took less than their upper bound.
+// setOrphan notes an open hold that nobody owns; one of 0 is forgotten.
+func (d *desk) setOrphan(id string, hold abi.Nano) {
+	d.held += hold - d.orphans[id]
+	if hold != 0 {
+		d.orphans[id] = hold
+	} else {
+		delete(d.orphans, id)
+	}
+}
+
+// topUp gives what is available to the holds that took less than their upper
+// bound, in the order in which their requests came.
 func (d *desk) topUp() {
-	for id, short := range d.short {
-		more := min(short, d.balance-d.held)
-		if d.account.Unlimited {
-			more = short
+	available := d.balance - d.held
+	if d.account.Unlimited {
+		available = d.short
+	}
+	if d.short == 0 || available <= 0 {
+		return
+	}
+	var ids []string
+	for id, h := range d.open {
+		if h.short > 0 {
+			ids = append(ids, id)
 		}
-		if more <= 0 {
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(d.open[a].arrival, d.open[b].arrival) })
+	for _, id := range ids {
+		h := d.open[id]
+		more := min(h.short, available)
+		h.hold, h.short = h.hold+more, h.short-more
+		d.put(id, h)
+		if available -= more; available == 0 {
 			return
-		}
-		o := d.open[id]
-		o.hold += more
-		d.open[id] = o
-		d.held += more
-		if d.short[id] -= more; d.short[id] == 0 {
-			delete(d.short, id)
 		}
 	}
 }
@@ -193,8 +227,14 @@ func (d *desk) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "internal error: request id is in use"}
 	}
 	d.bucket.add(-r.Tokens)
-	d.hold(a.RequestID, true, r.Hold, a.Upper)
-	d.permits++
+	d.arrivals++
+	r.Arrival = d.arrivals
+	h := held{permit: true, hold: r.Hold, arrival: r.Arrival}
+	if !a.Free {
+		h.short = a.Upper - r.Hold
+	}
+	d.put(a.RequestID, h)
+	d.check()
 	return r, nil
 }
 
@@ -253,12 +293,10 @@ func (d *desk) leave(id string, taken, used int64, now time.Time) {
 	if d.bucket.capacity > 0 {
 		d.bucket.add(taken - used)
 	}
-	if o, ok := d.open[id]; ok && o.permit {
-		o.permit = false
-		d.open[id] = o
-		d.permits--
-	}
-	d.forget(id)
+	h := d.open[id]
+	h.permit = false
+	d.put(id, h)
+	d.check()
 }
 
 // settle releases the hold of a request, whose settlement of amount (not above
@@ -268,23 +306,10 @@ func (d *desk) settle(id string, amount abi.Nano, seq uint64) {
 	if seq > d.seq {
 		d.balance += amount
 	}
-	if o, ok := d.open[id]; ok {
-		d.held -= o.hold
-		o.hold = 0
-		d.open[id] = o
-		delete(d.short, id)
-	}
-	d.forget(id)
-	d.held -= d.orphans[id]
-	delete(d.orphans, id)
+	d.put(id, held{permit: d.open[id].permit})
+	d.setOrphan(id, 0)
 	d.topUp()
-}
-
-// forget drops a request that has nothing any more.
-func (d *desk) forget(id string) {
-	if o, ok := d.open[id]; ok && !o.permit && o.hold == 0 {
-		delete(d.open, id)
-	}
+	d.check()
 }
 
 // change adopts new limits. Reservations already made stay.
@@ -294,6 +319,8 @@ func (d *desk) change(a account.Account, now time.Time) {
 		d.bucket.resize(a.TokensPerMinute, now)
 	}
 	d.account = a
+	d.topUp() // it may be unlimited now
+	d.check()
 }
 
 func (d *desk) snapshot() Snapshot {

@@ -170,7 +170,7 @@ func TestGiveBack(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 4, TokensPerMinute: 6000}
 	d := loadedDesk(a, 1000)
 	r, err := d.reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
-	if err != nil || r != (Reservation{Tokens: 150, Hold: 300}) {
+	if err != nil || r != (Reservation{Tokens: 150, Hold: 300, Arrival: 1}) {
 		t.Fatal(r, err)
 	}
 	d.leave("x", r.Tokens, 7000, start)
@@ -207,7 +207,7 @@ func TestOneOvershoot(t *testing.T) {
 			case rnd.IntN(2) == 0:
 				ask := Ask{RequestID: fmt.Sprint(n), Upper: 10 + abi.Nano(rnd.Int64N(upperMax-10)), Minimum: 10}
 				if r, err := d.reserve(ask, start); err == nil {
-					running = append(running, Live{ask.RequestID, true, r.Hold, ask.Upper})
+					running = append(running, Live{ask.RequestID, true, r.Hold, ask.Upper, r.Arrival})
 				}
 			case rnd.IntN(20) == 0: // money is paid in, or the limiter starts anew
 				balance += abi.Nano(rnd.Int64N(500))
@@ -251,7 +251,7 @@ func TestRebuild(t *testing.T) {
 		{Kind: account.Hold, AccountID: "a", RequestID: "live", Held: 100},
 		{Kind: account.Hold, AccountID: "a", RequestID: "orphan", Held: 50},
 		{Kind: account.Hold, AccountID: "b", RequestID: "other", Held: 500},
-	}, []Live{{"live", true, 100, 100}, {"left", false, 30, 30}, {"fresh", true, 20, 20}})
+	}, []Live{{"live", true, 100, 100, 1}, {"left", false, 30, 30, 2}, {"fresh", true, 20, 20, 3}})
 	if d.permits != 2 || d.held != 100+50+30+20 {
 		t.Fatalf("permits %d held %d", d.permits, d.held)
 	}
@@ -306,5 +306,31 @@ func TestDollars(t *testing.T) {
 		if got := dollars(n); got != want {
 			t.Errorf("dollars(%d) = %s, want %s", n, got, want)
 		}
+	}
+}
+
+// TestFirstTokensFree is the interleaving of an account whose requests may cost
+// nothing: a policy that gives the first tokens away quotes a minimum of 0 and an
+// upper bound above the balance. The second request holds nothing, ends while the
+// first runs, and must not take the money that the first gives back.
+func TestFirstTokensFree(t *testing.T) {
+	d := loadedDesk(account.Account{ID: "a"}, 50)
+	for i, want := range []abi.Nano{50, 0, 0} {
+		id := fmt.Sprint("r", i)
+		if r, err := d.reserve(Ask{RequestID: id, Upper: 100, Minimum: 0}, start); err != nil || r.Hold != want {
+			t.Fatalf("%s holds %d (%v), want %d", id, r.Hold, err, want)
+		}
+	}
+	d.leave("r1", 0, 0, start)
+	d.settle("r1", 0, 2)
+	d.leave("r0", 0, 0, start)
+	d.settle("r0", 0, 3)
+	if d.held != 50 || d.permits != 1 {
+		t.Errorf("with one request left %d are held by %d permits, want all 50 by 1", d.held, d.permits)
+	}
+	d.leave("r2", 0, 0, start)
+	d.settle("r2", -20, 4)
+	if d.held != 0 || d.balance != 30 || !d.idle(start) {
+		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", d.balance, d.held, d.open)
 	}
 }

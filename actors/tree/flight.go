@@ -211,11 +211,11 @@ func (f *flight) live() (limiter.Live, bool) {
 	if !f.granted.Load() {
 		return limiter.Live{}, false
 	}
-	l := limiter.Live{RequestID: f.ask.RequestID, Permit: !f.left.Load()}
+	l := limiter.Live{RequestID: f.ask.RequestID, Permit: !f.left.Load(), Arrival: f.reservation.Arrival}
 	if !f.paid.Load() {
 		l.Hold, l.Upper = f.reservation.Hold, f.ask.Upper
 	}
-	return l, l.Permit || l.Hold != 0
+	return l, l.Permit || l.Upper != 0 // a hold of 0 may be short of all it needs
 }
 
 // finished is the job's Finished: it runs on the step loop and does not wait.

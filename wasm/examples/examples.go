@@ -4,6 +4,7 @@
 // a Makefile. The C ones are checked in as built, in module.wasm.
 //
 //	billing-go      discount: percents off by account and by length, configured
+//	billing-free-go  first-free: the first tokens of each request are free, configured
 //	translator-go   completions: the old text completions dialect on slot chat
 //	admission-go    hours: long prompts by the hour, priorities by load
 //	billing-c       flat-fee: the listed prices and a configured fee

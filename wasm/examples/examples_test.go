@@ -150,13 +150,18 @@ func TestManifests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var m struct{ Name, Kind, Protocol, Version, ABI, Runtime, Description string }
+		var m struct {
+			Name, Kind, Protocol, Version, ABI, Runtime, Description string
+
+			Free bool
+		}
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&m); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		kind, language, _ := strings.Cut(filepath.Base(filepath.Dir(path)), "-")
+		parts := strings.Split(filepath.Base(filepath.Dir(path)), "-") // kind, what sets it apart if anything, language
+		kind, language := parts[0], parts[len(parts)-1]
 		if m.Kind != kind || m.Runtime != language || m.ABI != "1.0" || m.Name == "" || seen[m.Name] || m.Description == "" {
 			t.Errorf("%s: %+v", path, m)
 		}

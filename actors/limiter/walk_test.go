@@ -1,0 +1,365 @@
+package limiter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// walkSteps is how many steps the random walk makes.
+const walkSteps = 1_000_000
+
+// walked is one request of the walk, as its owner and the ledger know it.
+type walked struct {
+	ask     Ask
+	got     Reservation
+	inStore bool     // its hold row is in the ledger
+	left    bool     // its permit is on its way back
+	paid    bool     // its settlement is durable
+	cost    abi.Nano // of the settlement
+	seq     uint64   // of the settlement
+	// delivered and gone: the limiter has been told of the settlement and of the end.
+	delivered, gone bool
+	// permit and hold are what it has now, as the model says, and upper is what hold
+	// may grow to.
+	permit      bool
+	hold, upper abi.Nano
+}
+
+// walk drives one limiter beside a model that is a list of requests and no more.
+type walk struct {
+	t        *testing.T
+	rnd      *rand.Rand
+	l        *limiter
+	account  account.Account
+	all      []*walked // in the order in which they were admitted; none that is over
+	orphans  map[string]abi.Nano
+	known    abi.Nano // the balance that the limiter can know
+	balance  abi.Nano // the ledger's
+	seq      uint64   // of its last commit
+	knownSeq uint64   // of the last read
+	read     *Loaded  // of a load that is under way
+	next     int
+	// what happened, so that a walk that proves little is noticed
+	partial, zero, refused, crossed, restarts int
+}
+
+// ticket takes what the limiter says. It may refuse to be passed on.
+type ticket struct {
+	broken bool
+	got    *Reservation
+	err    *abi.Error
+}
+
+func (k *ticket) Granted(r Reservation, _ State) *abi.Error {
+	if k.broken {
+		return &abi.Error{Kind: abi.Overloaded}
+	}
+	k.got = &r
+	return nil
+}
+
+func (k *ticket) Refused(err *abi.Error, _ State) { k.err = err }
+
+// TestWalk is a million steps through every interleaving of reserve, leave,
+// settle, change, load and restart, with partial holds and such of 0. After each the
+// limiter has what a model says that is recomputed from its list of requests.
+// With the build tag invariants the limiter checks itself as well.
+func TestWalk(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	w := &walk{t: t, rnd: rand.New(rand.NewPCG(seed, 4)), account: account.Account{ID: "a"}, balance: 100, seq: 1}
+	w.restart()
+	for range walkSteps {
+		w.step()
+		w.compare()
+	}
+	t.Logf("%d partial holds, %d of 0, %d refused, %d loads were crossed, %d restarts", w.partial, w.zero, w.refused, w.crossed, w.restarts)
+	if min(w.partial, w.zero, w.refused, w.crossed, w.restarts) < walkSteps/1000 {
+		t.Error("the walk proves little")
+	}
+	w.finish()
+}
+
+// step does one thing at random.
+func (w *walk) step() {
+	at := func() *walked { return w.all[w.rnd.IntN(len(w.all))] }
+	switch n := w.rnd.IntN(100); {
+	case n < 25:
+		if len(w.all) < 12 {
+			w.reserve()
+		}
+	case n < 80:
+		if len(w.all) > 0 {
+			w.end(at(), n%4)
+		}
+	case n < 85:
+		w.balance = abi.Nano(w.rnd.IntN(200) - 20) // an operator: the limiter learns of it with the next load
+		w.seq++
+	case n < 88:
+		w.account.Unlimited = w.rnd.IntN(4) == 0
+		w.account.Concurrency = w.rnd.IntN(8)
+	case n < 93:
+		w.begin()
+	case n < 98:
+		w.adopt()
+	default:
+		w.restart()
+	}
+}
+
+// reserve asks for one request and checks the answer against the model.
+func (w *walk) reserve() {
+	w.next++
+	upper := abi.Nano(w.rnd.IntN(80))
+	ask := Ask{RequestID: fmt.Sprint("r", w.next), Upper: upper, Minimum: min(abi.Nano(w.rnd.IntN(3)*w.rnd.IntN(40)), upper), Free: w.rnd.IntN(12) == 0}
+	if ask.Free {
+		ask.Upper, ask.Minimum = 0, 0
+	}
+	if w.l.desk == nil {
+		return // it would wait for the load
+	}
+	a, available := w.l.desk.account, w.available()
+	want := abi.Kind(0)
+	switch {
+	case !ask.Free && !a.Unlimited && available < ask.Minimum:
+		want = abi.InsufficientBalance
+	case a.Concurrency > 0 && w.permits() >= a.Concurrency:
+		want = abi.RateLimited
+	}
+	k := &ticket{broken: w.rnd.IntN(20) == 0}
+	w.l.decide(Reserve{Ask: ask, Ticket: k})
+	switch {
+	case k.err != nil && k.broken && want == 0 && k.err.Kind == abi.Overloaded:
+		return
+	case want != 0:
+		w.refused++
+		if k.err == nil || k.err.Kind != want {
+			w.t.Fatalf("step of %+v with %d available: %v, want kind %v", ask, available, k.err, want)
+		}
+		return
+	case k.err != nil:
+		w.t.Fatalf("refused %+v with %d available: %v", ask, available, k.err)
+	}
+	hold := ask.Upper
+	if !a.Unlimited {
+		hold = min(ask.Upper, max(available, 0))
+	}
+	if hold < ask.Upper && hold > 0 {
+		w.partial++
+	} else if hold < ask.Upper {
+		w.zero++
+	}
+	if k.got.Hold != hold {
+		w.t.Fatalf("%+v holds %d with %d available, want %d", ask, k.got.Hold, available, hold)
+	}
+	w.all = append(w.all, &walked{ask: ask, got: *k.got, permit: true, hold: hold, upper: ask.Upper})
+}
+
+// end does one of the things that end a request, in any order of the two halves.
+func (w *walk) end(r *walked, what int) {
+	switch {
+	case what == 0 && !r.left:
+		r.left = true
+	case what == 1 && r.left && !r.gone:
+		r.gone, r.permit = true, false
+		w.l.leave(Leave{RequestID: r.ask.RequestID})
+	case what == 2 && !r.ask.Free && !r.inStore && !r.paid:
+		r.inStore = true
+		w.seq++
+	case what == 2 && !r.ask.Free && !r.paid:
+		w.pay(r)
+	case what == 3 && r.paid && !r.delivered:
+		r.delivered = true
+		w.deliver(r)
+	}
+	w.forget()
+}
+
+// pay makes a settlement durable, mostly below what was quoted.
+func (w *walk) pay(r *walked) {
+	r.paid = true
+	r.cost = r.ask.Upper
+	if w.rnd.IntN(4) != 0 {
+		r.cost = r.ask.Upper * abi.Nano(w.rnd.IntN(3)) / 6
+	}
+	w.seq++
+	r.seq = w.seq
+	w.balance -= r.cost
+}
+
+// deliver tells the limiter that a settlement is durable.
+func (w *walk) deliver(r *walked) {
+	if w.read != nil {
+		w.crossed++
+	}
+	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Seq: r.seq})
+	if w.l.desk == nil {
+		return // the load that is coming applies it
+	}
+	if r.seq > w.knownSeq {
+		w.known -= r.cost
+	}
+	r.hold, r.upper = 0, 0
+	delete(w.orphans, r.ask.RequestID)
+	w.topUp()
+}
+
+// forget drops the requests that are over.
+func (w *walk) forget() {
+	w.all = slices.DeleteFunc(w.all, func(r *walked) bool { return r.gone && (r.ask.Free || r.delivered) })
+}
+
+// begin reads the ledger for a load, as the limiter does after a change.
+func (w *walk) begin() {
+	if w.read != nil {
+		return
+	}
+	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq}
+	for _, r := range w.all {
+		if r.inStore && !r.paid {
+			w.read.Holds = append(w.read.Holds, account.Entry{Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, Held: r.got.Hold})
+		}
+	}
+	w.l.loading = true
+}
+
+// live is what the registry of requests says, in no order.
+func (w *walk) live(string) []Live {
+	var live []Live
+	for _, r := range w.all {
+		l := Live{RequestID: r.ask.RequestID, Permit: !r.left, Arrival: r.got.Arrival}
+		if !r.paid {
+			l.Hold, l.Upper = r.got.Hold, r.ask.Upper
+		}
+		if l.Permit || l.Upper != 0 {
+			live = append(live, l)
+		}
+	}
+	w.rnd.Shuffle(len(live), func(i, k int) { live[i], live[k] = live[k], live[i] })
+	return live
+}
+
+// adopt ends a load and makes the model anew: what is read, what lives now, and
+// the settlements that were told since the read began.
+func (w *walk) adopt() {
+	if w.read == nil {
+		return
+	}
+	told := slices.Clone(w.l.recent)
+	w.known, w.knownSeq = w.read.Balance, w.read.Seq
+	w.orphans = map[string]abi.Nano{}
+	for _, h := range w.read.Holds {
+		w.orphans[h.RequestID] = h.Held
+	}
+	for _, r := range w.all {
+		r.permit, r.hold, r.upper = !r.left, 0, 0
+		if !r.paid {
+			r.hold, r.upper = r.got.Hold, r.ask.Upper
+		}
+		if !r.left || (!r.paid && r.ask.Upper != 0) { // it lives
+			delete(w.orphans, r.ask.RequestID)
+		}
+	}
+	early := len(w.l.early)
+	w.l.loading = false
+	w.l.adopt(*w.read, start)
+	w.read = nil
+	if early > 0 && w.l.early != nil {
+		w.t.Fatal("what came before the first load is still kept")
+	}
+	w.topUp()
+	for _, s := range told {
+		if s.Seq > w.knownSeq {
+			w.known += s.Amount
+		}
+		delete(w.orphans, s.RequestID)
+		w.topUp()
+	}
+}
+
+// restart makes a new limiter that knows nothing and begins to load.
+func (w *walk) restart() {
+	w.restarts++
+	cell := &Cell{}
+	early := []Leave(nil)
+	if w.l != nil {
+		early = w.l.early // they are queued again
+	}
+	w.l = &limiter{id: "a", cell: cell, deps: Deps{Live: w.live}, early: early}
+	w.read = nil
+	w.begin()
+}
+
+// topUp gives what is available to the oldest requests that are short.
+func (w *walk) topUp() {
+	for _, r := range w.all {
+		more := r.upper - r.hold
+		if !w.l.desk.account.Unlimited {
+			more = min(more, max(w.available(), 0))
+		}
+		r.hold += more
+	}
+}
+
+func (w *walk) held() (sum abi.Nano) {
+	for _, r := range w.all {
+		sum += r.hold
+	}
+	for _, hold := range w.orphans {
+		sum += hold
+	}
+	return sum
+}
+
+func (w *walk) available() abi.Nano { return w.known - w.held() }
+
+func (w *walk) permits() (n int) {
+	for _, r := range w.all {
+		if r.permit {
+			n++
+		}
+	}
+	return n
+}
+
+// compare holds the limiter to the model.
+func (w *walk) compare() {
+	d := w.l.desk
+	if d == nil {
+		return
+	}
+	if d.held != w.held() || d.balance != w.known || d.permits != w.permits() || d.snapshot().available != w.available() {
+		w.t.Fatalf("balance %d, held %d, %d permits; want %d, %d, %d: open %v orphans %v",
+			d.balance, d.held, d.permits, w.known, w.held(), w.permits(), d.open, d.orphans)
+	}
+	for _, r := range w.all {
+		if got := d.open[r.ask.RequestID].hold; got != r.hold {
+			w.t.Fatalf("%s holds %d, want %d", r.ask.RequestID, got, r.hold)
+		}
+	}
+}
+
+// finish ends all requests: nothing may be held then, and all money is available.
+func (w *walk) finish() {
+	w.adopt()
+	for len(w.all) > 0 {
+		for what := range 4 {
+			w.end(w.all[0], what)
+			if len(w.all) == 0 {
+				break
+			}
+		}
+	}
+	w.begin()
+	w.adopt()
+	if d := w.l.desk; d.held != 0 || d.permits != 0 || d.balance != w.balance || len(d.open)+len(d.orphans) != 0 {
+		w.t.Errorf("at the end balance %d, held %d, %d permits; want %d, 0, 0: open %v orphans %v",
+			d.balance, d.held, d.permits, w.balance, d.open, d.orphans)
+	}
+}
