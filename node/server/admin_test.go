@@ -203,19 +203,6 @@ func checkExposition(t *testing.T, text string) {
 	}
 }
 
-func TestHistogramBounds(t *testing.T) {
-	h := newHistogram("h", []float64{.1, 1})
-	for _, d := range []time.Duration{0, 100 * time.Millisecond, 101 * time.Millisecond, time.Second, 2 * time.Second} {
-		h.observe(d)
-	}
-	var b strings.Builder
-	h.write(&b)
-	want := "# TYPE h histogram\nh_bucket{le=\"0.1\"} 2\nh_bucket{le=\"1\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 3.201\nh_count 5\n"
-	if b.String() != want {
-		t.Errorf("got\n%swant\n%s", b.String(), want)
-	}
-}
-
 // TestAdminBodyOfAStranger: who has no token is answered without its body, for
 // which memory would be taken as soon as it is announced.
 func TestAdminBodyOfAStranger(t *testing.T) {

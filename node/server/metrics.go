@@ -2,8 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io"
-	"sync/atomic"
 	"time"
 
 	vm "github.com/VictoriaMetrics/metrics"
@@ -23,10 +21,10 @@ type metrics struct {
 	prefillTokens, cachedTokens, decodeTokens *vm.Counter
 	panics, connectionsRefused                *vm.Counter
 
-	ttft, itl, queue, prefill, decode, total *histogram
+	ttft, itl, queue, prefill, decode, total *vm.PrometheusHistogram
 
-	steps    *histogram     // time of one forward pass
-	stepRows [2]*vm.Counter // rows computed: prefill, decode
+	steps    *vm.PrometheusHistogram // time of one forward pass
+	stepRows [2]*vm.Counter          // rows computed: prefill, decode
 }
 
 const (
@@ -35,8 +33,9 @@ const (
 	phaseDecode
 )
 
-// newMetrics makes all series of a server.
+// newMetrics makes all series of a server. Their types are written with them.
 func newMetrics(s *Server) *metrics {
+	vm.ExposeMetadata(true)
 	m := &metrics{set: vm.NewSet()}
 	m.makeRequests()
 	for phase, name := range [...]string{phaseQueue: "queue", phasePrefill: "prefill", phaseDecode: "decode"} {
@@ -47,13 +46,13 @@ func newMetrics(s *Server) *metrics {
 	m.decodeTokens = m.set.NewCounter(`corenode_tokens_total{kind="decode"}`)
 	m.panics = m.set.NewCounter(`corenode_panics_total`)
 	m.connectionsRefused = m.set.NewCounter(`corenode_connections_refused_total`)
-	m.ttft = m.histogram("corenode_ttft_seconds", secondsBuckets)
-	m.itl = m.histogram("corenode_itl_seconds", gapBuckets)
-	m.queue = m.histogram("corenode_queue_seconds", secondsBuckets)
-	m.prefill = m.histogram("corenode_prefill_seconds", secondsBuckets)
-	m.decode = m.histogram("corenode_decode_seconds", secondsBuckets)
-	m.total = m.histogram("corenode_request_seconds", secondsBuckets)
-	m.steps = m.histogram("corenode_step_seconds", gapBuckets)
+	m.ttft = m.set.NewPrometheusHistogramExt("corenode_ttft_seconds", secondsBuckets)
+	m.itl = m.set.NewPrometheusHistogramExt("corenode_itl_seconds", gapBuckets)
+	m.queue = m.set.NewPrometheusHistogramExt("corenode_queue_seconds", secondsBuckets)
+	m.prefill = m.set.NewPrometheusHistogramExt("corenode_prefill_seconds", secondsBuckets)
+	m.decode = m.set.NewPrometheusHistogramExt("corenode_decode_seconds", secondsBuckets)
+	m.total = m.set.NewPrometheusHistogramExt("corenode_request_seconds", secondsBuckets)
+	m.steps = m.set.NewPrometheusHistogramExt("corenode_step_seconds", gapBuckets)
 	m.stepRows[0] = m.set.NewCounter(`corenode_step_rows_total{kind="prefill"}`)
 	m.stepRows[1] = m.set.NewCounter(`corenode_step_rows_total{kind="decode"}`)
 	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.flights.count()) })
@@ -91,12 +90,6 @@ func (m *metrics) request(r route, status, kind string) *vm.Counter {
 	return m.set.NewCounter(fmt.Sprintf(`corenode_requests_total{route="%s",status="%s",kind="%s"}`, r, status, kind))
 }
 
-func (m *metrics) histogram(name string, bounds []float64) *histogram {
-	h := newHistogram(name, bounds)
-	m.set.RegisterMetricsWriter(h.write)
-	return h
-}
-
 // observe counts a request that ended.
 func (m *metrics) observe(x *exchange, total time.Duration) {
 	outcome := len(m.requests[x.route]) - 1
@@ -104,7 +97,7 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 		outcome = int(x.kind)
 	}
 	m.requests[x.route][outcome].Inc()
-	m.total.observe(total)
+	m.total.Update(total.Seconds())
 	if x.settled.Reason != "" {
 		m.spent(x)
 	} else if x.failed && x.route != routeReady { // a probe asks for no work
@@ -132,15 +125,15 @@ func (m *metrics) spent(x *exchange) {
 	m.prefillTokens.Add(int(s.Usage.InputUncached))
 	m.cachedTokens.Add(int(s.Usage.CacheRead))
 	m.decodeTokens.Add(int(s.Usage.Output))
-	m.queue.observe(s.Queue)
+	m.queue.Update(s.Queue.Seconds())
 	if s.Prefill > 0 {
-		m.prefill.observe(s.Prefill)
+		m.prefill.Update(s.Prefill.Seconds())
 	}
 	if s.Decode > 0 {
-		m.decode.observe(s.Decode)
+		m.decode.Update(s.Decode.Seconds())
 	}
 	if x.ttft > 0 {
-		m.ttft.observe(x.ttft)
+		m.ttft.Update(x.ttft.Seconds())
 	}
 }
 
@@ -149,39 +142,3 @@ var (
 	secondsBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	gapBuckets     = []float64{.0005, .001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 10}
 )
-
-// histogram has the cumulative buckets that plain Prometheus queries; the
-// metrics library's own have not.
-type histogram struct {
-	name   string
-	bounds []float64
-	counts []atomic.Uint64 // one per bound and one above all, not cumulative
-	sum    atomic.Int64    // nanoseconds
-}
-
-func newHistogram(name string, bounds []float64) *histogram {
-	return &histogram{name: name, bounds: bounds, counts: make([]atomic.Uint64, len(bounds)+1)}
-}
-
-func (h *histogram) observe(d time.Duration) {
-	seconds := d.Seconds()
-	i := 0
-	for i < len(h.bounds) && seconds > h.bounds[i] {
-		i++
-	}
-	h.counts[i].Add(1)
-	h.sum.Add(int64(d))
-}
-
-// write prints the series; errors are the scraper's connection's.
-func (h *histogram) write(w io.Writer) {
-	fmt.Fprintf(w, "# TYPE %s histogram\n", h.name)
-	var total uint64
-	for i, bound := range h.bounds {
-		total += h.counts[i].Load()
-		fmt.Fprintf(w, "%s_bucket{le=\"%g\"} %d\n", h.name, bound, total)
-	}
-	total += h.counts[len(h.bounds)].Load()
-	fmt.Fprintf(w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %g\n%s_count %d\n",
-		h.name, total, h.name, time.Duration(h.sum.Load()).Seconds(), h.name, total)
-}
