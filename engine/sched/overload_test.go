@@ -28,6 +28,7 @@ type computer struct {
 	t     testing.TB
 	s     *Scheduler
 	m     *costtest.Machine
+	slow  func(step int) float64 // times as long as the machine takes; nil for once
 	r     *rand.Rand
 	now   time.Time
 	ids   uint64
@@ -107,6 +108,9 @@ func (c *computer) step() bool {
 		return false
 	}
 	c.lastTook = c.m.Took(loadOf(p.Items))
+	if c.slow != nil {
+		c.lastTook = time.Duration(c.slow(c.steps) * float64(c.lastTook))
+	}
 	for _, q := range c.s.running {
 		if st := c.live[q]; q.Started.Equal(c.now) && st.first.IsZero() {
 			c.waits = append(c.waits, c.now.Sub(st.arrived))
@@ -229,6 +233,60 @@ func TestGapIsKept(t *testing.T) {
 	}
 	if rows["slow"] >= rows["fast"] || rows["fast"] >= rows["device"] {
 		t.Errorf("rows of prefill beside decodes: %v, want more on faster machines", rows)
+	}
+}
+
+// TestSlowStart: the first steps of a process take many times as long as those that
+// follow. They refuse nobody whom the node then serves in time: fifty requests
+// that come while it starts wait a quarter of the queue's time, and the slow steps.
+func TestSlowStart(t *testing.T) {
+	const requests, prompt, outputs = 50, 100, 24
+	for _, m := range costtest.Machines(10) {
+		ready := newComputer(t, m, func(c *Config) { c.QueueTimeout = time.Hour })
+		ready.warm()
+		for range requests {
+			ready.must("a", prompt, outputs)
+		}
+		for ready.step() {
+		}
+		for slowSteps := 1; slowSteps < 8; slowSteps++ {
+			const slow = 30
+			start := time.Duration(slow*slowSteps) * m.Quiet(cost.Load{}.With(0, 512, 1))
+			c := newComputer(t, m, func(c *Config) { c.QueueTimeout = 4*slices.Max(ready.waits) + start })
+			c.slow = func(step int) float64 {
+				if step < slowSteps {
+					return slow
+				}
+				return 1
+			}
+			refused := 0
+			for i := range requests {
+				if _, err := c.add(fmt.Sprint("account", i%5), prompt, outputs); err != nil {
+					refused++
+				}
+				if i%8 == 7 && c.steps < slowSteps {
+					c.step()
+				}
+			}
+			for c.step() {
+			}
+			if refused > 0 || c.expired > 0 || c.ended != requests {
+				t.Errorf("%s, %d slow steps: %d refused, %d expired, %d served; the last waited %v of %v", m.Name, slowSteps, refused,
+					c.expired, c.ended, quantile(c.waits, 1), c.s.config.QueueTimeout)
+			}
+		}
+	}
+}
+
+// TestQueueBoundsAtStart: before anything was measured the queue's bounds refuse.
+func TestQueueBoundsAtStart(t *testing.T) {
+	c := newComputer(t, costtest.Machines(10)[0], func(c *Config) { c.QueueMax, c.QueueTimeout = 10, time.Millisecond })
+	for range 10 {
+		c.must("a", 100, 10)
+	}
+	var refused *RefusedError
+	if _, err := c.add("a", 100, 10); !errors.As(err, &refused) || refused.Reason != RefusedRequests {
+		t.Errorf("over the queue's bound: %v", err)
 	}
 }
 

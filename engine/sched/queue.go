@@ -44,6 +44,10 @@ const (
 	// waitKnown is the shortest expected wait that is compared with the real one,
 	// and waitMemory over how many of them the correction fades.
 	waitKnown, waitMemory = time.Second, 32
+	// priceKnown is how many steps must have been measured before what they took says
+	// how long others will wait. The first ones of a process touch all memory for the
+	// first time, and may take many times as long as those after them.
+	priceKnown = 8
 	// correctionMax bounds the correction either way.
 	correctionMax = 4
 )
@@ -226,9 +230,10 @@ func (s *Scheduler) full(tokens int) *RefusedError {
 }
 
 // late says how long a new sequence, of which it is known what the cache has, is
-// expected to wait in the queue, and whether that is too long.
+// expected to wait in the queue, and whether that is too long. Before priceKnown
+// steps nobody knows: it expects nothing, and refuses nobody.
 func (s *Scheduler) late(q *Sequence) (expected time.Duration, refused *RefusedError) {
-	if s.waiting == 0 {
+	if s.waiting == 0 || s.cost.Steps() < priceKnown {
 		return 0, nil
 	}
 	expected, wait := s.expect(q, s.workOf(q), s.price())
