@@ -314,7 +314,7 @@ func (n *node) openServer(secret []byte) error {
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
-		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, AdminToken: token,
+		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins, AdminToken: token,
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, n.log), Gauges: n.gauges(), Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() },

@@ -39,12 +39,21 @@ type Config struct {
 	Listen string `key:"listen"`
 	// DataDir is the folder of the node's database, keys and caches; one node per folder. Default ./data.
 	DataDir string           `key:"data_dir"`
+	Server  Server           `key:"server"`
 	Admin   Admin            `key:"admin"`
 	Log     Log              `key:"log"`
 	Limits  Limits           `key:"limits"`
 	Modules Modules          `key:"modules"`
 	Ledger  Ledger           `key:"ledger"`
 	Models  map[string]Model `key:"models"` // by model id; at least one
+}
+
+// Server is how the API is offered to browsers.
+type Server struct {
+	// CORSOrigins are the origins, such as https://chat.example.com, whose pages may
+	// call the API from a browser; "*" alone is every origin. Credentials of the
+	// browser are never allowed: pages send a key. Default none.
+	CORSOrigins []string `key:"cors_origins"`
 }
 
 // Admin is the address of operators: accounts, keys, drain, metrics.

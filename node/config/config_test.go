@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,26 @@ func TestTrustedKeys(t *testing.T) {
 	}
 }
 
+// TestCORSOrigins: what browsers send is taken, and no key means none.
+func TestCORSOrigins(t *testing.T) {
+	for _, c := range []struct {
+		text        string
+		environment []string
+		want        []string
+	}{
+		{"", nil, nil},
+		{"server: {cors_origins: ['*']}", nil, []string{"*"}},
+		{"server: {cors_origins: ['https://chat.example', 'http://localhost:3000', 'http://[::1]:5173', 'chrome-extension://abcd']}", nil,
+			[]string{"https://chat.example", "http://localhost:3000", "http://[::1]:5173", "chrome-extension://abcd"}},
+		{"", []string{"CORENODE_SERVER_CORS_ORIGINS=https://a.example, https://b.example:8443"}, []string{"https://a.example", "https://b.example:8443"}},
+	} {
+		got, problems := build([]byte(c.text), Sources{Environment: c.environment})
+		if len(problems) > 0 || !slices.Equal(got.Server.CORSOrigins, c.want) {
+			t.Errorf("%q %v: %q, %v", c.text, c.environment, got.Server.CORSOrigins, problems)
+		}
+	}
+}
+
 // TestEveryProblemIsReportedAtOnce has one mistake per line; the comment of
 // the line is what the report must say.
 func TestEveryProblemIsReportedAtOnce(t *testing.T) {
@@ -158,6 +179,15 @@ models:
 modules:
   trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is "abc", want 32 bytes in base64
   instances_max: -1        # c.yaml:34: modules.instances_max is -1, want 0 to 1024
+server:
+  cors_origins:
+    - "*"                  # c.yaml:37: server.cors_origins.0 is "*", which is every origin: want it alone
+    - https://a.example/   # c.yaml:38: server.cors_origins.1 is "https://a.example/", want an origin as browsers send it
+    - https://A.example    # c.yaml:39: server.cors_origins.2 is "https://A.example", want an origin as browsers send it
+    - a.example            # c.yaml:40: server.cors_origins.3 is "a.example", want an origin as browsers send it
+    - "null"               # c.yaml:41: server.cors_origins.4 is "null", which every file and every sandboxed frame sends
+    - https://a.example:443 # c.yaml:42: server.cors_origins.5 is "https://a.example:443", want it without the scheme's own port
+    - https://*.example    # c.yaml:43: server.cors_origins.6 is "https://*.example", want an origin as browsers send it
 `
 	_, problems := build([]byte(text), Sources{
 		File:        "c.yaml",

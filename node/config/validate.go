@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -33,6 +34,7 @@ func (c *Config) validate() []Problem {
 		all.refuse("data_dir", "is empty, want a folder")
 	}
 	checkAddress(&all, "listen", c.Listen)
+	c.Server.validate(&all)
 	c.Admin.validate(&all)
 	if levels := []string{"debug", "info", "warn", "error"}; !slices.Contains(levels, c.Log.Level) {
 		all.refuse("log.level", "is %q, want one of %v", c.Log.Level, levels)
@@ -59,6 +61,27 @@ func checkAddress(c *checks, key, address string) (host string, ok bool) {
 		c.refuse(key, "is %q, want host:port, such as 127.0.0.1:8080", address)
 	}
 	return host, err == nil
+}
+
+// origin is what browsers send: scheme, host and perhaps a port, in lower case.
+var origin = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^\sA-Z/?#@,*]+$`)
+
+func (s Server) validate(c *checks) {
+	for i, text := range s.CORSOrigins {
+		key := fmt.Sprintf("server.cors_origins.%d", i)
+		scheme, host, _ := strings.Cut(text, "://")
+		switch {
+		case text == "*" && len(s.CORSOrigins) == 1:
+		case text == "*":
+			c.refuse(key, `is "*", which is every origin: want it alone, or only the others`)
+		case text == "null":
+			c.refuse(key, `is "null", which every file and every sandboxed frame sends: want the origin of a page, or "*"`)
+		case !origin.MatchString(text):
+			c.refuse(key, "is %q, want an origin as browsers send it, such as https://chat.example.com or http://localhost:3000: lower case, no path", text)
+		case scheme == "http" && strings.HasSuffix(host, ":80"), scheme == "https" && strings.HasSuffix(host, ":443"):
+			c.refuse(key, "is %q, want it without the scheme's own port, which browsers leave out", text)
+		}
+	}
 }
 
 func (a Admin) validate(c *checks) {

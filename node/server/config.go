@@ -47,6 +47,9 @@ type Config struct {
 	ConnectionsMax int
 	// DrainGrace is how long requests may take to end once a drain's deadline has passed. Default 10 s.
 	DrainGrace time.Duration
+	// CORSOrigins are the origins whose pages may call the public listener from a
+	// browser; "*" is all of them. Default none.
+	CORSOrigins []string
 	// AdminToken is the bearer token of the admin listener. Required to serve it.
 	AdminToken string
 }

@@ -78,6 +78,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 		}
 	}
 	x.setIDs()
+	x.setCORS()
 	return x
 }
 
@@ -94,6 +95,7 @@ func (x *exchange) end() {
 		x.panicked(r)
 		x.ctx.Response.Reset()
 		x.setIDs()
+		x.setCORS()
 		x.closeAfter(unreadMax)
 		x.fail(&abi.Error{Kind: abi.Internal, Op: "server.handle", Msg: "internal error", Err: fmt.Errorf("panic: %v", r)})
 	}

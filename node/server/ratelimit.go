@@ -33,6 +33,16 @@ func chatNames(name string) [3][]byte {
 	return [3][]byte{[]byte(prefix + "Limit-" + name), []byte(prefix + "Remaining-" + name), []byte(prefix + "Reset-" + name)}
 }
 
+// rateHeaderNames are all of them.
+func rateHeaderNames() (names []string) {
+	for _, of := range append(messagesTokens[:], messagesRequests, chatRequests, chatTokens) {
+		for _, name := range of {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
 // setRateHeaders writes the family's rate-limit headers from one account state.
 func setRateHeaders(h *fasthttp.ResponseHeader, f family, l Limits, now time.Time) {
 	requests := bucket{int64(l.RequestsLimit), int64(l.RequestsRemaining), l.RequestsReset}.normal(now)

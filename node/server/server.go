@@ -44,6 +44,7 @@ type Server struct {
 	gate    gate
 	flights flights
 	conns   connections
+	cors    cors
 
 	draining  atomic.Bool
 	abort     chan struct{} // closed when a drain's deadline has passed
@@ -57,7 +58,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, abort: make(chan struct{})}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, abort: make(chan struct{}), cors: newCORS(cfg.CORSOrigins)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -220,6 +221,7 @@ func (x *exchange) methodAllowed() bool {
 		return true
 	case string(method) == fasthttp.MethodOptions:
 		x.ctx.Response.Header.Set("Allow", allow)
+		x.preflight(allow)
 		x.status = fasthttp.StatusNoContent
 		x.ctx.SetStatusCode(x.status)
 	default:
