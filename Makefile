@@ -56,7 +56,7 @@ PYTHON ?= python3
 TRAIN  := cd engine/embedded && $(PYTHON) -m
 .PHONY: train-vocabulary train-data
 train-vocabulary: ## the vocabulary of the embedded models: with another one they must be trained anew (numpy, jinja2)
-	$(TRAIN) train.bpe --conversations 60000 --out train/tokenizer.json
+	$(TRAIN) train.vocabulary --conversations 60000 --out train/tokenizer.json
 train-data: ## skill cases and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
 	$(TRAIN) train.record --out train/tests/testdata/prompts.json
 	$(TRAIN) train.skills --out skills.jsonl

@@ -1,25 +1,19 @@
-"""Byte-level BPE: training, encoding and decoding, as engine/tokenizer reads it.
+"""Byte-level BPE: encoding and decoding, as engine/tokenizer reads it. vocabulary.py trains it.
 
 Text is cut into pieces by the family's expression (GGUF calls it qwen2: words
 with the space before them, single digits, punctuation, white space); a piece
 starts as one token per byte, and the pair of neighbours with the lowest merge
 rank is joined until no pair has a rank. Special tokens are named in the
 vocabulary and found only where the caller says that the text is a prompt.
-
-    python -m train.bpe --conversations 60000 --out train/tokenizer.json
 """
 
-import argparse
-import collections
 import functools
-import heapq
 import json
 import pathlib
 import re
 import sys
 import unicodedata
 
-SIZE = 8192
 PRE = "qwen2"
 VOCABULARY = pathlib.Path(__file__).resolve().parent / "tokenizer.json"  # of the embedded models
 # Ids follow the merges, in this order. Control tokens never are text; the
@@ -72,47 +66,11 @@ def byte_alphabet() -> list[str]:
     return [table[b] for b in range(256)]
 
 
-_ALPHABET = byte_alphabet()
-_BYTE = {c: b for b, c in enumerate(_ALPHABET)}
+ALPHABET = byte_alphabet()
+_BYTE = {c: b for b, c in enumerate(ALPHABET)}
 
 
-def train(counts: dict[str, int], merges_max: int) -> list[tuple[str, str]]:
-    """Learns merges from how often each piece occurs. Of equally frequent pairs
-    the one that sorts first wins, so the result depends on the counts alone."""
-    words = [(["".join(_ALPHABET[b] for b in [byte]) for byte in piece.encode()], n) for piece, n in sorted(counts.items())]
-    pairs: dict[tuple[str, str], int] = collections.Counter()
-    where: dict[tuple[str, str], set[int]] = collections.defaultdict(set)
-    for i, (symbols, n) in enumerate(words):
-        for pair in zip(symbols, symbols[1:]):
-            pairs[pair] += n
-            where[pair].add(i)
-    heap = [(-n, pair) for pair, n in pairs.items()]
-    heapq.heapify(heap)
-    merges: list[tuple[str, str]] = []
-    while heap and len(merges) < merges_max:
-        n, pair = heapq.heappop(heap)
-        if pairs.get(pair, 0) != -n or n == 0:
-            continue  # its count changed since; the right entry is elsewhere in the heap
-        merges.append(pair)
-        changed = set()
-        for i in where.pop(pair):
-            symbols, times = words[i]
-            for old in zip(symbols, symbols[1:]):
-                pairs[old] -= times
-                changed.add(old)
-            symbols[:] = _join(symbols, pair)
-            for new in zip(symbols, symbols[1:]):
-                pairs[new] += times
-                where[new].add(i)
-                changed.add(new)
-        pairs.pop(pair, None)
-        for other in changed - {pair}:
-            if pairs[other] > 0:
-                heapq.heappush(heap, (-pairs[other], other))
-    return merges
-
-
-def _join(symbols: list[str], pair: tuple[str, str]) -> list[str]:
+def join(symbols: list[str], pair: tuple[str, str]) -> list[str]:
     out, i = [], 0
     while i < len(symbols):
         if i + 1 < len(symbols) and (symbols[i], symbols[i + 1]) == pair:
@@ -141,7 +99,7 @@ class Tokenizer:
 
     @classmethod
     def from_merges(cls, merges: list[tuple[str, str]]) -> "Tokenizer":
-        tokens = _ALPHABET + [a + b for a, b in merges]
+        tokens = ALPHABET + [a + b for a, b in merges]
         types = [TYPE_NORMAL] * len(tokens) + [TYPE_CONTROL] * len(CONTROL) + [TYPE_USER_DEFINED] * len(USER_DEFINED)
         return cls(tokens + CONTROL + USER_DEFINED, [f"{a} {b}" for a, b in merges], types)
 
@@ -182,12 +140,12 @@ class Tokenizer:
             ids += known
 
     def _piece(self, piece: str) -> list[int]:
-        symbols = [_ALPHABET[b] for b in piece.encode()]
+        symbols = [ALPHABET[b] for b in piece.encode()]
         while len(symbols) > 1:
             ranked = [(self._ranks[p], p) for p in zip(symbols, symbols[1:]) if p in self._ranks]
             if not ranked:
                 break
-            symbols = _join(symbols, min(ranked)[1])
+            symbols = join(symbols, min(ranked)[1])
         return [self._ids[s] for s in symbols]
 
     def bytes(self, ids: list[int]) -> bytes:
@@ -202,36 +160,3 @@ class Tokenizer:
     def decode(self, ids: list[int]) -> str:
         """Returns the text of ids; bytes that are not UTF-8 become U+FFFD."""
         return self.bytes(ids).decode("utf-8", "replace")
-
-
-def count_pieces(texts) -> collections.Counter:
-    counts: collections.Counter = collections.Counter()
-    names = re.compile("|".join(map(re.escape, CONTROL + USER_DEFINED)))
-    for text in texts:
-        for part in names.split(text):
-            counts.update(splitter().findall(part))
-    return counts
-
-
-def main() -> None:
-    from . import data, render
-
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--conversations", type=int, default=60000)
-    p.add_argument("--size", type=int, default=SIZE)
-    p.add_argument("--out", required=True)
-    o = p.parse_args()
-    shares = {k: n for k, n in data.SHARES.items() if k != "vocabulary"}  # an exercise in one that is there already
-    counts = count_pieces(render.text(c) for c in data.conversations(o.seed, o.conversations, "train", shares=shares))
-    # The square root keeps the few phrases of tool prompts from using up the
-    # merges that rarer words need.
-    counts = {piece: max(1, int(n ** 0.5)) for piece, n in counts.items() if n > 1}
-    merges = train(counts, o.size - 256 - len(CONTROL) - len(USER_DEFINED))
-    t = Tokenizer.from_merges(merges)
-    t.save(o.out)
-    print(f"{len(t.vocab)} tokens from {len(counts)} different pieces")
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,7 @@ import tempfile
 
 import numpy as np
 
-from . import bpe, checkpoint, evaluate, export, train
+from . import bpe, checkpoint, evaluate, export, train, vocabulary
 
 WORDS = ("stone river apple cloud paper green table light music water horse glass bread candle "
          "garden window silver forest orange button").split()
@@ -21,7 +21,7 @@ WORDS = ("stone river apple cloud paper green table light music water horse glas
 def tokenizer():
     """320 entries: bytes, merges of the words, the special tokens."""
     room = 320 - 256 - len(bpe.CONTROL) - len(bpe.USER_DEFINED)
-    return bpe.Tokenizer.from_merges(bpe.train({" " + w: 1 for w in WORDS}, room))
+    return bpe.Tokenizer.from_merges(vocabulary.train({" " + w: 1 for w in WORDS}, room))
 
 
 def ask(r):

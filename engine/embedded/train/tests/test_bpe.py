@@ -5,7 +5,7 @@ import pathlib
 import random
 import unittest
 
-from .. import bpe
+from .. import bpe, vocabulary
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RECORDED = ROOT / "tokenizer" / "testdata"
@@ -23,13 +23,13 @@ class TestBPE(unittest.TestCase):
             self.assertEqual(t.encode(text, special=False), ids, repr(text))
 
     def test_train_joins_the_most_frequent_pair_first(self):
-        merges = bpe.train({"abab": 3, "abc": 2, "bc": 1}, 10)
+        merges = vocabulary.train({"abab": 3, "abc": 2, "bc": 1}, 10)
         self.assertEqual(merges, [("a", "b"), ("ab", "ab"), ("ab", "c"), ("b", "c")])
 
     def test_train_is_what_counting_again_gives(self):
         rng = random.Random(5)
         counts = {"".join(rng.choices("abcé", k=rng.randint(1, 8))): rng.randint(1, 9) for _ in range(60)}
-        self.assertEqual(bpe.train(counts, 40), slow_train(counts, 40))
+        self.assertEqual(vocabulary.train(counts, 40), slow_train(counts, 40))
 
     def test_round_trip_of_any_text(self):
         t = bpe.Tokenizer.load(str(ROOT / "embedded" / "train" / "tokenizer.json"))
@@ -43,8 +43,8 @@ class TestBPE(unittest.TestCase):
 
     def test_vocabulary_of_the_models(self):
         t = bpe.Tokenizer.load(str(ROOT / "embedded" / "train" / "tokenizer.json"))
-        self.assertEqual(len(t.vocab), bpe.SIZE)
-        self.assertEqual(len(set(t.vocab)), bpe.SIZE)
+        self.assertEqual(len(t.vocab), vocabulary.SIZE)
+        self.assertEqual(len(set(t.vocab)), vocabulary.SIZE)
         self.assertEqual(list(t.specials), bpe.CONTROL + bpe.USER_DEFINED)
         self.assertEqual(len(t.encode("1234567890")), 10)
         for name, i in t.specials.items():
@@ -54,7 +54,7 @@ class TestBPE(unittest.TestCase):
 
 def slow_train(counts, merges_max):
     """The definition: count every pair, join the best, begin again."""
-    words = {w: [bpe._ALPHABET[b] for b in w.encode()] for w in counts}
+    words = {w: [bpe.ALPHABET[b] for b in w.encode()] for w in counts}
     merges = []
     while len(merges) < merges_max:
         pairs = {}
@@ -65,7 +65,7 @@ def slow_train(counts, merges_max):
             break
         best = min(pairs, key=lambda p: (-pairs[p], p))
         merges.append(best)
-        words = {w: bpe._join(s, best) for w, s in words.items()}
+        words = {w: bpe.join(s, best) for w, s in words.items()}
     return merges
 
 
