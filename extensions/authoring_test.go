@@ -33,6 +33,7 @@ func TestLimitsAsWritten(t *testing.T) {
 		"plus " + count(ticksPerKB) + " for each KB of input; the manifest may ask for up to " + count(ticksCallMost) + " and " + count(ticksPerKBMost),
 		"a call of an import at least " + count(ticksHost),
 		strconv.Itoa(vector.VectorsMax) + ", each of at most " + strconv.Itoa(vector.EventsMax) + " events; " + count(VectorTicksMax) + " ticks together",
+		strconv.Itoa(int(trialTimeMax/time.Second)) + " s of processor time",
 		mib(memoryDefault) + "; the manifest may ask for up to " + mib(memoryMost),
 		"the file is over " + mib(moduleBytesMax) + ", the configuration over " + strconv.Itoa(configBytesMax>>10) + " KiB",
 		"at most " + mib(outputMost) + "; " + kib(outputMax(abi.OpCharge, 1)) + " for quote, charge and decide; " + kib(outputMax(abi.OpError, 0)) + " and 4 times the input for error",

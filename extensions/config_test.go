@@ -35,7 +35,7 @@ func TestConfig(t *testing.T) {
 	wasm := strict.bytes(t)
 	h, _ := openTest(t, Options{})
 	for _, config := range []string{"{}\n", "{ }", "null", ""} {
-		if _, err := h.Load(wasm, nil, []byte(config)); err != nil {
+		if _, err := h.Load(t.Context(), wasm, nil, []byte(config)); err != nil {
 			t.Errorf("load with %q: %v", config, err)
 		}
 	}

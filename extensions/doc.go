@@ -9,8 +9,8 @@
 // answers it, is bytes in and bytes out through Host.call.
 //
 // Life of a module: Load checks it (size, signature, manifest, imports, exports,
-// floats), meters it by rewriting, compiles it, makes an instance and runs its
-// golden vectors: loaded. Then shadow, canary, active, as verbs say; previous;
+// floats), meters it by rewriting, compiles it, makes an instance, runs its golden
+// vectors and makes one usual call of each operation: loaded. Then shadow, canary, active, as verbs say; previous;
 // and closed when the last request that uses it is done. A request stays on the
 // generation that it began with. A generation that faults too often is taken
 // out of service by its breaker: failed.

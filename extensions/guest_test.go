@@ -186,6 +186,7 @@ func openWith(t testing.TB, o Options, shipped []shippedModule) (*Host, *logs) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.untried = true // the trial has tests of its own; see tried
 	t.Cleanup(func() { _ = h.Close() })
 	<-h.Ready()
 	return h, l
@@ -194,7 +195,7 @@ func openWith(t testing.TB, o Options, shipped []shippedModule) (*Host, *logs) {
 // load loads a module and makes it serve.
 func activate(t testing.TB, h *Host, wasm []byte) Info {
 	t.Helper()
-	i, err := h.Load(wasm, nil, nil)
+	i, err := h.Load(t.Context(), wasm, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,10 @@ type Host struct {
 	slots   [len(Slots)]*slot
 	ready   chan struct{}
 
+	// untried takes modules without their first calls, for tests of what serves:
+	// their hand-made guests give nonsense, or nothing but faults.
+	untried bool
+
 	building sync.Mutex // one module is built at a time; taken before mu
 
 	mu         sync.Mutex // guards what follows, and every change of an assignment; held over writes to Dir, never while a module is built

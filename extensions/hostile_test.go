@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 			g.manifest.MemoryMaxBytes = 1
 			return g.bytes(t)
 		}},
-		{"never-ending start function", "instantiate", "", func() []byte {
+		{"never-ending start function", "instantiate", "its start function: ticks: ", func() []byte {
 			g := newGuest(SlotChat, "1")
 			g.module.Start(g.module.Func("", nil, nil, nil, spin()))
 			return g.bytes(t)
@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 	h, _ := openTest(t, Options{Dir: t.TempDir()})
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := h.Load(c.make(), nil, nil)
+			_, err := h.Load(t.Context(), c.make(), nil, nil)
 			var refused *LoadError
 			if !errors.As(err, &refused) || refused.Stage != c.stage || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("Load = %v; want stage %s and %q", err, c.stage, c.says)
@@ -321,7 +321,7 @@ func TestVectorsAreBounded(t *testing.T) {
 	}
 	g.vectors = "[" + strings.Join(vectors, ",") + "]"
 	h, _ := openTest(t, Options{})
-	_, err := h.Load(g.bytes(t), nil, nil)
+	_, err := h.Load(t.Context(), g.bytes(t), nil, nil)
 	if want := fmt.Sprintf("%d of 200 golden vectors fail", VectorTicksMax/ticksInit+1); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -30,6 +31,9 @@ type file struct {
 	// trusted: shipped with the binary, or accepted before and now only
 	// replayed; the signature is not asked for.
 	trusted, shipped bool
+	// served: it was taken once, and serves or did. What has been required of
+	// new modules since then does not bind it: a restart must not change who serves.
+	served bool
 }
 
 // configOf is an operator's configuration as a module gets it: a JSON object
@@ -57,35 +61,28 @@ func digestOf(wasm []byte) string {
 }
 
 // build is the load path, the same for every module: check, meter, compile,
-// instantiate, run its golden vectors. The error is a *LoadError. One module
-// is built at a time; h.building is held.
-func (h *Host) build(f file) (*generation, error) {
+// instantiate, try. It ends between two steps when ctx does. The error is a
+// *LoadError, or ctx's. One module is built at a time; h.building is held.
+func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 	began := time.Now()
 	info, m, signedBy, err := h.check(f)
 	if err != nil {
 		return nil, err
 	}
-	metered, _, err := meter.Rewrite(f.wasm, metering)
+	c, err := translate(ctx, f.wasm, h.options.CacheDir)
 	if err != nil {
-		return nil, refused("meter", "", "%w", err) // it says how to mend it
+		return nil, err
 	}
 	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
-		loaded: h.now(), size: len(f.wasm)}
+		loaded: h.now(), size: len(f.wasm), code: c}
 	g.refs.Store(1)
-	if g.code, err = compile(metered, h.options.CacheDir); err != nil {
-		return nil, refused("compile", "build it with a current toolchain", "the engine does not take it: %w", err)
-	}
 	if err := h.link(g.code.runtime, g, info); err != nil {
 		g.code.close()
 		return nil, refused("instantiate", "", "%w", err)
 	}
 	s := &starter{code: g.code, info: info, manifest: &g.manifest, config: f.config}
-	if g.pool, err = h.fill(g, s, info); err != nil {
+	if g.pool, err = h.try(ctx, g, s, f.served); err != nil {
 		g.code.close()
-		return nil, err
-	}
-	if err := h.verify(g, s, info); err != nil {
-		g.retire()
 		return nil, err
 	}
 	info.Custom = nil // they keep the whole file in memory
@@ -93,8 +90,57 @@ func (h *Host) build(f file) (*generation, error) {
 	return g, nil
 }
 
+// translate meters a module and compiles it.
+func translate(ctx context.Context, wasm []byte, cacheDir string) (*code, error) {
+	metered, _, err := meter.Rewrite(wasm, metering)
+	if err != nil {
+		return nil, refused("meter", "", "%w", err) // it says how to mend it
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, err := compile(metered, cacheDir)
+	if err != nil {
+		return nil, refused("compile", "build it with a current toolchain", "the engine does not take it: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// try runs what must go well before a module may serve, and makes its pool.
+func (h *Host) try(ctx context.Context, g *generation, s *starter, served bool) (*pool, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ticks := int64(VectorTicksMax)
+	if served {
+		ticks = vectorTicksServed
+	}
+	t := newTrial(ctx, s, ticks)
+	first, err := t.open(s.config)
+	if err != nil {
+		return nil, t.stopped(err)
+	}
+	first.linear.stop = nil // it serves
+	note := ""
+	if served || h.untried {
+		_, err = t.vectors(s.info)
+		err = t.stopped(err)
+	} else {
+		note, err = t.strict(s.info, len(h.options.TrustedKeys) > 0)
+	}
+	if err != nil {
+		first.close()
+		return nil, err
+	}
+	g.note = joinNotes(g.note, note)
+	return h.fill(g, s, first), nil
+}
+
 // metering is how every module is rewritten.
-var metering = meter.Options{MemoryPagesMax: memoryPagesMost, SafepointPages: safepointPages}
+var metering = meter.Options{MemoryPagesMax: memoryPagesMost, SafepointPages: safepointPages, ExportStart: true}
 
 // memoryPagesMost is what the meter lets a memory declare: the cap is enforced
 // where memory is given out, which knows when a guest asked for too much.
@@ -211,14 +257,11 @@ type starter struct {
 	info     *meter.Info
 	manifest *Manifest
 	config   []byte
+	stop     func() error // asked at every safepoint of an instance; nil is go on
 }
 
-// fill makes the pool of a generation with its first instance.
-func (h *Host) fill(g *generation, s *starter, info *meter.Info) (*pool, error) {
-	first, err := s.start()
-	if err != nil {
-		return nil, err
-	}
+// fill makes the pool of a generation of its first instance.
+func (h *Host) fill(g *generation, s *starter, first *instance) *pool {
 	p := &pool{limit: h.options.PoolMax, memory: uint32(first.size()), total: 1, free: []*instance{first}}
 	p.make = func() (*instance, *fault) {
 		i, err := s.start()
@@ -229,12 +272,19 @@ func (h *Host) fill(g *generation, s *starter, info *meter.Info) (*pool, error) 
 	}
 	if !g.shipped {
 		p.image = first.image()
-		ok, why := info.Resettable()
+		ok, why := s.info.Resettable()
 		if p.remake = !ok; p.remake {
-			g.note = why + ": a new instance is made for each change of account"
+			g.note = joinNotes(why+": a new instance is made for each change of account", g.note)
 		}
 	}
-	return p, nil
+	return p
+}
+
+func joinNotes(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 // start makes one instance: memory, _initialize, ABI version, init.
@@ -244,11 +294,11 @@ func (s *starter) start() (*instance, error) {
 	if s.info.MemoryBounded {
 		limit = min(limit, int64(s.info.MemoryMax)*pageBytes)
 	}
-	ctx := experimental.WithMemoryAllocator(i.ctx, allocator(limit, func(l *linear) { i.linear = l }))
+	ctx := experimental.WithMemoryAllocator(i.ctx, allocator(limit, func(l *linear) { i.linear, l.stop = l, s.stop }))
 	mod, err := s.code.runtime.InstantiateModule(ctx, s.code.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, refused("instantiate", "see that its start function returns within its ticks and its data fits its memory", "%s", text)
+		return nil, refused("instantiate", "see that its data fits its memory and its elements their table", "%s", text)
 	}
 	i.module, i.memory = mod, mod.Memory()
 	i.buf, i.call = mod.ExportedFunction("buf"), mod.ExportedFunction("call")
@@ -275,9 +325,11 @@ const valueTypeV128 = 0x7b
 // prepare runs what a module runs once.
 func (s *starter) prepare(i *instance) error {
 	i.arm(ticksInit)
-	if f := i.module.ExportedFunction("_initialize"); f != nil {
-		if err := f.CallWithStack(i.ctx, i.stack[:0]); err != nil {
-			return refused("instantiate", "_initialize must return", "_initialize: %w", i.diagnose(err))
+	for _, begin := range []struct{ export, what string }{{meter.FuncStart, "its start function"}, {"_initialize", "_initialize"}} {
+		if f := i.module.ExportedFunction(begin.export); f != nil {
+			if err := f.CallWithStack(i.ctx, i.stack[:0]); err != nil {
+				return refused("instantiate", begin.what+" must return, within its ticks", "%s: %w", begin.what, i.diagnose(err))
+			}
 		}
 	}
 	if err := i.module.ExportedFunction("abi").CallWithStack(i.ctx, i.stack[:]); err != nil {

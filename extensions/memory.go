@@ -14,6 +14,8 @@ type linear struct {
 	used       uint64
 	denied     bool   // the guest wanted more than its cap
 	safepoints uint64 // that the guest passed
+	// stop is asked at every safepoint; an error ends the guest's call. nil: none does.
+	stop func() error
 }
 
 // bytes is the part of the memory that begins at, nil where it is not all
@@ -47,6 +49,11 @@ func (l *linear) Reallocate(size uint64) []byte {
 	if size == safepointPages*pageBytes {
 		l.safepoints++
 		runtime.Gosched()
+		if l.stop != nil {
+			if err := l.stop(); err != nil {
+				panic(guestStopped{err})
+			}
+		}
 		return nil
 	}
 	if size > uint64(len(l.reserved)) {
@@ -56,6 +63,10 @@ func (l *linear) Reallocate(size uint64) []byte {
 	l.used = size
 	return l.reserved[:size]
 }
+
+// guestStopped ends a guest's call: the engine recovers it and gives it as the
+// call's error.
+type guestStopped struct{ error }
 
 // Free gives the memory back.
 func (l *linear) Free() {

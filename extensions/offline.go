@@ -1,7 +1,9 @@
 package extensions
 
 import (
+	"context"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"corenode/extensions/meter"
@@ -9,8 +11,8 @@ import (
 )
 
 // Offline is a module that went through the load path without a host, for
-// those who study it: its instances are the caller's, one by one. Signature and
-// golden vectors are left to the caller.
+// those who study it: its instances are the caller's, one by one. The signature
+// is left to the caller.
 type Offline struct {
 	Manifest Manifest
 	Digest   string
@@ -19,6 +21,7 @@ type Offline struct {
 
 	generation *generation
 	starter    *starter
+	info       *meter.Info
 }
 
 // OpenOffline checks, meters and compiles a module. What it logs goes to log,
@@ -36,19 +39,16 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 	if n > 1 {
 		return nil, refused("vectors", "put all vectors into one array", "the file has %d custom sections %q", n, vectorsSection)
 	}
-	metered, _, err := meter.Rewrite(wasm, metering)
+	c, err := translate(context.Background(), wasm, "")
 	if err != nil {
-		return nil, refused("meter", "", "%w", err) // it says how to mend it
+		return nil, err
 	}
-	g := &generation{digest: digestOf(wasm), manifest: m, size: len(wasm)}
-	if g.code, err = compile(metered, ""); err != nil {
-		return nil, refused("compile", "build it with a current toolchain", "the engine does not take it: %w", err)
-	}
+	g := &generation{digest: digestOf(wasm), manifest: m, size: len(wasm), code: c}
 	if err := h.link(g.code.runtime, g, info); err != nil {
 		g.code.close()
 		return nil, refused("instantiate", "", "%w", err)
 	}
-	o := &Offline{Manifest: m, Digest: g.digest, Vectors: vectors, generation: g,
+	o := &Offline{Manifest: m, Digest: g.digest, Vectors: vectors, generation: g, info: info,
 		starter: &starter{code: g.code, info: info, manifest: &g.manifest}}
 	if ok, why := info.Resettable(); !ok {
 		o.Notes = append(o.Notes, why+": a new instance is made for each change of account")
@@ -62,6 +62,22 @@ func (o *Offline) Slot() Slot { return o.Manifest.slot() }
 // Budget is the ticks that a call gets.
 func (o *Offline) Budget(op abi.Op, inputBytes int) int64 {
 	return o.generation.manifest.budget(op, inputBytes)
+}
+
+// Try runs what a node with trusted keys runs of a new module before it takes it:
+// the golden vectors in the file, and one usual call of each operation. The
+// error is a *LoadError, as the node would say.
+func (o *Offline) Try(config []byte) error {
+	config, err := configOf(config)
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := *o.starter
+	s.config = config
+	_, err = newTrial(context.Background(), &s, VectorTicksMax).strict(o.info, true)
+	return err
 }
 
 // Instance makes a fresh instance that was initialised with config.

@@ -276,7 +276,7 @@ func (h *Host) restoreShipped(s shippedModule) {
 	if m.failed != "" { // it was taken out of service; an operator may activate it
 		return
 	}
-	g, err := h.open(s.digest)
+	g, err := h.open(s.digest, true)
 	if errors.Is(err, ErrClosed) {
 		return
 	}
@@ -310,7 +310,7 @@ func (h *Host) keepShipped(digest string, file func() ([]byte, error)) {
 func (h *Host) restoreOne(sl *slot, digest string) {
 	h.building.Lock()
 	defer h.building.Unlock()
-	g, err := h.open(digest)
+	g, err := h.open(digest, true)
 	if errors.Is(err, ErrClosed) {
 		return
 	}

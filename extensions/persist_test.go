@@ -105,7 +105,7 @@ func TestRestartRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := Options{Dir: t.TempDir(), TrustedKeys: []ed25519.PublicKey{public}}
 			h, _ := openWith(t, o, testShipped())
-			i, err := h.Load(wasm, Sign(private, wasm), nil)
+			i, err := h.Load(t.Context(), wasm, Sign(private, wasm), nil)
 			if err != nil || !i.Signed || i.SignedBy == "" {
 				t.Fatalf("%+v, %v", i, err)
 			}
@@ -163,7 +163,7 @@ func TestSignatures(t *testing.T) {
 	}
 	for _, c := range cases {
 		h, _ := openWith(t, Options{TrustedKeys: []ed25519.PublicKey{public}, AllowUnsigned: c.unsigned}, testShipped())
-		i, err := h.Load(wasm, c.signature, nil)
+		i, err := h.Load(t.Context(), wasm, c.signature, nil)
 		var refused *LoadError
 		if (err == nil) != c.ok || !c.ok && (!errors.As(err, &refused) || refused.Stage != "signature") {
 			t.Errorf("%s: %+v, %v", c.name, i, err)
@@ -204,10 +204,10 @@ func TestChargingModuleIsKept(t *testing.T) {
 	_ = h.Close()
 	h, _ = openTest(t, o)
 	check()
-	if _, err := h.Load(billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, []byte(`{"other":1}`)); err == nil {
+	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, []byte(`{"other":1}`)); err == nil {
 		t.Error("it was loaded with another configuration")
 	}
-	if _, err := h.Load(billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t, h, digest) != StateLoaded {
+	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t, h, digest) != StateLoaded {
 		t.Errorf("loading it again: %v", err)
 	}
 }

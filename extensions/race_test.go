@@ -29,7 +29,7 @@ func TestActivateWhileLoading(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	h, during := meanwhile(t, o)
 	wasm, old := chatGuest(t, "1"), []byte(`{"n":1}`)
-	i, err := h.Load(wasm, nil, old)
+	i, err := h.Load(t.Context(), wasm, nil, old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestActivateWhileLoading(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := h.Load(wasm, nil, []byte(`{"n":2}`)); !errors.Is(err, ErrInUse) {
+	if _, err := h.Load(t.Context(), wasm, nil, []byte(`{"n":2}`)); !errors.Is(err, ErrInUse) {
 		t.Errorf("Load gave %v", err)
 	}
 	if h.slot(SlotChat).now.Load().active.retired.Load() {

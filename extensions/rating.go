@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -66,8 +67,8 @@ func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
 		return abi.Quote{}, f
 	}
 	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
-	if quoted.Minimum < 0 || quoted.Minimum > quoted.Upper || quoted.Upper > abi.ChargeMax {
-		f = faultf(causeRule, "its quote has minimum %d and upper %d, want 0 <= minimum <= upper <= %d", quoted.Minimum, quoted.Upper, abi.ChargeMax)
+	if p := probe.CheckQuote(quoted); p != nil {
+		f = faultf(causeRule, "%s", p.What)
 		h.failed(g, abi.OpQuote, in.Account, f)
 		return abi.Quote{}, f
 	}
@@ -144,8 +145,8 @@ func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, s *scra
 		return Charge{}, f
 	}
 	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
-	if err := checkCharge(c, in, upper, g.manifest.Free); err != nil {
-		f = faultf(causeRule, "%v", err)
+	if p := probe.CheckCharge(c, in, upper, g.manifest.Free); p != nil {
+		f = faultf(causeRule, "%s", p.What)
 		h.failed(g, abi.OpCharge, in.Account, f)
 		return Charge{}, f
 	}
@@ -159,50 +160,6 @@ func newCharge(c abi.Charge, digest string) Charge {
 		out.Lines[i] = Line(l)
 	}
 	return out
-}
-
-// checkCharge holds a charge to what every charge must satisfy.
-func checkCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, free bool) error {
-	if err := addUp(c); err != nil {
-		return err
-	}
-	if upper >= 0 && c.Total > upper {
-		return fmt.Errorf("the charge of %d is above the quote of %d", c.Total, upper)
-	}
-	if c.Total == 0 && !free && in.Usage != (abi.Usage{}) && !costsNothing(in) {
-		return errors.New("the charge is zero for tokens that were used, and the manifest does not say free")
-	}
-	return nil
-}
-
-// addUp checks that nothing in a charge is negative and that its lines make its
-// total, which is at most abi.ChargeMax.
-func addUp(c abi.Charge) error {
-	var sum abi.Nano
-	for i, l := range c.Lines {
-		if l.Tokens < 0 || l.Price < 0 || l.Amount < 0 {
-			return fmt.Errorf("line %d (%q) is negative: %d tokens, price %d, amount %d", i, l.Unit, l.Tokens, l.Price, l.Amount)
-		}
-		if l.Amount > abi.ChargeMax-sum {
-			return fmt.Errorf("the lines add up to more than %d", abi.ChargeMax)
-		}
-		sum += l.Amount
-	}
-	if c.Total < 0 || c.Total != sum {
-		return fmt.Errorf("the total is %d, the lines add up to %d", c.Total, sum)
-	}
-	if c.Tier < 0 {
-		return fmt.Errorf("the tier is %d", c.Tier)
-	}
-	return nil
-}
-
-// costsNothing says whether the builtin tariff asks nothing either: a model
-// that is free by its prices.
-func costsNothing(in abi.ChargeInput) bool {
-	p, u := in.Prices, in.Usage
-	return (p.Input == 0 || u.InputUncached+u.CacheWrite == 0) && (p.Cached == 0 || u.CacheRead == 0) &&
-		(p.Output == 0 || u.Output == 0)
 }
 
 // Replay runs the recorded input of a charge through the module with that
@@ -231,8 +188,8 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 		return Charge{}, declined
 	}
 	c, _ := abi.ParseCharge(o.Payload)
-	if err := checkCharge(c, in, -1, g.manifest.Free); err != nil {
-		return Charge{}, err
+	if p := probe.CheckCharge(c, in, -1, g.manifest.Free); p != nil {
+		return Charge{}, errors.New(p.What)
 	}
 	hash := sha256.Sum256(input)
 	charge := newCharge(c, g.digest)

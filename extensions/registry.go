@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,7 +69,8 @@ func (h *Host) serving(digest string) *generation {
 // Load checks, meters, compiles and tries a module, and keeps it: its state is
 // "loaded" then. config is the operator's, a JSON object or nothing. A refusal
 // is a *LoadError. Loading what is loaded already changes nothing.
-func (h *Host) Load(wasm, signature, config []byte) (Info, error) {
+// It ends between two steps when ctx does, with ctx's error.
+func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, error) {
 	h.building.Lock()
 	defer h.building.Unlock()
 	config, err := configOf(config)
@@ -86,7 +88,7 @@ func (h *Host) Load(wasm, signature, config []byte) (Info, error) {
 		}
 		return h.info(digest)
 	}
-	g, err := h.build(file{wasm: wasm, signature: signature, config: config})
+	g, err := h.build(ctx, file{wasm: wasm, signature: signature, config: config})
 	if err != nil {
 		return Info{}, err
 	}
@@ -138,6 +140,18 @@ func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, er
 // configuration stay as they are. mu is held.
 func (h *Host) named(digest string) bool { return slices.Contains(h.state.Charged, digest) }
 
+// hasServed says whether the state names a module: it serves, is tried, charged,
+// or was taken out of service. mu is held.
+func (h *Host) hasServed(digest string) bool {
+	for _, w := range h.state.Slots {
+		if w.Active == digest || w.Canary == digest || w.Shadow == digest || w.Previous == digest {
+			return true
+		}
+	}
+	_, failed := h.state.Failed[digest]
+	return failed || h.named(digest)
+}
+
 // adopt makes g the generation of m. It says whether the state has changed and
 // is to be saved. mu is held.
 func (h *Host) adopt(m *module, g *generation) (changed bool) {
@@ -153,9 +167,9 @@ func (h *Host) adopt(m *module, g *generation) (changed bool) {
 	return h.forget(m.digest)
 }
 
-// open brings a module into memory that is known but not there. building is
-// held, mu is not.
-func (h *Host) open(digest string) (*generation, error) {
+// open brings a module into memory that is known but not there. served is as in
+// file. building is held, mu is not.
+func (h *Host) open(digest string, served bool) (*generation, error) {
 	h.mu.Lock()
 	m := h.modules[digest]
 	if h.closed || m == nil || m.removed {
@@ -171,7 +185,7 @@ func (h *Host) open(digest string) (*generation, error) {
 	}
 	m.loading = true
 	h.mu.Unlock()
-	g, err := h.read(m, m.shipped)
+	g, err := h.read(m, m.shipped, served)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m.loading = false
@@ -193,8 +207,8 @@ func (h *Host) open(digest string) (*generation, error) {
 }
 
 // read builds a generation of a module's file.
-func (h *Host) read(m *module, trusted bool) (*generation, error) {
-	f := file{signature: m.signature, config: m.config, trusted: trusted, shipped: m.shipped}
+func (h *Host) read(m *module, trusted, served bool) (*generation, error) {
+	f := file{signature: m.signature, config: m.config, trusted: trusted, shipped: m.shipped, served: served}
 	var err error
 	switch {
 	case m.wasm != nil:
@@ -210,7 +224,7 @@ func (h *Host) read(m *module, trusted bool) (*generation, error) {
 	if got := digestOf(f.wasm); got != m.digest {
 		return nil, refused("digest", "restore the file from a backup", "the file of %s has the digest %s: it was changed", m.digest, got)
 	}
-	return h.build(f)
+	return h.build(context.Background(), f)
 }
 
 // reopen builds a generation for a replay. It need not pass the signature
@@ -225,7 +239,7 @@ func (h *Host) reopen(digest string) (*generation, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
 	}
-	return h.read(m, true)
+	return h.read(m, true, true)
 }
 
 // Remove forgets a module. One that serves, or is tried as canary or shadow, or

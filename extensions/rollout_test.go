@@ -14,7 +14,7 @@ import (
 
 func mustLoad(t testing.TB, h *Host, wasm []byte) string {
 	t.Helper()
-	i, err := h.Load(wasm, nil, nil)
+	i, err := h.Load(t.Context(), wasm, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

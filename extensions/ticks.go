@@ -20,9 +20,14 @@ const (
 	ticksPerKBMost = 200_000
 )
 
-// VectorTicksMax bounds all golden vectors of a module together: about 15 s,
-// for which a host builds no other.
-const VectorTicksMax = 5_000_000_000
+// VectorTicksMax bounds what is run of a module before it may serve: its golden
+// vectors, and one usual call of each operation. It is about 5 s of processor
+// time, in which a host builds no other.
+const VectorTicksMax = 1_600_000_000
+
+// vectorTicksServed is the bound for modules that served already: they were
+// taken when it was this.
+const vectorTicksServed = 5_000_000_000
 
 // Memory of one instance.
 const (

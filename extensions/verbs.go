@@ -101,8 +101,9 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 		err = ErrClosed
 	}
 	var g *generation
+	served := false
 	if err == nil {
-		g = m.generation
+		g, served = m.generation, m.shipped || h.hasServed(m.digest)
 	}
 	h.mu.Unlock()
 	if err != nil {
@@ -111,7 +112,7 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	if g == nil {
 		h.building.Lock()
 		defer h.building.Unlock()
-		if g, err = h.open(m.digest); err != nil {
+		if g, err = h.open(m.digest, served); err != nil {
 			return Info{}, err
 		}
 	}

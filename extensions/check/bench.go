@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 )
@@ -47,24 +48,24 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 		return out, err
 	}
 	s := subjectOf(m, len(wasm))
-	natives := make(map[string]sample)
+	natives := make(map[string]probe.Call)
 	if s.Native != nil {
-		for _, c := range samplesFor(s.Kind, s.Protocol, s.History, s.Native) {
-			natives[c.name] = c
+		for _, c := range probe.Calls(s.Kind, s.Protocol, s.History, s.Native) {
+			natives[c.Name] = c
 		}
 	}
-	samples := append([]sample{{name: "an empty call", bench: true}}, samplesFor(s.Kind, s.Protocol, s.History, call)...)
+	samples := append([]probe.Call{{Name: "an empty call", Bench: true}}, probe.Calls(s.Kind, s.Protocol, s.History, call)...)
 	var all []Figure
 	for _, c := range samples {
-		if !c.bench {
+		if !c.Bench {
 			continue
 		}
-		f := Figure{Call: c.name, Op: c.op.String(), Events: c.events, InputBytes: len(c.in)}
+		f := Figure{Call: c.Name, Op: c.Op.String(), Events: c.Events, InputBytes: len(c.In)}
 		if f.NS, err = timed(call, c, each); err != nil {
-			return all, fmt.Errorf("%s: %w", c.name, err)
+			return all, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		f.OutputBytes, f.Ticks = len(out), ticks
-		if native, ok := natives[c.name]; ok {
+		if native, ok := natives[c.Name]; ok {
 			f.NativeNS, _ = timed(s.Native, native, each)
 		}
 		all = append(all, f)
@@ -73,13 +74,13 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 }
 
 // timed is the time of one call in nanoseconds.
-func timed(call vector.Call, c sample, each time.Duration) (int64, error) {
+func timed(call vector.Call, c probe.Call, each time.Duration) (int64, error) {
 	count := 1
 	var rounds [benchRounds]int64
 	for round := -1; round < benchRounds; { // the first ones find the count
 		began := time.Now()
 		for range count {
-			if _, err := call(c.op, c.in); err != nil {
+			if _, err := call(c.Op, c.In); err != nil {
 				return 0, err
 			}
 		}

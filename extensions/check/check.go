@@ -12,6 +12,7 @@ package check
 import (
 	"slices"
 
+	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 )
@@ -32,6 +33,8 @@ type Subject struct {
 	Budget func(op abi.Op, inputBytes int) int64
 	// Native is the shipped native build for the same slot; nil if there is none.
 	Native vector.Call
+	// Try is what a node does before it takes the module; nil leaves it out.
+	Try func(config []byte) error
 	// Notes are what the load path accepted and a person should know.
 	Notes []string
 }
@@ -71,8 +74,8 @@ type study struct {
 	o        Options
 	report   *Report
 	vectors  []*vector.Vector
-	recorded []exchange // calls of the vectors that passed, with what they gave
-	samples  []sample   // usual calls
+	recorded []exchange   // calls of the vectors that passed, with what they gave
+	samples  []probe.Call // usual calls
 }
 
 // exchange is one call and its answer.
@@ -111,6 +114,7 @@ func Study(s Subject, o Options) *Report {
 		{"money", st.money},
 		{"memory", st.memory},
 		{"native", st.native},
+		{"node", st.node},
 	} {
 		if o.only != nil && stage.name != "load" && !slices.Contains(o.only, stage.name) {
 			continue
@@ -137,8 +141,22 @@ func (st *study) load(s *Stage) {
 	st.report.Memory.First = g.MemoryBytes()
 	l := st.lab(st.o.Config)
 	defer l.close()
-	st.samples = samplesFor(st.Kind, st.Protocol, st.History, l.frame)
+	st.samples = probe.Calls(st.Kind, st.Protocol, st.History, l.frame)
 	s.Summary = "it loads, is metered, compiles and opens"
+}
+
+// node does what a node does before it takes the module, by the node's own code:
+// what passes here is loaded there. Vectors in files are not packed yet.
+func (st *study) node(s *Stage) {
+	if st.Try == nil || len(st.o.Files) > 0 {
+		s.Skipped = true
+		return
+	}
+	s.Summary = "a node loads it"
+	if err := st.Try(st.o.Config); err != nil {
+		s.Summary = "a node refuses it"
+		fixOf(s, err)
+	}
 }
 
 // lab runs calls on one instance and takes a fresh one after a fault.

@@ -87,7 +87,7 @@ func TestPlantedDefects(t *testing.T) {
 		{"a wrong vector", wrong, "vectors", "kept is"},
 		{"a broken vector", garbled, "vectors", "no name"},
 		{"the quote is upside down", billing(toll{"quote"}), "money", "minimum"},
-		{"a quote of millions", billing(toll{"unit"}), "money", "above 1000000000000000"},
+		{"a quote of millions", billing(toll{"unit"}), "money", "<= 1000000000000000"},
 		{"a triple charge", billing(toll{"triple"}), "money", "above the quote"},
 		{"a negative charge", billing(toll{"negative"}), "money", "negative"},
 		{"a wrong sum", billing(toll{"sum"}), "money", "the lines add up to"},

@@ -27,14 +27,19 @@ func refused(wasm []byte, err error) *Report {
 	r := &Report{Module: "a module that does not load", Size: len(wasm), Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(wasm))}
 	r.begin("load", func(s *Stage) {
 		for _, one := range flat(err) {
-			if e, ok := errors.AsType[*extensions.LoadError](one); ok {
-				s.fix(e.Fix, "%s: %s", e.Stage, e.Reason)
-				continue
-			}
-			s.fix("", "%v", one)
+			fixOf(s, one)
 		}
 	})
 	return r.finish()
+}
+
+// fixOf adds a finding of the load path.
+func fixOf(s *Stage, err error) {
+	if e, ok := errors.AsType[*extensions.LoadError](err); ok {
+		s.fix(e.Fix, "%s: %s", e.Stage, e.Reason)
+		return
+	}
+	s.fix("", "%v", err)
 }
 
 // flat takes joined errors apart.
@@ -49,7 +54,7 @@ func subjectOf(m *extensions.Offline, size int) Subject {
 	s := Subject{
 		Name: m.Manifest.Name + "@" + m.Manifest.Version, Kind: m.Manifest.Kind, Protocol: m.Manifest.Protocol,
 		Digest: m.Digest, Size: size, History: m.Manifest.History, Free: m.Manifest.Free, Vectors: m.Vectors,
-		Notes: m.Notes, Budget: m.Budget, Native: nativeOf(m.Manifest),
+		Notes: m.Notes, Budget: m.Budget, Try: m.Try, Native: nativeOf(m.Manifest),
 	}
 	s.Open = func(config []byte) (Guest, error) {
 		i, err := m.Instance(config)

@@ -83,6 +83,35 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestNodeAgrees: a node takes what check takes, and what a node refuses before
+// a module may serve, check refuses with the node's words.
+func TestNodeAgrees(t *testing.T) {
+	h, err := extensions.Open(extensions.Options{AllowUnsigned: true, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for name, module := range map[string][]byte{
+		"good":  made(t, gateManifest, gateVectors, packed(atDecline), nil),
+		"spins": made(t, gateManifest, gateVectors, w.Asm().Loop(w.Void).Br(0).End().I64(0), nil),
+		"traps": made(t, gateManifest, gateVectors, w.Asm().Get(1).I32(150).Op(w.I32GtU).If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32|8), nil),
+		"remembers": made(t, gateManifest, gateVectors, w.Asm().I32(0).I32(0).Mem(w.I32Load, 0).I32(1).Op(w.I32Add).Mem(w.I32Store, 0).
+			I32(0).Mem(w.I32Load, 0).I32(2).Op(w.I32GeU).If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32|8), nil),
+	} {
+		r := File(module, quick(), nil)
+		_, err := h.Load(t.Context(), module, nil, nil)
+		said := findings(r, "node")
+		if err == nil && said != "" || err != nil && (said == "" || !strings.Contains(err.Error(), said[strings.Index(said, ": ")+2:])) {
+			t.Errorf("%s: the node says %v, check says %q", name, err, said)
+		}
+	}
+	bare := made(t, gateManifest, gateVectors, packed(atDecline), nil)
+	bare = bytes.Replace(bare, []byte("corenode.vectors"), []byte("corenode.nothing"), 1)
+	if said := findings(File(bare, quick(), nil), "node"); !strings.Contains(said, "modules.trusted_keys") {
+		t.Errorf("without vectors check says %q of a node with trusted keys", said)
+	}
+}
+
 // TestCountingModule: a module whose answer tells how often it was called.
 func TestCountingModule(t *testing.T) {
 	const at, retry = 64, 64 + 8 + 4 // a frame with a decision, and its time to wait

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"corenode/extensions"
+	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 )
@@ -106,7 +107,7 @@ const freshMax = 256
 // one that has seen all the others.
 func (st *study) determinism(s *Stage) {
 	all := st.distinct()
-	const how = "a call must depend on its input only: keep nothing between calls, and clear what is reused"
+	const how = probe.FixDepends
 	labs := make(map[string]*lab) // by configuration
 	for i := len(all) - 1; i >= 0; i-- {
 		e := all[i]
@@ -133,7 +134,7 @@ func (st *study) repeat(s *Stage, how, which string, l *lab, e exchange) {
 	case err != nil:
 		s.fix(how, "%q, op %v, on %s instance: %v", e.what, e.op, which, err)
 	case !bytes.Equal(frame, e.frame):
-		s.fix(how, "%q, op %v, gives other bytes on %s instance: %s", e.what, e.op, which, firstDifference(frame, e.frame))
+		s.fix(how, "%q, op %v, gives other bytes on %s instance: %s", e.what, e.op, which, probe.FirstDifference(frame, e.frame))
 	}
 }
 
@@ -164,8 +165,8 @@ func (st *study) usual() (all []exchange) {
 	l := st.lab(st.o.Config)
 	defer l.close()
 	for _, c := range st.samples {
-		if frame, ticks, err := l.call(c.op, c.in); err == nil {
-			all = append(all, exchange{what: c.name, config: st.o.Config, op: c.op, in: c.in, frame: frame, ticks: ticks})
+		if frame, ticks, err := l.call(c.Op, c.In); err == nil {
+			all = append(all, exchange{what: c.Name, config: st.o.Config, op: c.Op, in: c.In, frame: frame, ticks: ticks})
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -36,7 +37,7 @@ func (st *study) hostile(s *Stage) {
 		case err != nil:
 			faults.add(err.Error(), a.what)
 		case !a.record:
-			garbage.add(malformed(a.op, a.in, frame), a.what)
+			garbage.add(probe.Malformed(a.op, a.in, frame), a.what)
 			sums.add(chargeRule(a, frame), a.what)
 		}
 	}
@@ -49,7 +50,7 @@ func (st *study) hostile(s *Stage) {
 			continue
 		}
 		if frame, _, err := l.call(e.op, e.in); err != nil || !bytes.Equal(frame, e.frame) {
-			s.fix("keep nothing of a call that was refused", "after all that, %q gives something else: %s, %v", e.what, firstDifference(frame, e.frame), err)
+			s.fix("keep nothing of a call that was refused", "after all that, %q gives something else: %s, %v", e.what, probe.FirstDifference(frame, e.frame), err)
 			break
 		}
 	}
@@ -100,7 +101,10 @@ func chargeRule(a attack, frame []byte) string {
 	if err != nil {
 		return "the charge is no such record"
 	}
-	return chargeProblem(c)
+	if p := probe.CheckSums(c); p != nil {
+		return p.What
+	}
+	return ""
 }
 
 // attacks are made for the module's kind, from its usual calls.
@@ -117,7 +121,7 @@ func (st *study) attacks() (all []attack) {
 		all = append(all, attack{what: fmt.Sprintf("the unknown op %d", op), op: op, in: []byte("x"), record: true})
 	}
 	for _, c := range st.samples {
-		if len(c.in) <= smallBytes {
+		if len(c.In) <= smallBytes {
 			all = append(all, broken(c)...)
 		}
 	}
@@ -125,14 +129,14 @@ func (st *study) attacks() (all []attack) {
 }
 
 // broken are records cut short, and records with flipped bytes.
-func broken(c sample) (all []attack) {
-	for n := 0; n < len(c.in); n += 1 + n/8 {
-		all = append(all, attack{fmt.Sprintf("%s, cut to %d bytes", c.name, n), c.op, c.in[:n], true})
+func broken(c probe.Call) (all []attack) {
+	for n := 0; n < len(c.In); n += 1 + n/8 {
+		all = append(all, attack{fmt.Sprintf("%s, cut to %d bytes", c.Name, n), c.Op, c.In[:n], true})
 	}
-	for at := 0; at < len(c.in); at += 1 + at/8 {
-		flipped := bytes.Clone(c.in)
+	for at := 0; at < len(c.In); at += 1 + at/8 {
+		flipped := bytes.Clone(c.In)
 		flipped[at] ^= 0xff
-		all = append(all, attack{fmt.Sprintf("%s, byte %d flipped", c.name, at), c.op, flipped, true})
+		all = append(all, attack{fmt.Sprintf("%s, byte %d flipped", c.Name, at), c.Op, flipped, true})
 	}
 	return all
 }
@@ -152,7 +156,7 @@ func bodies(protocol string) (all []attack) {
 	content := func(value string) string {
 		return `{"model":"core-1.1","` + list + `":[{"role":"user","content":` + value + `}]}`
 	}
-	usual := string(body(protocol, 1<<10))
+	usual := string(probe.Body(protocol, 1<<10))
 	bad := map[string]string{
 		"nothing":                     "",
 		"spaces":                      "   \n\t ",
@@ -190,7 +194,7 @@ func bodies(protocol string) (all []attack) {
 		"an object that is not ended": usual[:len(usual)-1],
 	}
 	for _, what := range sorted(bad) {
-		all = append(all, attack{what: "a body of " + what, op: abi.OpRequest, in: request([]byte(bad[what]))})
+		all = append(all, attack{what: "a body of " + what, op: abi.OpRequest, in: probe.Request([]byte(bad[what]))})
 	}
 	return all
 }
@@ -200,7 +204,7 @@ func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m))
 
 // events are streams and answers that the engine does not make in this order.
 func events() (all []attack) {
-	usual := conversation(4)
+	usual := probe.Conversation(4)
 	last := usual[len(usual)-1]
 	long := abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: strings.Repeat("a\"\n", longText/3)}
 	odd := abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: "\u2028\u0000\x7f\U0001F600 data: [DONE]\n\n"}
@@ -220,8 +224,8 @@ func events() (all []attack) {
 	for _, what := range sorted(unusual) {
 		order := unusual[what]
 		all = append(all,
-			attack{what: "a stream of " + what, op: abi.OpEvents, in: abi.EventsInput{Facts: streaming, History: whole(order), Events: frames(order)}.Append(nil)},
-			attack{what: "an answer of " + what, op: abi.OpResponse, in: abi.ResponseInput{Facts: answering, Events: whole(order)}.Append(nil)})
+			attack{what: "a stream of " + what, op: abi.OpEvents, in: abi.EventsInput{Facts: probe.Streaming, History: probe.Whole(order), Events: probe.Frames(order)}.Append(nil)},
+			attack{what: "an answer of " + what, op: abi.OpResponse, in: abi.ResponseInput{Facts: probe.Answering, Events: probe.Whole(order)}.Append(nil)})
 	}
 	disorder := map[string][]abi.Event{
 		"two ends":            append(usual[:len(usual):len(usual)], last, last),
@@ -231,13 +235,13 @@ func events() (all []attack) {
 		"everything reversed": reversed(usual),
 	}
 	for _, what := range sorted(disorder) {
-		f := frames(disorder[what])
+		f := probe.Frames(disorder[what])
 		all = append(all,
-			attack{"a stream of " + what, abi.OpEvents, abi.EventsInput{Facts: streaming, Events: f}.Append(nil), true},
-			attack{"an answer of " + what, abi.OpResponse, abi.ResponseInput{Facts: answering, Events: f}.Append(nil), true})
+			attack{"a stream of " + what, abi.OpEvents, abi.EventsInput{Facts: probe.Streaming, Events: f}.Append(nil), true},
+			attack{"an answer of " + what, abi.OpResponse, abi.ResponseInput{Facts: probe.Answering, Events: f}.Append(nil), true})
 	}
 	noise := bytes.Repeat([]byte{0xff, 'x', 0}, 1300)
-	in := abi.EventsInput{Facts: streaming, State: noise, Kept: noise, History: abi.Frames(noise), Events: frames(usual)}
+	in := abi.EventsInput{Facts: probe.Streaming, State: noise, Kept: noise, History: abi.Frames(noise), Events: probe.Frames(usual)}
 	return append(all, attack{"state and history of noise", abi.OpEvents, in.Append(nil), true})
 }
 
@@ -252,7 +256,7 @@ func reversed(events []abi.Event) []abi.Event {
 // failures are errors whose message came from outside.
 func failures() (all []attack) {
 	for _, k := range append(abi.Kinds(), 999) {
-		for _, f := range []abi.Facts{{}, answering, streaming} {
+		for _, f := range []abi.Facts{{}, probe.Answering, probe.Streaming} {
 			in := abi.ErrorInput{Facts: f, Status: 599, Kind: k, Param: "a\"b\\c\n\x00", Msg: "\xff\xfe \"quoted\" \\ \n\ndata: [DONE]\n\n\u2028" + strings.Repeat("m", 10_000)}
 			all = append(all, attack{what: fmt.Sprintf("an error of kind %d with an odd message, stream %v", k, f.Stream), op: abi.OpError, in: in.Append(nil)})
 		}
@@ -294,22 +298,22 @@ func (st *study) unknownFrames(s *Stage, l *lab) {
 	if st.Kind != "translator" {
 		return
 	}
-	usual := conversation(4)
+	usual := probe.Conversation(4)
 	strange := binary.LittleEndian.AppendUint32([]byte{200, 7, 9, 0}, 5)
 	strange = append(strange, "later"...)
 	for cut := 1; cut < len(usual); cut += 4 {
-		in := abi.EventsInput{Facts: streaming, Events: frames(usual)}
+		in := abi.EventsInput{Facts: probe.Streaming, Events: probe.Frames(usual)}
 		if st.History {
-			in.History = whole(usual)
+			in.History = probe.Whole(usual)
 		}
 		plain, _, err := l.call(abi.OpEvents, in.Append(nil))
 		if err != nil {
 			return // told by another stage
 		}
-		in.Events = append(append(frames(usual[:cut]), strange...), frames(usual[cut:])...)
+		in.Events = append(append(probe.Frames(usual[:cut]), strange...), probe.Frames(usual[cut:])...)
 		frame, _, err := l.call(abi.OpEvents, in.Append(nil))
 		if err != nil || !bytes.Equal(frame, plain) {
-			s.fix("skip events of kinds that are not known", "an event of the unknown kind 200 changes what is written: %s, %v", firstDifference(frame, plain), err)
+			s.fix("skip events of kinds that are not known", "an event of the unknown kind 200 changes what is written: %s, %v", probe.FirstDifference(frame, plain), err)
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -17,25 +18,25 @@ func (st *study) ticks(s *Stage) {
 	refused, why := 0, ""
 	for _, c := range st.samples {
 		l := st.lab(st.o.Config)
-		frame, used, err := l.call(c.op, c.in)
+		frame, used, err := l.call(c.Op, c.In)
 		if l.g != nil {
 			st.report.Memory.Most = max(st.report.Memory.Most, l.g.MemoryBytes())
 		}
 		l.close()
-		budget := st.Budget(c.op, len(c.in))
+		budget := st.Budget(c.Op, len(c.In))
 		if err != nil {
-			s.fix("a usual call must be answered, declined or refused", "%s: %v", c.name, err)
+			s.fix(probe.FixUnanswered, "%s: %v", c.Name, err)
 			continue
 		}
-		if problem := malformed(c.op, c.in, frame); problem != "" {
-			s.fix("write what the protocol's clients read", "%s: %s", c.name, problem)
+		if problem := probe.Malformed(c.Op, c.In, frame); problem != "" {
+			s.fix(probe.FixMalformed, "%s: %s", c.Name, problem)
 		}
 		if text := refusal(c, frame); text != "" {
 			refused, why = refused+1, text
 		}
-		st.report.Ticks = append(st.report.Ticks, Ticks{c.name, c.op.String(), len(c.in), used, budget})
+		st.report.Ticks = append(st.report.Ticks, Ticks{c.Name, c.Op.String(), len(c.In), used, budget})
 		if used*100 > budget*tightPercent {
-			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. ticks.call and ticks.per_kb in the manifest ask for more", c.name, used, budget)
+			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. ticks.call and ticks.per_kb in the manifest ask for more", c.Name, used, budget)
 		}
 	}
 	s.Summary = fmt.Sprintf("%d usual calls, the dearest takes %s of its ticks", len(st.report.Ticks), st.dearest().share())
@@ -58,9 +59,9 @@ func (st *study) dearest() (d Ticks) {
 }
 
 // refusal is why a module does not take a usual request; "" when it does.
-func refusal(c sample, frame []byte) string {
+func refusal(c probe.Call, frame []byte) string {
 	out, err := abi.ParseOutput(frame)
-	if c.op != abi.OpRequest || c.mistake || err != nil || out.Status == abi.StatusOK {
+	if c.Op != abi.OpRequest || c.Mistake || err != nil || out.Status == abi.StatusOK {
 		return ""
 	}
 	if r, err := abi.ParseRefusal(out.Payload); err == nil && out.Status == abi.StatusError {
@@ -112,8 +113,8 @@ func (st *study) memory(s *Stage) {
 	for len(calls) > 0 && !settled() && m.Calls < patience*st.o.Calls {
 		c := calls[m.Calls%len(calls)]
 		m.Calls++
-		if _, _, err := g.Call(c.op, c.in); err != nil {
-			s.fix("an instance must serve any number of calls", "%s, as call %d of one instance: %v", c.name, m.Calls, err)
+		if _, _, err := g.Call(c.Op, c.In); err != nil {
+			s.fix("an instance must serve any number of calls", "%s, as call %d of one instance: %v", c.Name, m.Calls, err)
 			return
 		}
 		if now := g.MemoryBytes(); now > m.Last {
@@ -136,9 +137,9 @@ func (st *study) memory(s *Stage) {
 // smallBytes bounds the calls that are repeated thousands of times.
 const smallBytes = 12 << 10
 
-func (st *study) small() (some []sample) {
+func (st *study) small() (some []probe.Call) {
 	for _, c := range st.samples {
-		if len(c.in) <= smallBytes && !st.faults(c) {
+		if len(c.In) <= smallBytes && !st.faults(c) {
 			some = append(some, c)
 		}
 	}
@@ -146,9 +147,9 @@ func (st *study) small() (some []sample) {
 }
 
 // faults says whether a usual call fails by itself, which stage ticks tells.
-func (st *study) faults(c sample) bool {
+func (st *study) faults(c probe.Call) bool {
 	l := st.lab(st.o.Config)
 	defer l.close()
-	_, _, err := l.call(c.op, c.in)
+	_, _, err := l.call(c.Op, c.In)
 	return err != nil
 }

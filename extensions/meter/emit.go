@@ -165,6 +165,10 @@ func (w *rewriter) module() []byte {
 			content = extend(content, 4, w.globals())
 		case secExport:
 			content = w.exports(content)
+		case secStart:
+			if w.o.ExportStart {
+				content = nil
+			}
 		case secCode:
 			content = code
 		}
@@ -263,19 +267,22 @@ func (w *rewriter) globals() []byte {
 func (w *rewriter) exports(content []byte) []byte {
 	var items []byte
 	n := 0
-	add := func(name string, index uint32) {
-		items = append(appendVec(items, []byte(name)), byte(ExternGlobal))
+	add := func(name string, kind ExternKind, index uint32) {
+		items = append(appendVec(items, []byte(name)), byte(kind))
 		items = appendU32(items, index)
 		n++
 	}
-	add(GlobalLeft, w.left)
-	add(GlobalBudget, w.budget)
-	add(GlobalDepth, w.depth)
-	add(GlobalCause, w.cause)
+	add(GlobalLeft, ExternGlobal, w.left)
+	add(GlobalBudget, ExternGlobal, w.budget)
+	add(GlobalDepth, ExternGlobal, w.depth)
+	add(GlobalCause, ExternGlobal, w.cause)
 	for i, g := range w.m.globals {
 		if g.mutable {
-			add(globalExport(i), uint32(i))
+			add(globalExport(i), ExternGlobal, uint32(i))
 		}
+	}
+	if w.m.start && w.o.ExportStart {
+		add(FuncStart, ExternFunc, w.m.startIndex)
 	}
 	return extend(content, n, items)
 }

@@ -48,6 +48,9 @@ const (
 	GlobalCause  = Prefix + "cause"  // i32: why the guest was stopped, a Cause
 )
 
+// FuncStart is the name of the start function as an export; see Options.ExportStart.
+const FuncStart = Prefix + "start"
+
 // Cause is the value of GlobalCause after a trap.
 type Cause uint32
 
@@ -104,6 +107,10 @@ type Options struct {
 	// StartTicks is the budget of a fresh instance, for its start function and
 	// until the host arms it.
 	StartTicks int64
+	// ExportStart exports the start function as FuncStart instead of having it
+	// run while the instance is made: a host that calls it first can see why it
+	// was stopped.
+	ExportStart bool
 }
 
 func (o Options) withDefaults() (Options, error) {

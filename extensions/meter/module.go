@@ -50,6 +50,7 @@ type module struct {
 	globals       []global
 	exports       []Export
 	start         bool
+	startIndex    uint32 // of the start function
 	elemCount     int
 	dataCount     int // from the data count section
 	dataBytes     int
@@ -173,7 +174,13 @@ func (m *module) content(r *reader, id int) {
 		m.exportSection(r)
 	case secStart:
 		m.start = true
-		m.index(r, "function", m.functionCount())
+		at := r.pos
+		m.startIndex = m.index(r, "function", m.functionCount())
+		if r.err == nil {
+			if t := m.types[m.functionTypes[m.startIndex]]; len(t.params)+len(t.results) > 0 {
+				r.fail(at, fixRebuild, "the start function %d takes or gives values", m.startIndex)
+			}
+		}
 	case secElement:
 		m.elemCount = r.count("element segments", 1<<30, 3)
 		for n := m.elemCount; n > 0 && r.err == nil; n-- {

@@ -72,7 +72,7 @@ func serve(t *testing.T, api *API, dir string) {
 		}
 		body, _ := io.ReadAll(r.Body)
 		path, query, _ := strings.Cut(r.RequestURI, "?")
-		status, contentType, answer := api.Handle(r.Method, path, []byte(query), body)
+		status, contentType, answer := api.Handle(r.Context(), r.Method, path, []byte(query), body)
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
 		w.Write(answer)
@@ -287,7 +287,7 @@ func TestNamesInPaths(t *testing.T) {
 		}
 		api := New(s, node, nil, nil)
 		for _, path := range []string{"bob@x", "bob%40x", "%62ob%40%78"} {
-			if status, _, answer := api.Handle("GET", Root+"/accounts/"+path, nil, nil); status != 200 {
+			if status, _, answer := api.Handle(t.Context(), "GET", Root+"/accounts/"+path, nil, nil); status != 200 {
 				t.Errorf("%s: %d %s", path, status, answer)
 			}
 		}
@@ -322,7 +322,7 @@ func TestHandleRefuses(t *testing.T) {
 		{"GET", Root + "/accounts/a/ledger", "%zz", "", 400, "escape"},
 	}
 	for _, c := range cases {
-		status, contentType, body := api.Handle(c.method, c.path, []byte(c.query), []byte(c.body))
+		status, contentType, body := api.Handle(t.Context(), c.method, c.path, []byte(c.query), []byte(c.body))
 		var answer struct{ Error *Error }
 		if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil || contentType != "application/json" {
 			t.Errorf("%s %s: %s is no error envelope", c.method, c.path, body)
@@ -376,7 +376,7 @@ func TestCallsLeaveALine(t *testing.T) {
 	} {
 		lines.Reset()
 		method, path, _ := strings.Cut(c.verb, " ")
-		api.Handle(method, Root+path, nil, []byte(c.body))
+		api.Handle(t.Context(), method, Root+path, nil, []byte(c.body))
 		want := c.want
 		if want != "" {
 			want = "level=INFO msg=admin " + want + "\n"
@@ -386,7 +386,7 @@ func TestCallsLeaveALine(t *testing.T) {
 		}
 	}
 	lines.Reset()
-	_, _, body := api.Handle("POST", Root+"/accounts", nil, []byte(`{"name":"carol"}`))
+	_, _, body := api.Handle(t.Context(), "POST", Root+"/accounts", nil, []byte(`{"name":"carol"}`))
 	var made CreatedAccount
 	if err := json.Unmarshal(body, &made); err != nil {
 		t.Fatal(err)
@@ -398,7 +398,7 @@ func TestCallsLeaveALine(t *testing.T) {
 	lines.Reset()
 	func() {
 		defer func() { recover() }()
-		New(nil, nil, nil, log).Handle("POST", Root+"/drain", nil, nil)
+		New(nil, nil, nil, log).Handle(t.Context(), "POST", Root+"/drain", nil, nil)
 	}()
 	if got, want := lines.String(), "level=INFO msg=admin method=POST path=/admin/v1/drain status=500\n"; got != want {
 		t.Errorf("a call that panics left %q, want %q", got, want)
@@ -447,7 +447,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	}
 	for _, c := range cases {
 		method, path, _ := strings.Cut(c.verb, " ")
-		status, _, body := api.Handle(method, Root+path, nil, []byte(c.body))
+		status, _, body := api.Handle(t.Context(), method, Root+path, nil, []byte(c.body))
 		var answer struct{ Error *Error }
 		if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil {
 			t.Fatalf("%s is no error envelope", body)
@@ -511,7 +511,7 @@ func TestAccountsInPages(t *testing.T) {
 		"after=" + storetest.AccountName(accounts-3):          {accounts - 2, 2},
 		"limit=10&after=" + storetest.AccountName(accounts-1): {accounts, 0},
 	} {
-		_, _, body := api.Handle("GET", Root+"/accounts", []byte(query), nil)
+		_, _, body := api.Handle(t.Context(), "GET", Root+"/accounts", []byte(query), nil)
 		var page list[Account]
 		if err := json.Unmarshal(body, &page); err != nil || page.Data == nil || len(page.Data) != want[1] ||
 			want[1] > 0 && page.Data[0].Name != storetest.AccountName(want[0]) {
@@ -568,7 +568,7 @@ func TestTopUpOnce(t *testing.T) {
 // TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
 // the document's schemas to the fields of the Go types.
 func TestOpenAPIHasEveryVerb(t *testing.T) {
-	status, _, body := New(nil, nil, nil, nil).Handle("GET", "/openapi.json", nil, nil)
+	status, _, body := New(nil, nil, nil, nil).Handle(t.Context(), "GET", "/openapi.json", nil, nil)
 	var document struct {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct {

@@ -88,7 +88,8 @@ func New(store Store, node Node, modules Modules, log *slog.Logger) *API {
 
 // call is one request, taken apart.
 type call struct {
-	target string // the segment in braces of the path, unescaped
+	ctx    context.Context // ends when the caller leaves
+	target string          // the segment in braces of the path, unescaped
 	query  url.Values
 	body   []byte
 	about  *about // what its log line names; verbs fill it in
@@ -133,9 +134,10 @@ var routes = []route{
 	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},
 }
 
-// Handle answers one authenticated request. path is as it was sent, escapes and all.
-func (a *API) Handle(method, path string, query, body []byte) (status int, contentType string, answer []byte) {
-	status, value := a.dispatch(method, path, query, body)
+// Handle answers one authenticated request. path is as it was sent, escapes and
+// all. ctx ends when the caller leaves, which what takes long looks at.
+func (a *API) Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte) {
+	status, value := a.dispatch(ctx, method, path, query, body)
 	answer, err := json.Marshal(value)
 	if err != nil {
 		panic(fmt.Sprintf("admin: encode %T: %v", value, err))
@@ -143,7 +145,7 @@ func (a *API) Handle(method, path string, query, body []byte) (status int, conte
 	return status, "application/json", append(answer, '\n')
 }
 
-func (a *API) dispatch(method, path string, query, body []byte) (int, any) {
+func (a *API) dispatch(ctx context.Context, method, path string, query, body []byte) (int, any) {
 	matched, target, err := match(method, path)
 	var parsed url.Values
 	if err == nil {
@@ -156,7 +158,7 @@ func (a *API) dispatch(method, path string, query, body []byte) (int, any) {
 	if err != nil {
 		return refused(err)
 	}
-	return a.run(matched, call{target, parsed, body, &about{}})
+	return a.run(matched, call{ctx, target, parsed, body, &about{}})
 }
 
 // run answers a call of a verb. The line of one that changes something is

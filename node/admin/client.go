@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -72,7 +73,7 @@ type Client struct {
 // Local makes a client that calls an API in this process.
 func Local(api *API) *Client {
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
-		status, _, answer := api.Handle(method, path, []byte(query.Encode()), body)
+		status, _, answer := api.Handle(context.Background(), method, path, []byte(query.Encode()), body)
 		return status, answer, nil
 	}}
 }

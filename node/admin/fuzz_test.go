@@ -23,7 +23,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add("POST", Root+"/accounts/a/keys", "", `{"expires":"0000-01-01T00:00:00Z"}`)
 	f.Add("POST", Root+"/keys//revoke", "", "")
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
-		status, _, answer := api.Handle(method, path, []byte(query), []byte(body))
+		status, _, answer := api.Handle(t.Context(), method, path, []byte(query), []byte(body))
 		var failed struct{ Error *Error }
 		if err := json.Unmarshal(answer, &failed); err != nil {
 			t.Fatalf("%s %s: %v in %s", method, path, err, answer)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 // Modules is what the API needs of the extension host.
 type Modules interface {
 	Modules() []extensions.Info
-	Load(wasm, signature, config []byte) (extensions.Info, error)
+	Load(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error)
 	Activate(ref string) (extensions.Info, error)
 	Canary(ref string, percent int) (extensions.Info, error)
 	Shadow(ref string, percent int) (extensions.Info, error)
@@ -108,7 +109,7 @@ func loadModule(a *API, c call) (any, error) {
 	if len(asked.Wasm) == 0 {
 		return nil, invalid(errors.New("wasm is missing: the module's bytes in base64"))
 	}
-	return a.modules.Load(asked.Wasm, asked.Signature, asked.Config)
+	return a.modules.Load(c.ctx, asked.Wasm, asked.Signature, asked.Config)
 }
 
 func activateModule(a *API, c call) (any, error) { return a.modules.Activate(c.target) }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -25,7 +26,7 @@ func (f *fakeModules) Modules() []extensions.Info {
 	return []extensions.Info{{Slot: "billing", Name: "discount"}}
 }
 
-func (f *fakeModules) Load(wasm, signature, config []byte) (extensions.Info, error) {
+func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	f.told = append(f.told, fmt.Sprintf("load %s %s %s", wasm, signature, config))
 	if string(wasm) == "bad" {
 		return extensions.Info{}, &extensions.LoadError{Stage: "imports", Reason: "no", Fix: "yes"}

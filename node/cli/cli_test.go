@@ -78,7 +78,7 @@ func startNode(t *testing.T, dir string) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		status, _, answer := api.Handle(r.Method, r.URL.Path, []byte(r.URL.RawQuery), body)
+		status, _, answer := api.Handle(r.Context(), r.Method, r.URL.Path, []byte(r.URL.RawQuery), body)
 		w.WriteHeader(status)
 		w.Write(answer)
 	}))

@@ -93,9 +93,10 @@ func moduleCheck() *cobra.Command {
 		Long: `Take a module through the whole load path without a node, then try what a node
 would meet: the golden vectors in it and those of --vectors, every stream at every
 cut; the same calls on fresh and used instances; input that no client should send;
-many calls in a row; and for billing the rules of every charge. A vector of the
-folder replaces the module's of the same name. The signature is not looked at. The
-status is 1 when something must be fixed.
+many calls in a row; for billing the rules of every charge; and, without
+--vectors, what a node with trusted keys does before it takes a module. A vector
+of the folder replaces the module's of the same name. The signature is not looked
+at. The status is 1 when something must be fixed.
 
 With --update the wants of the vectors in the folder become what the module
 gives: read the difference before you keep it. With --json the counts of ticks

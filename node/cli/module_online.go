@@ -111,8 +111,9 @@ func moduleLoad() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "load FILE", Short: "Check and compile a module; it serves nothing yet", Args: cobra.ExactArgs(1),
 		Long: `Send a module to the running node, which checks its signature, meters and compiles
-it and runs its golden vectors. It serves nothing until it is activated, made a
-canary or a shadow. The signature is read from FILE.sig when that exists.`,
+it, runs its golden vectors and makes a usual call of each operation. It serves
+nothing until it is activated, made a canary or a shadow. The signature is read
+from FILE.sig when that exists.`,
 		Example: `  corenode module load discount.wasm
   corenode module load discount.wasm --config discount.json --activate`,
 	}

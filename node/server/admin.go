@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -204,12 +205,25 @@ func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string) {
 		adminProfile(ctx, strings.TrimPrefix(path, "/debug/pprof/"))
 	case s.deps.Admin != nil:
 		query := bytes.Clone(ctx.QueryArgs().QueryString())
-		status, contentType, answer := s.deps.Admin.Handle(string(ctx.Method()), path, query, bytes.Clone(ctx.PostBody()))
+		caller, done := s.callerOf(ctx)
+		defer done()
+		status, contentType, answer := s.deps.Admin.Handle(caller, string(ctx.Method()), path, query, bytes.Clone(ctx.PostBody()))
 		ctx.SetStatusCode(status)
 		ctx.Response.Header.SetContentType(contentType)
 		ctx.Response.SetBodyRaw(answer)
 	default:
 		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "no such path"})
+	}
+}
+
+// callerOf is a context that ends when the client of an admin call leaves. done
+// is called when the call is answered.
+func (s *Server) callerOf(ctx *fasthttp.RequestCtx) (caller context.Context, done func()) {
+	caller, cancel := context.WithCancel(context.Background())
+	seen := s.watcher.add(descriptor(ctx.Conn()), cancel)
+	return caller, func() {
+		s.watcher.remove(seen)
+		cancel()
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -14,7 +15,7 @@ import (
 
 type fakeAdmin struct{ got chan string }
 
-func (a fakeAdmin) Handle(method, path string, query, body []byte) (int, string, []byte) {
+func (a fakeAdmin) Handle(_ context.Context, method, path string, query, body []byte) (int, string, []byte) {
 	a.got <- fmt.Sprintf("%s %s?%s %s", method, path, query, body)
 	return 201, "application/json", []byte(`{"made":true}`)
 }
@@ -223,4 +224,33 @@ func TestAdminBodyOfAStranger(t *testing.T) {
 	if r := n.adminRaw(head + "Content-Length: " + strconv.Itoa(adminBodyMax+1) + "\r\n\r\n"); r.StatusCode != 413 {
 		t.Errorf("more than anybody may send: %d %s", r.StatusCode, r.body)
 	}
+}
+
+// patientAdmin is a verb that takes until its caller leaves.
+type patientAdmin struct{ began, left chan struct{} }
+
+func (a patientAdmin) Handle(ctx context.Context, _, _ string, _, _ []byte) (int, string, []byte) {
+	close(a.began)
+	<-ctx.Done()
+	close(a.left)
+	return 200, "application/json", []byte("{}")
+}
+
+// TestAdminCallerLeaves: what takes long, such as loading a module, is told
+// when the client of the admin API is gone.
+func TestAdminCallerLeaves(t *testing.T) {
+	admin := patientAdmin{make(chan struct{}), make(chan struct{})}
+	n := start(t, Config{WatchEvery: time.Millisecond}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = admin })
+	c, err := net.Dial("tcp", n.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "POST /modules HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer admin-token\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-admin.began
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-admin.left
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -257,7 +258,8 @@ type Identity struct {
 
 // Admin serves the admin API below the admin listener's own paths.
 type Admin interface {
-	Handle(method, path string, query, body []byte) (status int, contentType string, answer []byte)
+	// Handle answers one request; ctx ends when its client leaves.
+	Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte)
 }
 
 // Gauge is one number for /metrics. Name may carry labels, such as

@@ -1,4 +1,4 @@
-package check
+package probe
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"corenode/wasm/abi"
 )
 
-// malformed says what is wrong with an output as its reader will see it; ""
+// Malformed says what is wrong with an output as its reader will see it; ""
 // when nothing is. Package extensions has checked the frame and the record.
-func malformed(op abi.Op, in, frame []byte) string {
+func Malformed(op abi.Op, in, frame []byte) string {
 	out, err := abi.ParseOutput(frame)
 	if err != nil {
 		return fmt.Sprintf("the output of %d bytes is no output frame", len(frame))
@@ -118,8 +118,8 @@ func excerpt(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// firstDifference shows where two outputs part.
-func firstDifference(got, want []byte) string {
+// FirstDifference shows where two outputs part.
+func FirstDifference(got, want []byte) string {
 	at := 0
 	for at < len(got) && at < len(want) && got[at] == want[at] {
 		at++

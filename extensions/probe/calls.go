@@ -1,4 +1,4 @@
-package check
+package probe
 
 import (
 	"bytes"
@@ -9,57 +9,59 @@ import (
 	"corenode/wasm/abi"
 )
 
-// sample is one usual call.
-type sample struct {
-	name string
-	op   abi.Op
-	in   []byte
-	// bench: module bench measures this one.
-	bench bool
-	// mistake: it is to be refused.
-	mistake bool
-	// events is how many stream events the call carries, else 0.
-	events int
+// Call is one usual call of a module.
+type Call struct {
+	Name string
+	Op   abi.Op
+	In   []byte
+	// Bench: module bench measures this one.
+	Bench bool
+	// First: a node makes this one, one of each operation, before the module may serve.
+	First bool
+	// Mistake: it is to be refused.
+	Mistake bool
+	// Events is how many stream events the call carries, else 0.
+	Events int
 }
 
-// Facts of the usual calls.
+// Facts of the usual calls: when nothing is known of the request yet, of a whole answer, of a stream.
 var (
-	asked     = abi.Facts{ID: "0a1b2c3d4e5f60718293", Created: 1_700_000_000}
-	answering = abi.Facts{ID: asked.ID, Created: asked.Created, Model: "core-1.1"}
-	streaming = abi.Facts{ID: asked.ID, Created: asked.Created, Model: "core-1.1", Stream: true}
+	Asked     = abi.Facts{ID: "0a1b2c3d4e5f60718293", Created: 1_700_000_000}
+	Answering = abi.Facts{ID: Asked.ID, Created: Asked.Created, Model: "core-1.1"}
+	Streaming = abi.Facts{ID: Asked.ID, Created: Asked.Created, Model: "core-1.1", Stream: true}
 )
 
-// samplesFor makes the usual calls of a module. call asks the module for what
+// Calls makes the usual calls of a module. call asks the module for what
 // is passed on: kept bytes and the state of a stream.
-func samplesFor(kind, protocol string, history bool, call vector.Call) []sample {
+func Calls(kind, protocol string, history bool, call vector.Call) []Call {
 	switch kind {
 	case "billing":
-		return billingSamples()
+		return billing()
 	case "admission":
-		return admissionSamples()
+		return admission()
 	}
-	return translatorSamples(protocol, history, call)
+	return translator(protocol, history, call)
 }
 
-func billingSamples() []sample {
+func billing() []Call {
 	prices := abi.Prices{Input: 240, Cached: 24, Output: 2400}
-	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: asked.Created, Model: "core-1.1", Account: "acct_0123456789abcdef"}
+	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: Asked.Created, Model: "core-1.1", Account: "acct_0123456789abcdef"}
 	c := abi.ChargeInput{
 		Prices: prices, Usage: abi.Usage{InputUncached: 2345, CacheRead: 10_000, Output: 789, Reasoning: 123},
-		At: asked.Created, Model: q.Model, Account: q.Account,
+		At: Asked.Created, Model: q.Model, Account: q.Account,
 	}
 	long := c
 	long.Usage.CacheRead = 240_000
-	return []sample{
-		{name: "quote", op: abi.OpQuote, in: q.Append(nil), bench: true},
-		{name: "charge", op: abi.OpCharge, in: c.Append(nil), bench: true},
-		{name: "charge of a long context", op: abi.OpCharge, in: long.Append(nil)},
+	return []Call{
+		{Name: "quote", Op: abi.OpQuote, In: q.Append(nil), Bench: true, First: true},
+		{Name: "charge", Op: abi.OpCharge, In: c.Append(nil), Bench: true, First: true},
+		{Name: "charge of a long context", Op: abi.OpCharge, In: long.Append(nil)},
 	}
 }
 
-func admissionSamples() []sample {
+func admission() []Call {
 	in := abi.AdmissionInput{
-		At: asked.Created, PromptTokens: 1200, OutputMax: 4096, Stream: true,
+		At: Asked.Created, PromptTokens: 1200, OutputMax: 4096, Stream: true,
 		Account: "acct_0123456789abcdef", Key: "key_0123456789abcdef0123", Model: "core-1.1", Protocol: "chat",
 		Counters: abi.Counters{
 			AccountRequests: 3, AccountRequestsMax: 8, TokensRemaining: 90_000, TokensPerMinute: 100_000,
@@ -68,42 +70,43 @@ func admissionSamples() []sample {
 	}
 	busy := in
 	busy.Counters.NodeRequests, busy.Counters.AccountRequests, busy.Counters.TokensRemaining = 64, 8, -500
-	return []sample{
-		{name: "decide", op: abi.OpDecide, in: in.Append(nil), bench: true},
-		{name: "decide when all is full", op: abi.OpDecide, in: busy.Append(nil)},
+	return []Call{
+		{Name: "decide", Op: abi.OpDecide, In: in.Append(nil), Bench: true, First: true},
+		{Name: "decide when all is full", Op: abi.OpDecide, In: busy.Append(nil)},
 	}
 }
 
-func translatorSamples(protocol string, history bool, call vector.Call) []sample {
-	kept := keptOf(call, body(protocol, 1<<10))
-	answer := conversation(24)
-	all := []sample{
-		{name: "request of 1 KB", op: abi.OpRequest, in: request(body(protocol, 1<<10)), bench: true},
-		{name: "request of 10 KB", op: abi.OpRequest, in: request(body(protocol, 10<<10))},
-		{name: "request of 100 KB", op: abi.OpRequest, in: request(body(protocol, 100<<10)), bench: true},
-		{name: "request of 1 MB", op: abi.OpRequest, in: request(body(protocol, 1<<20))},
-		{name: "request with a mistake", op: abi.OpRequest, in: request([]byte(`{"model":"core-1.1","stream":7}`)), mistake: true},
-		{name: "answer", op: abi.OpResponse, in: abi.ResponseInput{Facts: answering, Kept: kept, Events: whole(answer)}.Append(nil), bench: true},
-		{name: "answer of 100 KB", op: abi.OpResponse, in: abi.ResponseInput{Facts: answering, Kept: kept, Events: whole(conversation(20_000))}.Append(nil)},
-		{name: "error", op: abi.OpError, in: abi.ErrorInput{Facts: answering, Status: 429, Kind: abi.RateLimited, Msg: "too many requests at once"}.Append(nil), bench: true},
+func translator(protocol string, history bool, call vector.Call) []Call {
+	kept := keptOf(call, Body(protocol, 1<<10))
+	answer := Conversation(24)
+	all := []Call{
+		{Name: "request of 1 KB", Op: abi.OpRequest, In: Request(Body(protocol, 1<<10)), Bench: true, First: true},
+		{Name: "request of 10 KB", Op: abi.OpRequest, In: Request(Body(protocol, 10<<10))},
+		{Name: "request of 100 KB", Op: abi.OpRequest, In: Request(Body(protocol, 100<<10)), Bench: true},
+		{Name: "request of 1 MB", Op: abi.OpRequest, In: Request(Body(protocol, 1<<20))},
+		{Name: "request with a mistake", Op: abi.OpRequest, In: Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: true},
+		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept, Events: Whole(answer)}.Append(nil), Bench: true, First: true},
+		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept, Events: Whole(Conversation(20_000))}.Append(nil)},
+		{Name: "error", Op: abi.OpError, In: abi.ErrorInput{Facts: Answering, Status: 429, Kind: abi.RateLimited, Msg: "too many requests at once"}.Append(nil), Bench: true, First: true},
 	}
 	for _, group := range []int{1, 8, 32} {
 		in, n := deltaGroup(call, kept, answer, group, history)
 		if in != nil {
-			all = append(all, sample{name: fmt.Sprintf("group of %d text events", n), op: abi.OpEvents, in: in, bench: true, events: n})
+			all = append(all, Call{Name: fmt.Sprintf("group of %d text events", n), Op: abi.OpEvents, In: in, Bench: true, Events: n})
 		}
 	}
-	stream := abi.EventsInput{Facts: streaming, Kept: kept, Events: frames(answer)}
+	stream := abi.EventsInput{Facts: Streaming, Kept: kept, Events: Frames(answer)}
 	if history {
-		stream.History = whole(answer)
+		stream.History = Whole(answer)
 	}
-	return append(all, sample{name: "a whole stream in one group", op: abi.OpEvents, in: stream.Append(nil), events: len(answer)})
+	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true, Events: len(answer)})
 }
 
-func request(body []byte) []byte { return abi.RequestInput{Facts: asked, Body: body}.Append(nil) }
+// Request is the input of a request with that body.
+func Request(body []byte) []byte { return abi.RequestInput{Facts: Asked, Body: body}.Append(nil) }
 
-// body is a request of the protocol with about n bytes.
-func body(protocol string, n int) []byte {
+// Body is a request of the protocol with about n bytes.
+func Body(protocol string, n int) []byte {
 	const turn = `The quick brown fox said \"hello\", then jumped over the lazy dog.\nIt rained: 3.5 mm, caf\u00e9 closed. `
 	var b bytes.Buffer
 	list := "messages"
@@ -125,8 +128,8 @@ func body(protocol string, n int) []byte {
 	return b.Bytes()
 }
 
-// conversation is an answer with thinking, a text of about n words and a tool call.
-func conversation(words int) []abi.Event {
+// Conversation is an answer with thinking, a text of about n words and a tool call.
+func Conversation(words int) []abi.Event {
 	used := abi.Usage{InputUncached: 900, CacheRead: 300, Output: int64(words) + 60, Reasoning: 20}
 	all := []abi.Event{{Kind: abi.EventStart, Usage: abi.Usage{InputUncached: 900, CacheRead: 300}}}
 	block := func(start abi.Event, texts ...string) {
@@ -147,15 +150,16 @@ func conversation(words int) []abi.Event {
 	return append(all, abi.Event{Kind: abi.EventEnd, Stop: abi.StopToolUse, Usage: used})
 }
 
-func frames(events []abi.Event) (out abi.Frames) {
+// Frames are events as a module gets them.
+func Frames(events []abi.Event) (out abi.Frames) {
 	for i := range events {
 		out = abi.AppendFrame(out, &events[i])
 	}
 	return out
 }
 
-// whole is an answer's frames with one delta a block.
-func whole(events []abi.Event) (out abi.Frames) {
+// Whole is an answer's frames with one delta a block.
+func Whole(events []abi.Event) (out abi.Frames) {
 	for i := 0; i < len(events); i++ {
 		e := events[i]
 		if e.Kind == abi.EventDelta {
@@ -172,7 +176,7 @@ func whole(events []abi.Event) (out abi.Frames) {
 
 // keptOf is what the module keeps of a request; nil when it does not take it.
 func keptOf(call vector.Call, body []byte) []byte {
-	frame, err := call(abi.OpRequest, request(body))
+	frame, err := call(abi.OpRequest, Request(body))
 	if err != nil {
 		return nil
 	}
@@ -194,9 +198,9 @@ func deltaGroup(call vector.Call, kept []byte, answer []abi.Event, n int, histor
 	for begin < len(answer) && (answer[begin].Kind != abi.EventDelta || answer[begin].Block != abi.BlockText) {
 		begin++
 	}
-	opening := abi.EventsInput{Facts: streaming, Kept: kept, Events: frames(answer[:begin])}
+	opening := abi.EventsInput{Facts: Streaming, Kept: kept, Events: Frames(answer[:begin])}
 	if history {
-		opening.History = whole(answer[:begin])
+		opening.History = Whole(answer[:begin])
 	}
 	frame, err := call(abi.OpEvents, opening.Append(nil))
 	if err != nil {
@@ -214,5 +218,5 @@ func deltaGroup(call vector.Call, kept []byte, answer []abi.Event, n int, histor
 	for i := range group {
 		group[i] = answer[begin+i%8]
 	}
-	return abi.EventsInput{Facts: streaming, State: bytes.Clone(w.State), Events: frames(group)}.Append(nil), n
+	return abi.EventsInput{Facts: Streaming, State: bytes.Clone(w.State), Events: Frames(group)}.Append(nil), n
 }

@@ -1,0 +1,94 @@
+// Package probe is what every module must manage: the usual calls of its kind,
+// and the rules that each answer must keep. A node makes one usual call of
+// each operation before it takes a module, and holds what serves to the rules
+// of billing; package check makes all of the calls, and many that are not usual.
+//
+// It is pure: it calls the module through a function that it is given.
+package probe
+
+import (
+	"bytes"
+	"fmt"
+
+	"corenode/extensions/vector"
+	"corenode/wasm/abi"
+)
+
+// Subject is the module that is tried.
+type Subject struct {
+	Kind, Protocol string // as in its manifest
+	History, Free  bool   // likewise
+	// Call calls an instance that may have answered others; Fresh one that has
+	// answered nothing yet.
+	Call, Fresh vector.Call
+}
+
+// Problem is a rule that a module breaks, and what its author can do.
+type Problem struct{ What, Fix string }
+
+func problemf(fix, format string, args ...any) *Problem {
+	return &Problem{fmt.Sprintf(format, args...), fix}
+}
+
+// What must be done about the problems of usual calls. Package check says the same.
+const (
+	FixUnanswered = "a usual call must be answered, declined or refused"
+	FixMalformed  = "write what the protocol's clients read"
+	FixDepends    = "a call must depend on its input only: keep nothing between calls, and clear what is reused"
+)
+
+// Run makes one usual call of each operation and gives the first problem with
+// its answer; nil is none. Each call is made on a fresh instance, and twice on
+// one that has answered the calls before it: all must give the same.
+func Run(s Subject) *Problem {
+	var upper abi.Nano = -1
+	for _, c := range Calls(s.Kind, s.Protocol, s.History, s.Call) {
+		if !c.First {
+			continue
+		}
+		frame, err := s.Fresh(c.Op, c.In)
+		if err != nil {
+			return problemf(FixUnanswered, "%s: %v", c.Name, err)
+		}
+		frame = bytes.Clone(frame)
+		if p := s.answer(c, frame, &upper); p != nil {
+			return p
+		}
+		for range 2 {
+			again, err := s.Call(c.Op, c.In)
+			if err != nil {
+				return problemf(FixDepends, "%s, on an instance that answered before: %v", c.Name, err)
+			}
+			if !bytes.Equal(frame, again) {
+				return problemf(FixDepends, "%s gives other bytes on an instance that answered before: %s", c.Name, FirstDifference(again, frame))
+			}
+		}
+	}
+	return nil
+}
+
+// answer holds one answer to the rules. upper is that of the quote, for the
+// charge after it.
+func (s Subject) answer(c Call, frame []byte, upper *abi.Nano) *Problem {
+	if what := Malformed(c.Op, c.In, frame); what != "" {
+		return problemf(FixMalformed, "%s: %s", c.Name, what)
+	}
+	given := func(abi.Op, []byte) ([]byte, error) { return frame, nil }
+	var p *Problem
+	switch c.Op {
+	case abi.OpQuote:
+		in, _ := abi.ParseQuoteInput(c.In) // Calls made it
+		var q abi.Quote
+		var ok bool
+		if q, ok, p = Quote(given, in); ok {
+			*upper = q.Upper
+		}
+	case abi.OpCharge:
+		in, _ := abi.ParseChargeInput(c.In)
+		_, _, p = Charge(given, in, *upper, s.Free)
+	}
+	if p != nil {
+		return problemf(p.Fix, "%s: %s", c.Name, p.What)
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package extensions
+
+import "time"
+
+// threadTime is nil: this system has no clock of one thread, and ticks alone
+// bound a trial.
+func threadTime() func() time.Duration { return nil }

@@ -1,0 +1,220 @@
+package extensions
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"corenode/extensions/meter"
+	"corenode/extensions/probe"
+	"corenode/extensions/vector"
+	"corenode/wasm/abi"
+)
+
+// trial is what is run of a module before it may serve: its instances, its
+// golden vectors and one usual call of each operation. It ends when it takes
+// too long, by ticks, which are the same on every machine, and by the processor
+// time of this thread, because a tick can be made to take long; and when its
+// caller leaves. A trial belongs to one goroutine, which is bound to its thread.
+type trial struct {
+	ctx     context.Context
+	starter *starter
+	ticks   int64 // that it may take
+	spent   int64 // so far; a start that did not succeed is all of its ticks
+	// began is the processor time that the thread had used; nil where no such clock is.
+	began func() time.Duration
+
+	config   []byte // of instance
+	instance *instance
+}
+
+// trialTimeMax bounds the processor time of a trial.
+const trialTimeMax = 5 * time.Second
+
+// errTrialTime ends a trial that takes too much processor time.
+var errTrialTime = fmt.Errorf("trying the module took more than %v of processor time", trialTimeMax)
+
+// newTrial begins a trial of at most so many ticks; end ends it. The caller has
+// locked its goroutine to its thread.
+func newTrial(ctx context.Context, s *starter, ticks int64) *trial {
+	return &trial{ctx: ctx, starter: s, ticks: ticks, began: threadTime()}
+}
+
+// stop says why the trial must end now; nil is go on. The guest's memory asks
+// it at every safepoint.
+func (t *trial) stop() error {
+	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	if t.began != nil && t.began() > trialTimeMax {
+		return errTrialTime
+	}
+	if t.spent > t.ticks {
+		return fmt.Errorf("the vectors and first calls of a module may take %d million ticks together", t.ticks/1_000_000)
+	}
+	return nil
+}
+
+// open makes an instance with a configuration, whose calls are the trial's.
+func (t *trial) open(config []byte) (*instance, error) {
+	if err := t.stop(); err != nil {
+		return nil, err
+	}
+	s := *t.starter
+	s.config, s.stop = config, t.stop
+	i, err := s.start()
+	if err != nil {
+		t.spent += ticksInit
+		return nil, err
+	}
+	t.spent += ticksInit - i.remaining()
+	return i, nil
+}
+
+// run does one op on an instance of the trial, which is closed after a fault.
+func (t *trial) run(i *instance, op abi.Op, in []byte) ([]byte, error) {
+	if err := t.stop(); err != nil {
+		return nil, err
+	}
+	before := i.done.ticks
+	frame, f := i.run(op, in, t.starter.manifest.budget(op, len(in)))
+	t.spent += int64(i.done.ticks - before)
+	if f != nil {
+		i.close()
+		return nil, f
+	}
+	return bytes.Clone(frame), nil
+}
+
+// call runs ops on one instance of a configuration, made when it is first
+// needed. After a fault the calls of that vector are over.
+func (t *trial) call(config []byte) (vector.Call, error) {
+	if t.instance != nil && !bytes.Equal(t.config, config) {
+		t.close()
+	}
+	if t.instance == nil {
+		i, err := t.open(config)
+		if err != nil {
+			return nil, err
+		}
+		t.instance, t.config = i, config
+	}
+	return func(op abi.Op, in []byte) ([]byte, error) {
+		if t.instance == nil {
+			return nil, errors.New("an earlier call of it failed")
+		}
+		frame, err := t.run(t.instance, op, in)
+		if errors.As(err, new(*fault)) {
+			t.instance = nil
+		}
+		return frame, err
+	}, nil
+}
+
+// fresh runs one op on an instance of its own.
+func (t *trial) fresh(op abi.Op, in []byte) ([]byte, error) {
+	i, err := t.open(t.starter.config)
+	if err != nil {
+		return nil, err
+	}
+	frame, err := t.run(i, op, in)
+	if !errors.As(err, new(*fault)) {
+		i.close()
+	}
+	return frame, err
+}
+
+func (t *trial) close() {
+	if t.instance != nil {
+		t.instance.close()
+		t.instance = nil
+	}
+}
+
+// vectors runs the golden vectors that a module carries, and says how many
+// there are. A vector with a configuration of its own gets an instance of its own.
+func (t *trial) vectors(info *meter.Info) (int, error) {
+	section, n := info.CustomSection(vectorsSection)
+	if n > 1 {
+		return 0, refused("vectors", "put all vectors into one array", "the file has %d custom sections %q", n, vectorsSection)
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	all, err := vector.Parse(section)
+	if err != nil {
+		return 0, refused("vectors", "corenode module check shows the same offline", "%w", err)
+	}
+	defer t.close()
+	failures, first := 0, error(nil)
+	for i := range all {
+		v := &all[i]
+		call, err := t.call(v.ConfigBytes())
+		if err == nil {
+			err = v.Run(call, t.starter.manifest.History)
+		}
+		if err == nil {
+			continue
+		}
+		if failures++; failures == 1 {
+			first = fmt.Errorf("vector %q: %w", v.Name, err)
+		}
+		if t.stop() != nil {
+			break
+		}
+	}
+	if failures > 0 {
+		return len(all), refused("vectors", "corenode module check shows all of them", "%d of %d golden vectors fail, the first: %w", failures, len(all), first)
+	}
+	return len(all), nil
+}
+
+// probe makes one usual call of each operation, with the configuration that the
+// module was given.
+func (t *trial) probe() error {
+	defer t.close()
+	call, err := t.call(t.starter.config)
+	if err != nil {
+		return err
+	}
+	m := t.starter.manifest
+	p := probe.Run(probe.Subject{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Call: call, Fresh: t.fresh})
+	if p != nil {
+		return refused("probe", p.Fix, "%s", p.What)
+	}
+	return nil
+}
+
+// noVectors is the refusal, or the note, of a module without golden vectors.
+const noVectors = "it carries no golden vectors"
+
+// strict is all that a module must pass that never served.
+func (t *trial) strict(info *meter.Info, vectorsRequired bool) (note string, err error) {
+	n, err := t.vectors(info)
+	if err != nil {
+		return "", t.stopped(err)
+	}
+	if n == 0 {
+		if vectorsRequired {
+			return "", refused("vectors", "write some and pack them: corenode module pack FILE --vectors FOLDER",
+				"%s, which a node with modules.trusted_keys requires", noVectors)
+		}
+		note = noVectors
+	}
+	return note, t.stopped(t.probe())
+}
+
+// stopped tells what ended the trial, where that is not the module's answer.
+func (t *trial) stopped(err error) error {
+	switch why := t.stop(); {
+	case err == nil, why == nil:
+		return err
+	case t.ctx.Err() != nil:
+		return t.ctx.Err()
+	case errors.Is(why, errTrialTime):
+		return refused("time", "do less in init and in a call: a node tries a module before it serves", "%w", why)
+	}
+	return err
+}

@@ -1,0 +1,290 @@
+package extensions
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/extensions/meter"
+	"corenode/extensions/meter/wasmtest"
+	"corenode/wasm/abi"
+)
+
+// tried opens a host that tries modules as a node does.
+func tried(t *testing.T, o Options) *Host {
+	h, _ := openTest(t, o)
+	h.untried = false
+	return h
+}
+
+// goodGuest gives every usual call of its kind an answer that keeps the rules.
+func goodGuest(kind Slot, version string) *guest {
+	g := newGuest(kind, version)
+	switch kind {
+	case SlotBilling:
+		line := abi.Line{Unit: "token", Tokens: 1, Price: 5, Amount: 5}
+		g.answers[abi.OpQuote] = abi.Quote{Upper: 9, Minimum: 1}.Append(nil)
+		g.answers[abi.OpCharge] = abi.Charge{Total: 5, Lines: []abi.Line{line}}.Append(nil)
+	case SlotAdmission:
+		g.answers[abi.OpDecide] = abi.Decision{}.Append(nil)
+	default:
+		g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{"model":"m"}`)}.Append(nil)
+		g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}\n\n")}.Append(nil)
+		g.answers[abi.OpResponse], g.answers[abi.OpError] = []byte("{}"), []byte("{}")
+	}
+	return g
+}
+
+// oneVector is a golden vector that a good billing guest passes.
+const oneVector = `[{"name":"a","op":"quote","quote":{"input":1,"output_max":1},"want":{"quote":{"upper":9,"minimum":1}}}]`
+
+// counting makes a guest's call depend on the calls before it.
+func counting(g *guest, then func(*wasmtest.Code)) {
+	seen := g.module.Global(wasmtest.I32, true, wasmtest.Asm().I32(0))
+	g.call = wasmtest.Asm().GlobalGet(seen).I32(1).Op(wasmtest.I32Add).GlobalSet(seen).GlobalGet(seen).I32(2).Op(wasmtest.I32GeU).If(wasmtest.Void)
+	then(g.call)
+	g.call.End()
+	for op, payload := range g.answers {
+		g.call.Get(0).I32(int32(op)).Op(wasmtest.I32Eq).If(wasmtest.Void).I64(g.place(okFrame(payload))).Op(wasmtest.Return).End()
+	}
+	g.call.I64(0)
+}
+
+// TestFirstCalls: load makes a usual call of each operation and refuses what
+// check refuses, with the same remedy.
+func TestFirstCalls(t *testing.T) {
+	cases := []struct {
+		name, says, fix string
+		make            func() *guest
+	}{
+		{"a trap in each call", "decide: trap", "a usual call must be answered", func() *guest {
+			g := newGuest(SlotAdmission, "1")
+			g.call = wasmtest.Asm().Op(wasmtest.Unreachable)
+			return g
+		}},
+		{"an endless loop", "decide: ticks", "a usual call must be answered", func() *guest {
+			g := newGuest(SlotAdmission, "1")
+			g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)
+			return g
+		}},
+		{"a request that is no JSON", "request of 1 KB: the body is no JSON object", "write what the protocol's clients read", func() *guest {
+			g := goodGuest(SlotChat, "1")
+			g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{not json`)}.Append(nil)
+			return g
+		}},
+		{"an answer that is no JSON", "answer: the body is no JSON object", "write what the protocol's clients read", func() *guest {
+			g := goodGuest(SlotChat, "1")
+			g.answers[abi.OpResponse] = []byte("hello")
+			return g
+		}},
+		{"a stream that ends within an event", "a whole stream in one group: the stream's bytes end within an event", "write what the protocol's clients read", func() *guest {
+			g := goodGuest(SlotResponses, "1")
+			g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}")}.Append(nil)
+			return g
+		}},
+		{"an error that is no UTF-8", "error: the body is no UTF-8", "write what the protocol's clients read", func() *guest {
+			g := goodGuest(SlotChat, "1")
+			g.answers[abi.OpError] = []byte("{\"a\":\"\xff\"}")
+			return g
+		}},
+		{"a quote upside down", "quote: the quote has minimum 9 and upper 1", "0 <= minimum <= upper", func() *guest {
+			g := goodGuest(SlotBilling, "1")
+			g.answers[abi.OpQuote] = abi.Quote{Upper: 1, Minimum: 9}.Append(nil)
+			return g
+		}},
+		{"a charge above its quote", "charge: the charge of 5 is above the quote of 4", "quote the dearest use", func() *guest {
+			g := goodGuest(SlotBilling, "1")
+			g.answers[abi.OpQuote] = abi.Quote{Upper: 4}.Append(nil)
+			return g
+		}},
+		{"a total that is no sum", "charge: the total is 6, the lines add up to 0", "the total is their sum", func() *guest {
+			g := goodGuest(SlotBilling, "1")
+			g.answers[abi.OpCharge] = abi.Charge{Total: 6}.Append(nil)
+			return g
+		}},
+		{"a charge of nothing", "charge: nothing is charged", `"free": true`, func() *guest {
+			g := goodGuest(SlotBilling, "1")
+			g.answers[abi.OpCharge] = abi.Charge{}.Append(nil)
+			return g
+		}},
+		{"a call that remembers", "quote gives other bytes on an instance that answered before", "depend on its input only", func() *guest {
+			g := goodGuest(SlotBilling, "1")
+			counting(g, func(c *wasmtest.Code) { c.I64(g.place(okFrame(abi.Quote{Upper: 8}.Append(nil)))).Op(wasmtest.Return) })
+			return g
+		}},
+		{"a second call that traps", "quote, on an instance that answered before: trap", "depend on its input only", func() *guest {
+			g := goodGuest(SlotBilling, "1")
+			counting(g, func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) })
+			return g
+		}},
+	}
+	h := tried(t, Options{})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := h.Load(t.Context(), c.make().bytes(t), nil, nil)
+			refused, ok := errors.AsType[*LoadError](err)
+			if !ok || refused.Stage != "probe" || !strings.Contains(refused.Reason, c.says) || !strings.Contains(refused.Fix, c.fix) {
+				t.Errorf("%v; want stage probe, %q and %q", err, c.says, c.fix)
+			}
+		})
+	}
+	for _, kind := range Slots {
+		if _, err := h.Load(t.Context(), goodGuest(kind, "good").bytes(t), nil, nil); err != nil {
+			t.Errorf("a module that keeps the rules: %v", err)
+		}
+	}
+}
+
+// TestVectorsAreRequired: where keys are trusted, a module shows by vectors
+// that it answers right; where modules are written, a note says that it does not.
+func TestVectorsAreRequired(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(nil)
+	g := goodGuest(SlotBilling, "1")
+	bare := g.bytes(t)
+	h := tried(t, Options{TrustedKeys: []ed25519.PublicKey{public}})
+	_, err := h.Load(t.Context(), bare, Sign(private, bare), nil)
+	if refused, ok := errors.AsType[*LoadError](err); !ok || refused.Stage != "vectors" || !strings.Contains(refused.Fix, "module pack") {
+		t.Errorf("with a trusted key: %v, want a refusal at vectors", err)
+	}
+	g = goodGuest(SlotBilling, "2")
+	g.vectors = oneVector
+	full := g.bytes(t)
+	if i, err := h.Load(t.Context(), full, Sign(private, full), nil); err != nil || i.Note != "" {
+		t.Errorf("with a trusted key and vectors: %+v, %v", i, err)
+	}
+	if i, err := tried(t, Options{}).Load(t.Context(), bare, nil, nil); err != nil || i.Note != noVectors {
+		t.Errorf("without trusted keys: note %q, %v", i.Note, err)
+	}
+}
+
+// TestWhatServedIsNotTried: what load requires now does not bind a module that
+// served before a restart; one that never served meets it when it is activated.
+func TestWhatServedIsNotTried(t *testing.T) {
+	dir := t.TempDir()
+	bad := func(version string) []byte {
+		g := goodGuest(SlotBilling, version)
+		g.answers[abi.OpCharge] = abi.Charge{}.Append(nil)
+		return g.bytes(t)
+	}
+	before, _ := openTest(t, Options{Dir: dir}) // as an earlier program did
+	active := activate(t, before, bad("active"))
+	idle, err := before.Load(t.Context(), bad("idle"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = before.Close()
+	h := tried(t, Options{Dir: dir})
+	if i, err := h.info(active.Digest); err != nil || i.State != StateActive {
+		t.Errorf("after a restart it is %s, %v", i.State, err)
+	}
+	if _, err := h.Load(t.Context(), bad("new"), nil, nil); err == nil {
+		t.Error("the same module under a new version is loaded")
+	}
+	_, err = h.Activate(idle.Digest)
+	if refused, ok := errors.AsType[*LoadError](err); !ok || refused.Stage != "probe" {
+		t.Errorf("a module that never served is activated: %v", err)
+	}
+}
+
+// TestTrialEnds: a trial ends within a call when its processor time is up or
+// its caller leaves, however many ticks are left.
+func TestTrialEnds(t *testing.T) {
+	spin := goodGuest(SlotAdmission, "1")
+	spin.manifest.Ticks.Call = ticksCallMost
+	spin.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)
+	wasm := spin.bytes(t)
+	info, err := meter.Inspect(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, want string
+		shape      func(*trial, context.CancelFunc)
+	}{
+		{"processor time", "module refused (time): trying the module took more than 5s of processor time", func(t *trial, _ context.CancelFunc) {
+			asked := 0
+			t.began = func() time.Duration { asked++; return time.Duration(asked) * time.Second }
+		}},
+		{"the caller", context.Canceled.Error(), func(t *trial, leave context.CancelFunc) {
+			asked := 0
+			t.began = func() time.Duration {
+				if asked++; asked == 10 {
+					leave()
+				}
+				return 0
+			}
+		}},
+		{"ticks", "may take 1 million ticks together", func(t *trial, _ context.CancelFunc) { t.ticks, t.spent = 1_000_000, 1_000_001 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			o, err := OpenOffline(wasm, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer o.Close()
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			tr := newTrial(ctx, o.starter, VectorTicksMax)
+			c.shape(tr, leave)
+			_, err = tr.strict(info, false)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if limit := o.Budget(abi.OpDecide, 0); tr.spent > limit/2 && c.name != "ticks" {
+				t.Errorf("it took %d of the call's %d ticks", tr.spent, limit)
+			}
+		})
+	}
+}
+
+// TestLoadEndsWithItsCaller: nothing is kept of a module whose load was left.
+func TestLoadEndsWithItsCaller(t *testing.T) {
+	h := tried(t, Options{Dir: t.TempDir()})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	before := len(h.Modules())
+	if _, err := h.Load(ctx, goodGuest(SlotBilling, "1").bytes(t), nil, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the caller's", err)
+	}
+	if n := len(h.Modules()); n != before {
+		t.Errorf("%d modules, before it %d", n, before)
+	}
+}
+
+// TestStartFunctionIsACall: a start function runs under the budget of init, and
+// what stops it is told as of any call.
+func TestStartFunctionIsACall(t *testing.T) {
+	h := tried(t, Options{})
+	for _, c := range []struct {
+		cause string
+		code  func(self uint32) *wasmtest.Code
+	}{
+		{"ticks: the call used up its ticks", func(uint32) *wasmtest.Code { return wasmtest.Asm().Loop(wasmtest.Void).Br(0).End() }},
+		{"depth: its calls are nested too deep", func(self uint32) *wasmtest.Code { return wasmtest.Asm().Call(self) }},
+		{"trap: unreachable", func(uint32) *wasmtest.Code { return wasmtest.Asm().Op(wasmtest.Unreachable) }},
+	} {
+		g := goodGuest(SlotBilling, "1")
+		g.module.Start(g.module.Func("", nil, nil, nil, c.code(0)))
+		_, err := h.Load(t.Context(), g.bytes(t), nil, nil)
+		refused, ok := errors.AsType[*LoadError](err)
+		if want := fmt.Sprintf("its start function: %s", c.cause); !ok || refused.Stage != "instantiate" || refused.Reason != want || !strings.Contains(refused.Fix, "within its ticks") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	g := goodGuest(SlotBilling, "2")
+	ran := g.module.Global(wasmtest.I32, true, wasmtest.Asm().I32(0))
+	g.module.Start(g.module.Func("", nil, nil, nil, wasmtest.Asm().I32(1).GlobalSet(ran)))
+	g.config = func(c *wasmtest.Code) { // init wants that it ran
+		c.GlobalGet(ran).Op(wasmtest.I32Eqz).If(wasmtest.Void).Op(wasmtest.Unreachable).End().I64(g.place(okFrame(nil)))
+	}
+	if _, err := h.Load(t.Context(), g.bytes(t), nil, nil); err != nil {
+		t.Errorf("a start function that returns: %v", err)
+	}
+}
