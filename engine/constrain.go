@@ -10,13 +10,14 @@ import (
 )
 
 // constrain compiles what the request asks of the answer's form: calls, JSON, or with
-// tools that may be called either of them. It is nil when the answer is free.
-func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar, error) {
-	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls}
+// tools that may be called either of them. Of a free answer with tools it is every call that
+// the model makes. The grammar is nil where nothing is held.
+func (e *Engine) constrain(q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
+	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls, Marked: e.marker >= 0}
 	var tools []int // where those of the form stand in the body
 	forced := q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
 	for _, t := range q.Tools {
-		if q.ToolChoice.Mode != "none" && (forced || q.Format != nil) && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
+		if q.ToolChoice.Mode != "none" && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
 			tools = append(tools, t.At)
 			f.Calls = append(f.Calls, grammar.Tool{Name: t.Name, Schema: t.Schema})
 		}
@@ -27,10 +28,17 @@ func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar
 			f.Text = grammar.Object
 		}
 	}
-	if f.Text == nil && len(f.Calls) == 0 {
-		return nil, nil
+	f.Free = !forced && f.Text == nil
+	trigger := Trigger{Token: e.marker}
+	switch {
+	case f.Text == nil && len(f.Calls) == 0, f.Free && !f.Marked && begun: // its block has started
+		return nil, Trigger{}, nil
+	case f.Free && f.Marked:
+		trigger.At = AtToken
+	case f.Free:
+		trigger.At = AtBlock
 	}
-	g, err := grammar.Compile(f)
+	g, err := e.grammars.compile(f)
 	if wrong, ok := errors.AsType[*grammar.Error](err); ok {
 		param := "tools"
 		switch {
@@ -39,10 +47,19 @@ func (e *Engine) constrain(q *messages.Request, thinking bool) (*grammar.Grammar
 		case f.Text != nil && q.Format.At != "":
 			param = q.Format.At
 		}
-		return nil, invalidf(param, "%v", wrong)
+		return nil, trigger, invalidf(param, "%v", wrong)
 	}
 	e.vocabulary() // here, where nobody waits but this request
-	return g, err
+	return g, trigger, err
+}
+
+// hidden are the tokens that an answer cannot have: the one that begins a call, where
+// there are tools and none may be called.
+func (e *Engine) hidden(q *messages.Request) []int32 {
+	if e.marker < 0 || len(q.Tools) == 0 || q.ToolChoice.Mode != "none" {
+		return nil
+	}
+	return []int32{e.marker}
 }
 
 // singleCall says whether the answer ends with its first call: it is asked for, or one
@@ -59,7 +76,7 @@ func writesJSONCalls(template string) bool { return !strings.Contains(template, 
 // since it takes some fifty bytes for every token.
 func (e *Engine) vocabulary() *grammar.Vocabulary {
 	e.vocabularyOnce.Do(func() {
-		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.tokenizer.Bytes, e.tokenizer.Stops())
+		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.tokenizer.Bytes, e.tokenizer.Stops(), e.marker)
 	})
 	return e.walkable
 }

@@ -21,6 +21,27 @@ type Info struct {
 	Created       int64
 }
 
+// Trigger says where a row of logits begins to be held to its request's grammar.
+type Trigger struct {
+	At At
+	// Token is the token of AtToken: the vocabulary's own for the marker of a call.
+	Token int32
+}
+
+// At is a place in an answer.
+type At uint8
+
+const (
+	// AtStart is before the first token: the whole answer is held.
+	AtStart At = iota
+	// AtToken is behind Trigger.Token, wherever the model writes it, until the call that it
+	// begins is complete. Before, between and after calls the answer is free.
+	AtToken
+	// AtBlock is where a block of the answer may start, until it is known to be text, or is a
+	// call that is complete. So it is where the vocabulary has no token for the marker.
+	AtBlock
+)
+
 // Request is a prepared request: validated, rendered and tokenized. It is
 // immutable and owns all it holds.
 type Request struct {
@@ -35,9 +56,13 @@ type Request struct {
 	// with IgnoreEOS the model never does. Both end with a call or a constrained answer.
 	MinTokens int
 	IgnoreEOS bool
-	// Grammar is what the answer is constrained to; nil when it is free.
+	// Grammar is what the answer is held to; nil when nothing of it is. Trigger says from
+	// where on.
 	Grammar *grammar.Grammar
-	Parse   parse.Options
+	Trigger Trigger
+	// Hidden are tokens that are never sampled in this answer, ascending.
+	Hidden []int32
+	Parse  parse.Options
 	// Snapshots are ascending prompt positions where the state of a recurrent
 	// model is worth keeping (Engine.snapshots).
 	Snapshots []int

@@ -49,7 +49,7 @@ func TestAnswersAsLongAsAskedFor(t *testing.T) {
 	const (
 		plain = `{"model":"m","max_tokens":300,"temperature":0,"thinking":{"type":"disabled"},"messages":[{"role":"user","content":"x"}]`
 		tools = `,"tools":[{"name":"ship","input_schema":{"type":"object","properties":{}}}]`
-		call  = "ab <tool_call>\n<function=ship>\n</function>\n</tool_call> and more"
+		call  = "<tool_call>\n<function=ship>\n</function>\n</tool_call> and more"
 		json  = `,"response_format":{"type":"json_schema","json_schema":{"schema":{"const":5}}}`
 	)
 	for _, c := range []struct {

@@ -89,6 +89,7 @@ type Engine struct {
 	jsonCalls bool          // the template shows calls as JSON
 	bos, eos  string        // as templates write them, empty without one
 	turn      int32         // id of the token that starts a turn, -1 without one
+	marker    int32         // id of the token that begins a call, -1 without one
 	forwarder Forwarder
 	backend   kernel.Backend // nil for Instant
 	vocab     int            // width of the logits
@@ -99,6 +100,7 @@ type Engine struct {
 
 	vocabularyOnce sync.Once
 	walkable       *grammar.Vocabulary
+	grammars       grammars
 }
 
 // Open loads a model. The error names the file and what is wrong with it.
@@ -152,11 +154,16 @@ func (e *Engine) loadText(o Options) (err error) {
 	}
 	e.jsonCalls = writesJSONCalls(source)
 	e.bos, e.eos = e.tokenText("tokenizer.ggml.bos_token_id"), e.tokenText("tokenizer.ggml.eos_token_id")
-	e.turn = -1
-	if id, ok := e.tokenizer.ID("<|im_start|>"); ok && slices.Contains(e.tokenizer.Specials(), "<|im_start|>") {
-		e.turn = id
-	}
+	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
 	return nil
+}
+
+// special is the id of a token that stands for its name, -1 without one.
+func (e *Engine) special(name string) int32 {
+	if id, ok := e.tokenizer.ID(name); ok && slices.Contains(e.tokenizer.Specials(), name) {
+		return id
+	}
+	return -1
 }
 
 // tokenText is the text of the token that a metadata key names; the tokenizer

@@ -41,7 +41,7 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if least := q.Sampling.MinTokens; least > most {
 		return nil, invalidf("min_tokens", "%d is over %d, the most tokens that this answer may have", least, most)
 	}
-	form, err := e.constrain(q, thinking)
+	form, trigger, err := e.constrain(q, thinking, begun)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +50,11 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 		distinct = sample.Distinct(prompt)
 	}
 	return &Request{
-		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Distinct: distinct, Grammar: form,
+		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Distinct: distinct,
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
+		Grammar: form, Trigger: trigger, Hidden: e.hidden(q),
 		Parse: parse.Options{
-			Thinking: thinking, Begun: begun, Tools: offered(q), Stops: q.StopSequences,
+			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, Stops: q.StopSequences,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
 		Snapshots: e.snapshots(prompt), Conversation: conversation(q),

@@ -63,7 +63,16 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 // ends when it is complete.
 func (r *run) held() bool {
 	q := r.job.Request
-	return r.matcher == nil && !r.parser.Called() && (q.IgnoreEOS || r.produced < q.MinTokens)
+	return !r.formed() && !r.parser.Called() && (q.IgnoreEOS || r.produced < q.MinTokens)
+}
+
+// formed says whether the next token is of a call, or of a form that the whole answer has.
+func (r *run) formed() bool {
+	if r.matcher == nil || !r.matcher.Holds() {
+		return false
+	}
+	_, starts := r.parser.AtBlock() // and may become one
+	return r.job.Request.Trigger.At != AtBlock || !starts
 }
 
 // take takes one sampled token through decoder and parser.
@@ -78,7 +87,7 @@ func (r *run) take(token int32, stops []int32) outcome {
 	if r.matcher != nil {
 		r.matcher.Accept(token)
 	}
-	r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
+	r.parse(token)
 	switch {
 	case r.parser.Done():
 		return ended
@@ -86,6 +95,29 @@ func (r *run) take(token int32, stops []int32) outcome {
 		return truncated
 	}
 	return goesOn
+}
+
+// parse takes one token to text, and its text to events. The token that begins a call
+// does so whatever its text is; where there is none, a block may begin one.
+func (r *run) parse(token int32) {
+	q := r.job.Request
+	if q.Trigger.At == AtBlock || !q.Parse.Marked || len(q.Parse.Tools) == 0 || token != q.Trigger.Token {
+		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
+	} else {
+		r.events = r.parser.Feed(r.events, r.decoder.Flush())
+		r.events = r.parser.Call(r.events)
+	}
+	r.trigger()
+}
+
+// trigger begins to hold an answer whose block starts here, where that is what begins a call.
+func (r *run) trigger() {
+	if r.job.Request.Trigger.At != AtBlock || r.matcher.Holds() {
+		return
+	}
+	if text, starts := r.parser.AtBlock(); starts {
+		r.matcher.Begin(text)
+	}
 }
 
 // guess hands the scheduler what the sequence may say next.

@@ -144,7 +144,7 @@ func (e *Engine) unreachable() []int32 {
 func (s *Stepper) Submit(j *Job, now time.Time) error {
 	q := j.Request
 	r := &run{
-		job: j, sampler: sample.New(q.Sampling, s.mask, q.Distinct),
+		job: j, sampler: sample.New(q.Sampling, s.masked(q.Hidden), q.Distinct),
 		decoder: s.engine.tokenizer.NewDecoder(), parser: parse.New(q.Parse),
 		seq: sched.Sequence{
 			Namespace: j.Account + "\x00" + q.Model, Account: j.Account, Priority: j.Priority,
@@ -154,6 +154,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	}
 	if q.Grammar != nil {
 		r.matcher = q.Grammar.NewMatcher(s.engine.vocabulary())
+		r.trigger()
 	}
 	if s.speculates {
 		r.drafter = draft.New(s.stops)
@@ -171,6 +172,16 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	j.Output.Push(abi.Event{Kind: abi.EventStart, Usage: abi.Usage{
 		InputUncached: int64(len(q.Prompt) - cached), CacheRead: int64(cached)}})
 	return nil
+}
+
+// masked are the ids that an answer never has: those that none has, and its own.
+func (s *Stepper) masked(hidden []int32) []int32 {
+	if len(hidden) == 0 {
+		return s.mask
+	}
+	all := slices.Concat(s.mask, hidden)
+	slices.Sort(all)
+	return all
 }
 
 func refusal(err error) *abi.Error {

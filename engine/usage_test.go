@@ -3,9 +3,11 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"corenode/engine/embedded"
 	"corenode/engine/kernel"
 	"corenode/wasm/abi"
 )
@@ -43,7 +45,7 @@ var scripts = map[string][]piece{
 	"a call": {{"The user wants weather.\n</think>", true},
 		{"\n\nLooking.\n\n<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>", false}},
 	"a call out of thinking": {{"I need weather.\n<tool_call>", true}, {"\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>", false}},
-	"a mention of a call":    {{"To call I write <tool_call> like that, and now I am done.</think>", true}, {"Done.", false}},
+	"a mention of a call":    {{"To call I write ‹tool_call> like that, and now I am done.</think>", true}, {"Done.", false}},
 }
 
 // TestReasoningIsCountedExactly plays scripted answers, each cut at every
@@ -51,7 +53,7 @@ var scripts = map[string][]piece{
 // reasoning those of the thinking part.
 func TestReasoningIsCountedExactly(t *testing.T) {
 	o := options(Instant)
-	o.Info.ContextLength = 2048
+	o.Info.ContextLength, o.Data = 2048, embedded.Model("core-1.1-mini")
 	e, s := open2(t, o)
 	play := &script{}
 	e.forwarder = play
@@ -60,7 +62,11 @@ func TestReasoningIsCountedExactly(t *testing.T) {
 		var answer []int32
 		var thoughts []bool
 		for _, p := range pieces {
-			ids := e.tokenizer.EncodePrompt(nil, p.text)
+			before, mention, _ := strings.Cut(p.text, "‹")
+			ids := e.tokenizer.EncodePrompt(nil, before)
+			if mention != "" { // spelled out
+				ids = e.tokenizer.EncodePrompt(e.tokenizer.Encode(ids, "<tool_call>"), strings.TrimPrefix(mention, "tool_call>"))
+			}
 			answer = append(answer, ids...)
 			thoughts = append(thoughts, slices.Repeat([]bool{p.thought}, len(ids))...)
 		}
@@ -77,9 +83,7 @@ func TestReasoningIsCountedExactly(t *testing.T) {
 			}
 			for _, whole := range []bool{false, true} {
 				u, stopped := played(t, s, r, whole)
-				// Cut right after a tag, nobody knows that it is but a mention.
-				doubt := name == "a mention of a call" && most < len(answer) && int(u.Reasoning) == want-1
-				if u.Output != int64(most) || int(u.Reasoning) != want && !doubt {
+				if u.Output != int64(most) || int(u.Reasoning) != want {
 					t.Fatalf("%s, cut after %d of %d, whole %v: %+v, want %d thinking", name, most, len(answer), whole, u, want)
 				}
 				if most < len(answer)/2 && stopped != abi.StopMaxTokens || most == len(answer) && stopped == abi.StopMaxTokens {

@@ -84,7 +84,7 @@ func TestHostileMasks(t *testing.T) {
 	for i := range 30_000 {
 		texts = append(texts, fmt.Appendf(nil, "%c%c%cxyz", 'a'+i%26, 'a'+i/26%26, 'a'+i/676))
 	}
-	v := NewVocabulary(len(texts), func(id int32) []byte { return texts[id] }, nil)
+	v := NewVocabulary(len(texts), func(id int32) []byte { return texts[id] }, nil, -1)
 	for _, c := range []struct{ schema, text string }{
 		{`{"anyOf":[{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}},{"type":"null"}]}`, strings.Repeat("[", 100)},
 		{`{"type":"string","pattern":"[acegikmoqsuwy].{30}$|[bcfgjknorsvwz].{30}$|[d-gl-ot-w].{30}$|[h-ox-z].{30}$"}`, `"aaaa`},

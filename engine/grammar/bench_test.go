@@ -25,7 +25,7 @@ func large() ([]string, *grammar.Vocabulary) {
 		known[s] = true
 		texts = append(texts, s)
 	}
-	return texts, grammar.NewVocabulary(len(texts), func(id int32) []byte { return []byte(texts[id]) }, []int32{stop})
+	return texts, grammar.NewVocabulary(len(texts), func(id int32) []byte { return []byte(texts[id]) }, []int32{stop}, -1)
 }
 
 // BenchmarkMask is the mask of each token of an answer, the first time that a matcher
@@ -72,6 +72,20 @@ func BenchmarkMask(b *testing.B) {
 func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
 		if _, err := grammar.Compile(grammar.Form{Calls: []grammar.Tool{{Name: "t", Schema: json.RawMessage(schemas[2])}}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCompileAgent is the tools of a coding agent, as every one of its requests brings them.
+func BenchmarkCompileAgent(b *testing.B) {
+	f := grammar.Form{Free: true, Marked: true}
+	for i := range 30 {
+		f.Calls = append(f.Calls, grammar.Tool{Name: fmt.Sprint("tool_", i), Schema: json.RawMessage(schemas[i%len(schemas)])})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := grammar.Compile(f); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"fmt"
 	"slices"
 	"unicode/utf8"
 )
@@ -40,10 +41,11 @@ func span(from, to byte) (s byteSet) {
 type kind uint8
 
 const (
-	kindSplit kind = iota // goes to every state of split, on no byte
-	kindBytes             // goes to next on a byte of set
-	kindCall              // goes through a rule and then to next
-	kindEnd               // ends its rule
+	kindSplit  kind = iota // goes to every state of split, on no byte
+	kindBytes              // goes to next on a byte of set
+	kindMarker             // goes to next on the token that begins a call
+	kindCall               // goes through a rule and then to next
+	kindEnd                // ends its rule
 )
 
 // plain is a class of tokens that a state takes whole, one after the other, which
@@ -59,10 +61,12 @@ const (
 type state struct {
 	kind  kind
 	plain plain // tokens of this class lead back to a state like this one
-	rule  int32
-	next  int32
-	set   byteSet
-	split []int32
+	// released says that anything may follow, until the grammar is triggered again.
+	released bool
+	rule     int32
+	next     int32
+	set      byteSet
+	split    []int32
 }
 
 // builder collects states. An expr adds those of a part of a form, in front of
@@ -75,6 +79,9 @@ type builder struct {
 	needed  []need
 	ignored []string
 	spent   int
+	most    int  // states
+	large   bool // it would have more
+	loose   bool // counts few characters and items
 	err     error
 }
 
@@ -101,8 +108,9 @@ func (b *builder) spend(steps int) {
 }
 
 func (b *builder) add(s state) int32 {
-	if len(b.states) == statesMax {
-		b.fail(&Error{Tool: -1, Msg: "the schema is too large: its grammar would have more than 50000 states"})
+	if len(b.states) == b.most {
+		b.large = true
+		b.fail(&Error{Tool: -1, Msg: fmt.Sprintf("the schema is too large: its grammar would have more than %d states", b.most)})
 	}
 	if b.err != nil && len(b.states) > 0 {
 		return 0 // nobody will use the grammar
@@ -154,7 +162,7 @@ func (b *builder) prune() {
 		case kindCall:
 			before[b.entries[s.rule]] = append(before[b.entries[s.rule]], at)
 			before[s.next] = append(before[s.next], at)
-		case kindBytes:
+		case kindBytes, kindMarker:
 			before[s.next] = append(before[s.next], at)
 		case kindEnd:
 			live[at] = true
@@ -166,7 +174,8 @@ func (b *builder) prune() {
 		work = work[:len(work)-1]
 		for _, from := range before[at] {
 			s := &b.states[from]
-			ends := s.kind == kindSplit || live[s.next] && (s.kind == kindCall && live[b.entries[s.rule]] || s.kind == kindBytes && s.set != (byteSet{}))
+			ends := s.kind == kindSplit || live[s.next] && (s.kind == kindMarker ||
+				s.kind == kindCall && live[b.entries[s.rule]] || s.kind == kindBytes && s.set != (byteSet{}))
 			if ends && !live[from] {
 				live[from] = true
 				work = append(work, from)

@@ -193,9 +193,9 @@ func (c *compiler) raw(s *schema, expected types) expr {
 		return seq(e, closing)
 	}
 	free := c.rule("text", func() expr { return until(valueClose, callClose) })
-	char := alt(oneOf(textASCII), multibyte)
+	char := c.rule("text char", func() expr { return alt(oneOf(textASCII), multibyte) })
 	first := alt(oneOf(textASCII.without(begins)), multibyte)
-	least, most := s.least[ofLength], s.most[ofLength]
+	least, most := c.bounds(s, ofLength)
 	switch {
 	case expected&typeLong == 0 && least == 0 && most < 0:
 		return free

@@ -21,19 +21,26 @@ import (
 )
 
 // statesMax bounds the states of a grammar, and with them the memory and time
-// that a schema costs.
+// that a schema costs; of many tools there may be four times as many.
 const statesMax = 50_000
 
 // spentMax bounds the steps in which the parts of schemas are put together.
 const spentMax = 1_000_000
 
 // Form is what an answer has to be: its calls, its text, or either when both are
-// asked for.
+// asked for. Of a free answer only the calls have a form.
 type Form struct {
 	// Thinking says that the output starts inside thinking, which is free.
 	Thinking bool
 	// Calls are the tools of which at least one is called. None: no call is made.
 	Calls []Tool
+	// Free lets the answer be any text, with as many of the calls as the model makes: the
+	// grammar is of one call, and holds from where it begins until it is complete.
+	Free bool
+	// Marked says that the vocabulary has a token for <tool_call>: that token begins a call,
+	// and nothing else does. Without it a call is begun by the text of the marker, which in a
+	// free answer means where it is the first of a block.
+	Marked bool
 	// SingleCall allows no second call.
 	SingleCall bool
 	// JSONCalls writes calls as {"name": ..., "arguments": {...}}. Without it they
@@ -71,10 +78,14 @@ type Grammar struct {
 	states  []state
 	entries []int32 // of the rules
 	ignored []string
+	waits   bool // it holds nothing until it is triggered
 }
 
 // Ignored are the keywords of the schemas that the grammar does not enforce, each once and in order.
 func (g *Grammar) Ignored() []string { return g.ignored }
+
+// Size is how much of memory the grammar takes: about so many times a hundred bytes.
+func (g *Grammar) Size() int { return len(g.states) }
 
 const (
 	thinkClose = "</think>"
@@ -86,44 +97,116 @@ const (
 
 // Compile makes the grammar of a form. Errors are *Error.
 func Compile(f Form) (*Grammar, error) {
-	b := &builder{rules: map[string]int32{}}
-	b.rule("", func() expr { return b.form(f) })
-	b.finish()
+	b := &builder{}
+	for _, loose := range []bool{false, true} {
+		b = &builder{rules: map[string]int32{}, most: statesMax * max(1, min(4, len(f.Calls))), loose: loose}
+		b.rule("", func() expr { return b.form(f) })
+		b.finish()
+		if !b.large || !f.Free { // who asks for a form is told that it cannot be held
+			break
+		}
+	}
 	if b.err != nil {
 		return nil, b.err
 	}
 	slices.Sort(b.ignored)
-	return &Grammar{states: b.states, entries: b.entries, ignored: b.ignored}, nil
+	return &Grammar{states: b.states, entries: b.entries, ignored: b.ignored, waits: f.Free}, nil
 }
 
-// form is the first rule: thinking, then the text or the calls.
+// form is the first rule: thinking, then the text or the calls. The rule of a free answer
+// is what follows its trigger, the marker's token or a block's start.
 func (b *builder) form(f Form) expr {
-	var answers []expr
+	between := repeat(lit("\n"), 0, betweenMax)
+	one := seq(mark(f.Marked), b.body(f))
+	if f.Free && f.Marked {
+		return seq(b.body(f), released())
+	}
+	if f.Free {
+		return seq(star(oneOf(bytesOf(blanks))), alt(seq(one, released()), other(callOpen)))
+	}
+	var answers, calls []expr
 	if f.Text != nil {
 		c := b.compiler(f.Text, -1)
-		c.noAngle = len(f.Calls) > 0 // in a text <tool_call> would begin a call
 		answers = append(answers, c.needs(c.value(c.root)))
 	}
 	if len(f.Calls) > 0 {
-		answers = append(answers, b.calls(f))
+		all := one
+		if !f.SingleCall {
+			all = seq(one, star(seq(between, one)))
+		}
+		calls = append(calls, b.rule("calls", func() expr { return all }))
 	}
-	if !f.Thinking {
+	answers = append(answers, calls...)
+	switch {
+	case !f.Thinking:
 		return alt(answers...)
+	case !f.Marked:
+		return seq(until(thinkClose, callOpen), between, alt(answers...))
 	}
-	return seq(until(thinkClose, callOpen), repeat(lit("\n"), 0, betweenMax), alt(answers...))
+	thought := seq(until(thinkClose), between, alt(answers...))
+	if len(calls) == 0 {
+		return thought
+	}
+	return alt(thought, seq(star(oneOf(anyByte)), calls[0])) // the token ends thinking too
 }
 
-// calls are one call or several.
-func (b *builder) calls(f Form) expr {
-	var each []expr
-	for i, t := range f.Calls {
-		each = append(each, b.call(i, t, f.JSONCalls))
+// mark is what begins a call.
+func mark(marked bool) expr {
+	if !marked {
+		return lit(callOpen)
 	}
-	one := seq(lit(callOpen+"\n"), alt(each...), lit("\n"+callClose))
-	if f.SingleCall {
-		return one
+	return func(b *builder, next int32) int32 { return b.add(state{kind: kindMarker, next: next}) }
+}
+
+// body is a call behind its marker, of any of the tools.
+func (b *builder) body(f Form) expr {
+	return b.rule("call", func() expr {
+		var each []expr
+		for i, t := range f.Calls {
+			each = append(each, b.call(i, t, f.JSONCalls))
+		}
+		return seq(lit("\n"), alt(each...), lit("\n"+callClose))
+	})
+}
+
+// blanks are what a block does not begin with.
+const blanks = " \t\r\n"
+
+var anyByte = span(0, 255)
+
+// released is what a free answer goes on with: anything, and nothing is held any more.
+func released() expr {
+	return func(b *builder, next int32) int32 {
+		at := b.add(state{released: true})
+		if b.err == nil {
+			more := b.add(state{kind: kindBytes, set: anyByte, next: at})
+			b.states[at].split = []int32{more, next}
+		}
+		return at
 	}
-	return seq(one, star(seq(repeat(lit("\n"), 0, betweenMax), one)))
+}
+
+// other is a block that begins neither with word nor with a blank, or ends before it could.
+func other(word string) expr {
+	return func(b *builder, next int32) int32 {
+		free := released()(b, next)
+		var at int32
+		for i := len(word) - 1; i >= 0; i-- {
+			except := anyByte.without(word[i : i+1])
+			if i == 0 {
+				except = except.without(blanks)
+			}
+			split := []int32{b.add(state{kind: kindBytes, set: except, next: free}), next}
+			if i < len(word)-1 {
+				split = append(split, b.add(state{kind: kindBytes, set: span(word[i], word[i]), next: at}))
+			}
+			at = b.add(state{split: split})
+		}
+		if b.err == nil {
+			b.states[at].plain = plainText
+		}
+		return at
+	}
 }
 
 // call is what stands between the tags of one call.

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -11,7 +12,7 @@ func vocabulary() *Vocabulary {
 	for i := range 256 {
 		texts[i] = []byte{byte(i)}
 	}
-	return NewVocabulary(257, func(id int32) []byte { return texts[id] }, []int32{256})
+	return NewVocabulary(257, func(id int32) []byte { return texts[id] }, []int32{256}, -1)
 }
 
 func matches(g *Grammar, v *Vocabulary, text string) bool {
@@ -76,5 +77,34 @@ func TestIgnored(t *testing.T) {
 	}
 	if got := g.Ignored(); !slices.Equal(got, []string{"format", "multipleOf"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestVeryManyTools: the calls of a free answer to a request with very many tools are held as far
+// as there are states for it, and what is not counted is named.
+func TestVeryManyTools(t *testing.T) {
+	for _, c := range []struct {
+		tools, most int
+		ignored     []string
+	}{{30, 2000, nil}, {100, 2000, []string{"minLength and maxLength"}}, {100, 20, nil}} {
+		for _, asJSON := range []bool{false, true} {
+			f := Form{Free: true, Marked: true, JSONCalls: asJSON}
+			for i := range c.tools {
+				f.Calls = append(f.Calls, Tool{Name: fmt.Sprint("t", i), Schema: json.RawMessage(fmt.Sprintf(
+					`{"type":"object","properties":{"a":{"type":"string","minLength":1,"maxLength":%d},"n":{"type":"integer","maximum":%d}}}`, c.most, i))})
+			}
+			g, err := Compile(f)
+			if err != nil {
+				t.Fatalf("%d tools: %v", c.tools, err)
+			}
+			if !slices.Equal(g.Ignored(), c.ignored) {
+				t.Errorf("%d tools, strings to %d: %q is ignored", c.tools, c.most, g.Ignored())
+			}
+			if f.Free = false; c.ignored != nil {
+				if _, err := Compile(f); err == nil {
+					t.Error("a form that cannot be held compiles")
+				}
+			}
+		}
 	}
 }

@@ -100,12 +100,31 @@ func (c *compiler) inside(s *schema) expr {
 	if e := c.patterned(s, true); e != nil {
 		return e
 	}
-	return repeatPlain(c.char(), s.least[ofLength], s.most[ofLength], plainJSON)
+	least, most := c.bounds(s, ofLength)
+	return repeatPlain(c.char(), least, most, plainJSON)
+}
+
+// looseMax is the number of characters or items up to which a loose grammar counts.
+const looseMax = 32
+
+// bounds are of how many characters or items there are. Every one that is counted takes
+// states, so a grammar that would be too large without it counts few.
+func (c *compiler) bounds(s *schema, of int) (least, most int) {
+	least, most = s.least[of], s.most[of]
+	if c.loose && (least > looseMax || most > looseMax) {
+		c.ignore([]string{"minLength and maxLength", "minItems and maxItems"}[of])
+		least = min(least, looseMax)
+		if most > looseMax {
+			most = -1
+		}
+	}
+	return least, most
 }
 
 // array is in brackets: the items of a prefix, each with its schemas, then others.
 func (c *compiler) array(s *schema) expr {
-	least, most, fixed := s.least[ofItems], s.most[ofItems], 0
+	least, most := c.bounds(s, ofItems)
+	fixed := 0
 	for _, l := range s.lists {
 		fixed = max(fixed, len(l.prefix))
 	}

@@ -22,11 +22,17 @@ const (
 )
 
 const (
+	idle    = -3 // nothing is held, until the grammar is triggered
 	unknown = -2
 	nowhere = -1
 )
 
-// Matcher follows one answer through a grammar. It is not safe for concurrent use.
+// byMarker is where the token that begins a call leads, behind where the bytes do.
+const byMarker = 256
+
+// Matcher follows one answer through a grammar. That of a free answer holds nothing at
+// first: its trigger is the token that begins a call, which Accept sees, or else Begin.
+// From there on it holds until the call is complete. It is not safe for concurrent use.
 type Matcher struct {
 	g *Grammar
 	v *Vocabulary
@@ -90,19 +96,41 @@ func (s *seen) add(c config) bool {
 // set is all configurations that the same bytes lead to.
 type set struct {
 	configs  []config // that wait for a byte
-	next     [256]int32
+	next     [byMarker + 1]int32
 	complete bool // the answer may end here
+	released bool // nothing is held from here on
 	plain    plain
 	mask     idSet // nil: not known
 }
 
 // NewMatcher returns the matcher of one answer whose tokens are of v.
 func (g *Grammar) NewMatcher(v *Vocabulary) *Matcher {
-	m := &Matcher{g: g, v: v, seen: seen{round: make([]uint32, len(g.states)), frame: make([]int32, len(g.states)), more: map[config]bool{}}}
-	m.forget()
-	m.work = append(m.work[:0], config{g.entries[0], 0})
-	m.at = m.close()
+	m := &Matcher{g: g, v: v, at: idle}
+	if !g.waits {
+		m.start()
+	}
 	return m
+}
+
+// start puts the matcher where its grammar begins.
+func (m *Matcher) start() {
+	if m.seen.round == nil { // few answers make a call
+		n := len(m.g.states)
+		m.seen = seen{round: make([]uint32, n), frame: make([]int32, n), more: map[config]bool{}}
+		m.forget()
+	}
+	m.work = append(m.work[:0], config{m.g.entries[0], 0})
+	m.at = m.close()
+}
+
+// Holds says whether the next token has to be one that Mask allows.
+func (m *Matcher) Holds() bool { return m.at != idle }
+
+// Begin triggers the grammar of a free answer in which no token begins a call: a block
+// starts, of which text is there already.
+func (m *Matcher) Begin(text []byte) {
+	m.start()
+	m.follow(text)
 }
 
 func (m *Matcher) forget() {
@@ -113,8 +141,11 @@ func (m *Matcher) forget() {
 
 // Mask makes the tokens impossible with which the answer would leave the grammar.
 // A stop token is possible where the answer may end. Logits of ids beyond the
-// vocabulary become impossible too.
+// vocabulary become impossible too. Where nothing is held it does nothing.
 func (m *Matcher) Mask(logits []float32) {
+	if m.at == idle {
+		return
+	}
 	impossible := float32(math.Inf(-1))
 	for i, word := range m.allowed() { // whole words of a mask are most often of one kind
 		part := logits[min(i*64, len(logits)):min(i*64+64, len(logits))]
@@ -137,35 +168,52 @@ func (m *Matcher) Mask(logits []float32) {
 
 // Accept takes the token that was chosen. After one that is not allowed only stop tokens are.
 func (m *Matcher) Accept(token int32) {
-	if int(token) >= m.v.size {
-		m.at = nowhere
-		return
-	}
-	for _, c := range m.v.texts[token] {
-		if m.at == nowhere {
-			return
+	switch {
+	case m.at == idle:
+		if token == m.v.marker {
+			m.start()
 		}
-		m.at = m.step(m.at, c)
+		return
+	case int(token) >= m.v.size:
+		m.at = nowhere
+	case token == m.v.marker && m.at != nowhere:
+		m.at = m.step(m.at, byMarker)
+	default:
+		m.follow(m.v.texts[token])
 	}
-	if len(m.sets) > setsMax {
+	if m.at >= 0 && len(m.sets) > setsMax {
 		m.shrink()
 	}
 }
 
-// step is the set that a byte leads to.
-func (m *Matcher) step(from int32, c byte) int32 {
+// follow takes the bytes that come next.
+func (m *Matcher) follow(text []byte) {
+	for _, c := range text {
+		if m.at == nowhere {
+			return
+		}
+		m.at = m.step(m.at, int(c))
+	}
+	if m.at >= 0 && m.sets[m.at].released {
+		m.at = idle
+	}
+}
+
+// step is the set that a byte, or byMarker, leads to.
+func (m *Matcher) step(from int32, by int) int32 {
 	s := m.sets[from]
-	if to := s.next[c]; to != unknown {
+	if to := s.next[by]; to != unknown {
 		return to
 	}
 	m.work = m.work[:0]
 	for _, at := range s.configs {
-		if st := &m.g.states[at.state]; st.set.has(c) {
+		st := &m.g.states[at.state]
+		if by == byMarker && st.kind == kindMarker || by < byMarker && st.set.has(byte(by)) {
 			m.work = append(m.work, config{st.next, at.frame})
 		}
 	}
 	to := m.close()
-	s.next[c] = to
+	s.next[by] = to
 	return to
 }
 
@@ -182,8 +230,9 @@ func (m *Matcher) close() int32 {
 		m.followed++
 		st := &m.g.states[at.state]
 		s.plain |= st.plain
+		s.released = s.released || st.released
 		switch st.kind {
-		case kindBytes:
+		case kindBytes, kindMarker:
 			s.configs = append(s.configs, at)
 		case kindSplit:
 			for _, to := range st.split {
@@ -235,7 +284,7 @@ func (m *Matcher) share(s *set) int32 {
 	for _, c := range s.configs {
 		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(c.state)), uint32(c.frame))
 	}
-	m.key = append(m.key, byte(s.plain))
+	m.key = append(m.key, byte(s.plain)) // that it is released its states say
 	if s.complete {
 		m.key = append(m.key, 1)
 	}
@@ -265,7 +314,7 @@ func (m *Matcher) shrink() {
 		}
 		return m.push(frames[at].next, again(frames[at].below))
 	}
-	kept := &set{complete: s.complete, plain: s.plain}
+	kept := &set{complete: s.complete, released: s.released, plain: s.plain}
 	for _, c := range s.configs {
 		kept.configs = append(kept.configs, config{c.state, again(c.frame)})
 	}
@@ -295,6 +344,9 @@ func (m *Matcher) allowed() idSet {
 		}
 	}
 	m.walk(out, through)
+	if m.v.marker >= 0 && m.step(m.at, byMarker) != nowhere {
+		out.set(m.v.marker)
+	}
 	if s.complete {
 		for _, id := range m.v.stops {
 			out.set(id)
@@ -335,7 +387,7 @@ func (m *Matcher) walk(out idSet, w *walk) {
 		for n := same; n < len(text); n++ {
 			to := int32(nowhere)
 			if n == 0 || m.followed < most || m.sets[m.path[n]].next[text[n]] != unknown {
-				to = m.step(m.path[n], text[n])
+				to = m.step(m.path[n], int(text[n]))
 			}
 			if to == nowhere {
 				dead = n

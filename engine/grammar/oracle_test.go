@@ -44,7 +44,7 @@ func tokens() ([]string, *grammar.Vocabulary) {
 	}
 	texts = append(texts, "", `":`, `": `, `", "`, "}}", `"}`, "</", "parameter", ">\n", "\n</parameter>\n", "tool_call", "<tool_call>", "</tool_call>", "</think>", "true", "nul", "null",
 		" the", "hello", "12", "0.5", "é", "日本", "\xe6\x97", `\n`, `\u00`, "[]", "[[", "{}", "\n\n", "  ", "<function=", "abc")
-	return texts, grammar.NewVocabulary(len(texts), func(id int32) []byte { return []byte(texts[id]) }, []int32{stop})
+	return texts, grammar.NewVocabulary(len(texts), func(id int32) []byte { return []byte(texts[id]) }, []int32{stop}, -1)
 }
 
 // say draws tokens that are allowed until one is a stop, or until there are too many.

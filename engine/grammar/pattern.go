@@ -48,7 +48,7 @@ func (c *compiler) patterned(s *schema, quoted bool) expr {
 // with most < 0) characters: its states for each number of characters before them. It
 // is nil when they are too many.
 func counted(e expr, least, most int) expr {
-	part := &builder{}
+	part := &builder{most: statesMax}
 	end := part.add(state{kind: kindEnd})
 	first := e(part, end)
 	counts := most + 1

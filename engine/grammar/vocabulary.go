@@ -8,10 +8,11 @@ import (
 // Vocabulary is a model's tokens in the order in which a matcher walks them. It
 // does not change and is safe for concurrent use.
 type Vocabulary struct {
-	size  int
-	texts [][]byte // by id; nil for tokens that stand for nothing
-	stops []int32
-	all   walk
+	size   int
+	texts  [][]byte // by id; nil for tokens that stand for nothing
+	stops  []int32
+	marker int32 // the token that begins a call; -1 without one
+	all    walk
 	// rest is what of all is not of a class of plain tokens; those are in plain.
 	rest  [plainKinds]walk
 	plain [plainKinds]idSet
@@ -30,11 +31,12 @@ func (b idSet) set(id int32) { b[id>>6] |= 1 << (id & 63) }
 
 // NewVocabulary takes size tokens. text gives the bytes that a token stands for, none
 // for control tokens, which are never allowed but for the stops: those end an answer.
-func NewVocabulary(size int, text func(id int32) []byte, stops []int32) *Vocabulary {
+// marker is the token that begins a call, which stands for no bytes; -1 without one.
+func NewVocabulary(size int, text func(id int32) []byte, stops []int32, marker int32) *Vocabulary {
 	texts := make([][]byte, size)
-	v := &Vocabulary{size: size, texts: texts, stops: stops}
+	v := &Vocabulary{size: size, texts: texts, stops: stops, marker: marker}
 	for id := range int32(size) {
-		if t := text(id); len(t) > 0 && len(t) < 1<<16 && !slices.Contains(stops, id) {
+		if t := text(id); len(t) > 0 && len(t) < 1<<16 && id != marker && !slices.Contains(stops, id) {
 			texts[id] = t
 			v.all.ids = append(v.all.ids, id)
 		}

@@ -11,6 +11,10 @@
 // turns out not to be a call that can be run (cut off, malformed, or naming no
 // offered tool) comes out as answer text, byte for byte: finished work is never lost.
 //
+// A call begins where Call says so: with the vocabulary's own token for <tool_call>.
+// Spelled out it is text. Only where the vocabulary has no such token does the text
+// begin a call, as the first of a block.
+//
 // Text is held back only while it could still become a marker, a stop
 // sequence, or whitespace to be dropped. The blocks do not depend on how the
 // text was cut into pieces.
@@ -55,6 +59,8 @@ type Options struct {
 	Begun bool
 	// Tools are the tools on offer. With none, <tool_call> is plain text.
 	Tools []Tool
+	// Marked says that the vocabulary has a token for <tool_call>, which Call is told of.
+	Marked bool
 	// Stops are the stop sequences; empty ones are ignored. They are looked for
 	// in answer text, not in thinking, in calls, or in the blank lines before an answer that is not Begun.
 	// The one that is complete first wins; of several, the longest.
@@ -90,6 +96,8 @@ type Parser struct {
 	before string
 	// fresh says that nothing of the current answer text has been kept: blank lines are dropped.
 	fresh bool
+	// first says that nothing of the current block is there but what is held in buf.
+	first bool
 	// thought says that the held call began while thinking.
 	thought bool
 	call    held
@@ -107,8 +115,7 @@ type Parser struct {
 	finished bool
 	cut      bool     // truncated
 	cutCall  bool     // truncated within a call
-	markers  []string // what ends a text: the stop sequences, then the start of a call
-	tags     []string // of them, those that are no stop sequences
+	stops    []string // those of the options that are not empty
 	holds    bool     // stop sequences are text for now
 	// types are those of the parameters of the tools called so far: the step loop, on which calls
 	// are read, reads a schema once for an answer.
@@ -117,18 +124,14 @@ type Parser struct {
 
 // New returns the parser of one answer.
 func New(o Options) *Parser {
-	p := &Parser{options: o, fresh: true, types: map[string]map[string]Types{}}
+	p := &Parser{options: o, fresh: true, first: true, types: map[string]map[string]Types{}}
 	if o.Begun {
-		p.state, p.fresh = stateAnswer, false
+		p.state, p.fresh, p.first = stateAnswer, false, o.Constrained // what is held says where its calls begin
 	}
 	for _, s := range o.Stops {
 		if s != "" {
-			p.markers = append(p.markers, s)
+			p.stops = append(p.stops, s)
 		}
-	}
-	if len(o.Tools) > 0 {
-		p.markers = append(p.markers, callOpen)
-		p.tags = p.markers[len(p.markers)-1:]
 	}
 	return p
 }
@@ -140,13 +143,52 @@ func (p *Parser) HoldStops(hold bool) { p.holds = hold }
 // ends are the markers that end a text now.
 func (p *Parser) ends() []string {
 	if p.holds {
-		return p.tags
+		return nil
 	}
-	return p.markers
+	return p.stops
 }
 
 // Called reports whether a call was made.
 func (p *Parser) Called() bool { return p.calls > 0 }
+
+// spelled says whether <tool_call>, as text, would begin a call here.
+func (p *Parser) spelled() bool { return p.first && !p.options.Marked && len(p.options.Tools) > 0 }
+
+// AtBlock says whether a block starts here that may be a call, by its text, and what is
+// there of it. The text is valid until the next Feed.
+func (p *Parser) AtBlock() (text []byte, starts bool) {
+	return p.buf, p.spelled() && p.state != stateCall && !p.Done()
+}
+
+// Call takes the token that begins a call, in the place of its text. Where a call cannot
+// begin, inside of another one, it is that text.
+func (p *Parser) Call(dst []abi.Event) []abi.Event {
+	if p.Done() || p.finished || p.state == stateCall || len(p.options.Tools) == 0 {
+		return p.Feed(dst, callOpen)
+	}
+	if p.state == stateStart { // what is held is no <think>
+		p.state, p.blank = stateAnswer, 0
+		if p.options.Thinking {
+			p.state = stateThinking
+		}
+	}
+	kind := abi.BlockText
+	switch {
+	case p.state == stateThinking && !p.thinkingOpen():
+		p.buf = bytes.TrimLeft(p.buf, space)
+	case p.state == stateAnswer && p.fresh:
+		p.skipBlankLines()
+	}
+	if p.state == stateThinking {
+		kind = abi.BlockThinking
+	}
+	p.blank = 0
+	keep, end := p.textEnd(len(p.buf)), len(p.buf)
+	dst = p.emit(dst, kind, string(p.buf[:keep]))
+	p.buf = append(p.buf, callOpen...)
+	p.enterCall(keep, end, p.state == stateThinking)
+	return dst
+}
 
 // Feed takes the next piece of output and appends the events that it settles.
 // The piece must be valid UTF-8. After Done it is ignored.
@@ -278,28 +320,27 @@ func (p *Parser) stepStart() bool {
 	return true
 }
 
+var thinkMarkers = []string{thinkClose}
+
 func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
-	markers := []string{thinkClose, callOpen}
-	if len(p.options.Tools) == 0 {
-		markers = markers[:1]
-	}
 	if !p.thinkingOpen() {
 		p.buf = bytes.TrimLeft(p.buf, space)
 	}
-	at, marker := p.find(markers)
+	if begins, held := p.begins(p.buf); held {
+		return dst, false
+	} else if begins {
+		p.enterCall(0, 0, true)
+		return dst, true
+	}
+	at, marker := p.find(thinkMarkers)
 	if marker == "" {
-		end := len(p.buf) - heldSuffix(p.buf, markers)
+		end := len(p.buf) - heldSuffix(p.buf, thinkMarkers)
 		keep := p.textEnd(end)
 		dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
 		p.buf, p.blank = p.buf[keep:], end-keep
 		return dst, false
 	}
-	keep := p.textEnd(at)
-	dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
-	if marker == callOpen {
-		p.enterCall(keep, at, true)
-		return dst, true
-	}
+	dst = p.emit(dst, abi.BlockThinking, string(p.buf[:p.textEnd(at)]))
 	dst = p.close(dst)
 	p.buf = p.buf[at+len(thinkClose):]
 	p.enterAnswer()
@@ -308,8 +349,19 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 
 func (p *Parser) thinkingOpen() bool { return p.open && p.block == abi.BlockThinking }
 
+// begins says whether text is a call's, by its marker, or is held as it could become one.
+func (p *Parser) begins(text []byte) (begins, held bool) {
+	if !p.spelled() || len(text) == 0 {
+		return false, false
+	}
+	if len(text) < len(callOpen) {
+		return false, strings.HasPrefix(callOpen, string(text))
+	}
+	return bytes.HasPrefix(text, []byte(callOpen)), false
+}
+
 func (p *Parser) enterAnswer() {
-	p.state, p.fresh, p.blank = stateAnswer, true, 0
+	p.state, p.fresh, p.first, p.blank = stateAnswer, true, true, 0
 }
 
 // enterCall holds buf[at:], which starts with <tool_call>; buf[keep:at] is the whitespace before it.
@@ -329,7 +381,17 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 	}
 	markers := p.ends()
 	at, marker := p.find(markers)
+	lead, begins, held := 0, false, false
+	if p.spelled() {
+		lead = leadingSpace(p.buf)
+		begins, held = p.begins(p.buf[lead:])
+	}
 	switch {
+	case begins && (marker == "" || at+len(marker) >= lead+len(callOpen)):
+		p.enterCall(0, lead, false)
+		return dst, true
+	case held && marker == "":
+		return dst, false
 	case marker == "":
 		end := len(p.buf) - heldSuffix(p.buf, markers)
 		keep := end
@@ -339,11 +401,6 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
 		p.buf, p.blank = p.buf[keep:], end-keep
 		return dst, false
-	case marker == callOpen && len(p.options.Tools) > 0:
-		keep := p.textEnd(at)
-		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
-		p.enterCall(keep, at, false)
-		return dst, true
 	}
 	p.stop, p.stopped = marker, true
 	if text := string(p.buf[:at]); p.open || strings.Trim(text, space) != "" {
@@ -420,6 +477,7 @@ func (p *Parser) emit(dst []abi.Event, kind abi.BlockKind, text string) []abi.Ev
 	if text == "" {
 		return dst
 	}
+	p.first = false
 	if p.open && p.block != kind {
 		dst = p.close(dst)
 	}

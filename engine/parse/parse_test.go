@@ -88,7 +88,7 @@ func parse(t testing.TB, o Options, truncated bool, pieces ...string) string {
 	p := New(o)
 	var events []abi.Event
 	for _, piece := range pieces {
-		events = p.Feed(events, piece)
+		events = feed(p, events, piece)
 	}
 	done := p.Done()
 	events = p.Finish(events, truncated)
@@ -104,9 +104,26 @@ func parse(t testing.TB, o Options, truncated bool, pieces ...string) string {
 	return b.String()
 }
 
+// text is a piece of output in which the marker is spelled out, ‹ for its <.
+func text(s string) string { return strings.ReplaceAll(s, "§", "‹tool_call>") }
+
+// feed takes a piece in which § is the token that begins a call: where the vocabulary has
+// none, and where no tool is on offer, it is its text.
+func feed(p *Parser, dst []abi.Event, piece string) []abi.Event {
+	for i, part := range strings.Split(piece, "§") {
+		if i > 0 && p.options.Marked && len(p.options.Tools) > 0 {
+			dst = p.Call(dst)
+		} else if i > 0 {
+			part = callOpen + part
+		}
+		dst = p.Feed(dst, strings.ReplaceAll(part, "‹", "<"))
+	}
+	return dst
+}
+
 func xml(name string, pairs ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<tool_call>\n<function=%s>\n", name)
+	fmt.Fprintf(&b, "§\n<function=%s>\n", name)
 	for i := 0; i < len(pairs); i += 2 {
 		fmt.Fprintf(&b, "<parameter=%s>\n%s\n</parameter>\n", pairs[i], pairs[i+1])
 	}
@@ -115,13 +132,17 @@ func xml(name string, pairs ...string) string {
 
 var (
 	plainText = Options{}
-	withTools = Options{Tools: testTools}
-	thinking  = Options{Thinking: true, Tools: testTools}
-	single    = Options{Tools: testTools, SingleCall: true}
-	begun     = Options{Begun: true, Tools: testTools}
+	withTools = Options{Tools: testTools, Marked: true}
+	thinking  = Options{Thinking: true, Tools: testTools, Marked: true}
+	single    = Options{Tools: testTools, SingleCall: true, Marked: true}
+	spelled   = Options{Tools: testTools}
+	pondered  = Options{Thinking: true, Tools: testTools}
+	begun     = Options{Begun: true, Tools: testTools, Marked: true}
 )
 
-func stops(s ...string) Options { return Options{Thinking: true, Tools: testTools, Stops: s} }
+func stops(s ...string) Options {
+	return Options{Thinking: true, Tools: testTools, Marked: true, Stops: s}
+}
 
 var samples = []struct {
 	name      string
@@ -156,37 +177,37 @@ var samples = []struct {
 		`tool search "{\"n\":42,\"x\":100,\"maybe\":123456789012345678901}"` + "\ntool_use \"\" done=false"},
 	{"one line break off", withTools, false, xml("search", "q", "\n a \n"), `tool search "{\"q\":\"\\n a \\n\"}"` + "\ntool_use \"\" done=false"},
 	{"no parameters", withTools, false, xml("noop"), `tool noop "{}"` + "\ntool_use \"\" done=false"},
-	{"tags in a value", withTools, false, xml("search", "q", "a</parameter> b </tool_call> <tool_call> <parameter=z>"),
-		`tool search "{\"q\":\"a</parameter> b </tool_call> <tool_call> <parameter=z>\"}"` + "\ntool_use \"\" done=false"},
-	{"parameter not closed", withTools, false, "<tool_call><function=search><parameter=q>\nx\n</function></tool_call>", `tool search "{\"q\":\"x\"}"` + "\ntool_use \"\" done=false"},
+	{"tags in a value", withTools, false, xml("search", "q", "a</parameter> b </tool_call> § <parameter=z>"),
+		`tool search "{\"q\":\"a</parameter> b </tool_call> § <parameter=z>\"}"` + "\ntool_use \"\" done=false"},
+	{"parameter not closed", withTools, false, "§<function=search><parameter=q>\nx\n</function></tool_call>", `tool search "{\"q\":\"x\"}"` + "\ntool_use \"\" done=false"},
 	{"parameter twice", withTools, false, xml("search", "q", "a", "n", "1", "q", "b"), `tool search "{\"q\":\"b\",\"n\":1}"` + "\ntool_use \"\" done=false"},
-	{"json call", withTools, false, "<tool_call>\n{\"name\": \"search\", \"arguments\": {\"q\": \"</tool_call> \\\" <b>\", \"n\": 1.0}}\n</tool_call>",
+	{"json call", withTools, false, "§\n{\"name\": \"search\", \"arguments\": {\"q\": \"</tool_call> \\\" <b>\", \"n\": 1.0}}\n</tool_call>",
 		`tool search "{\"q\":\"</tool_call> \\\" <b>\",\"n\":1.0}"` + "\ntool_use \"\" done=false"},
-	{"json member twice", withTools, false, `<tool_call>{"name":"search","arguments":{"q": 1, "n": 1.0, "q": {"a": 1, "a": 1e2}}}</tool_call>`,
+	{"json member twice", withTools, false, `§{"name":"search","arguments":{"q": 1, "n": 1.0, "q": {"a": 1, "a": 1e2}}}</tool_call>`,
 		`tool search "{\"n\":1.0,\"q\":{\"a\":1e2}}"` + "\ntool_use \"\" done=false"},
-	{"half surrogate pairs", withTools, false, `<tool_call>{"name":"search","arguments":{"q":"\ud83d, \ud83d\ude00"}}</tool_call>`,
+	{"half surrogate pairs", withTools, false, `§{"name":"search","arguments":{"q":"\ud83d, \ud83d\ude00"}}</tool_call>`,
 		`tool search "{\"q\":\"\\ufffd, \\ud83d\\ude00\"}"` + "\ntool_use \"\" done=false"},
 	{"values of parameters", withTools, false, xml("search", "opts", `{"a": 1, "a": 2}`, "tags", `["\ude00"]`),
 		`tool search "{\"opts\":{\"a\":2},\"tags\":[\"\\ufffd\"]}"` + "\ntool_use \"\" done=false"},
-	{"json in a string", withTools, false, `<tool_call>{"name":"search","arguments":"{\"q\": 1}"}</tool_call>`, `tool search "{\"q\":1}"` + "\ntool_use \"\" done=false"},
-	{"json without arguments", withTools, false, `<tool_call>{"name":"noop"}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
+	{"json in a string", withTools, false, `§{"name":"search","arguments":"{\"q\": 1}"}</tool_call>`, `tool search "{\"q\":1}"` + "\ntool_use \"\" done=false"},
+	{"json without arguments", withTools, false, `§{"name":"noop"}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
 	{"two calls", withTools, false, "a\n" + xml("noop") + "\n" + xml("search", "q", "1") + "\nb\n",
 		"text  \"a\"\ntool noop \"{}\"\ntool search \"{\\\"q\\\":\\\"1\\\"}\"\ntext  \"b\\n\"\ntool_use \"\" done=false"},
 	{"single call", single, false, "a " + xml("noop") + xml("search", "q", "1"), "text  \"a\"\ntool noop \"{}\"\ntool_use \"\" done=true"},
 	{"call ends thinking", thinking, false, "hm\n" + xml("noop"), "thinking  \"hm\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
-	{"mention in thinking", thinking, false, "use <tool_call> now</think>" + xml("noop"), "thinking  \"use <tool_call> now\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
-	{"mention in text", withTools, false, "use  <tool_call> <b>", "text  \"use  <tool_call> <b>\"\nend_turn \"\" done=false"},
+	{"mention in thinking", thinking, false, "use § now</think>" + xml("noop"), "thinking  \"use § now\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"mention in text", withTools, false, "use  § <b>", "text  \"use  § <b>\"\nend_turn \"\" done=false"},
 	{"no tools", plainText, false, xml("noop"), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
-	{"no tools, thinking", Options{Thinking: true}, false, "<tool_call></think>x", "thinking  \"<tool_call>\"\ntext  \"x\"\nend_turn \"\" done=false"},
+	{"no tools, thinking", Options{Thinking: true}, false, "§</think>x", "thinking  \"§\"\ntext  \"x\"\nend_turn \"\" done=false"},
 	{"unknown tool", withTools, false, "a\n\n" + xml("rm") + " b", fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n\n"+xml("rm")+" b")},
-	{"unknown tool, json", withTools, false, `<tool_call>{"name":"rm"}</tool_call>`, "text  \"<tool_call>{\\\"name\\\":\\\"rm\\\"}</tool_call>\"\nend_turn \"\" done=false"},
-	{"broken json", withTools, false, `<tool_call>{"name":"noop",}</tool_call>` + xml("noop"), "text  \"<tool_call>{\\\"name\\\":\\\"noop\\\",}</tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
-	{"arguments no object", withTools, false, `<tool_call>{"name":"noop","arguments":[1]}</tool_call>`, "text  \"<tool_call>{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":[1]}</tool_call>\"\nend_turn \"\" done=false"},
-	{"broken xml", withTools, false, "<tool_call><function=noop></tool_call> x", "text  \"<tool_call><function=noop></tool_call> x\"\nend_turn \"\" done=false"},
-	{"prose in a function", withTools, false, "<tool_call><function=noop>hi</function></tool_call>", "text  \"<tool_call><function=noop>hi</function></tool_call>\"\nend_turn \"\" done=false"},
-	{"call cut", withTools, true, "a\n<tool_call>\n<function=search>\n<parameter=q>\nx", "text  \"a\\n<tool_call>\\n<function=search>\\n<parameter=q>\\nx\"\nmax_tokens \"\" done=false"},
-	{"call cut while thinking", thinking, true, "a\n<tool_call>{", "thinking  \"a\"\ntext  \"<tool_call>{\"\nmax_tokens \"\" done=false"},
-	{"second call cut", withTools, true, xml("noop") + "\n<tool_call>\n<func", "tool noop \"{}\"\ntext  \"<tool_call>\\n<func\"\nmax_tokens \"\" done=false"},
+	{"unknown tool, json", withTools, false, `§{"name":"rm"}</tool_call>`, "text  \"§{\\\"name\\\":\\\"rm\\\"}</tool_call>\"\nend_turn \"\" done=false"},
+	{"broken json", withTools, false, `§{"name":"noop",}</tool_call>` + xml("noop"), "text  \"§{\\\"name\\\":\\\"noop\\\",}</tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"arguments no object", withTools, false, `§{"name":"noop","arguments":[1]}</tool_call>`, "text  \"§{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":[1]}</tool_call>\"\nend_turn \"\" done=false"},
+	{"broken xml", withTools, false, "§<function=noop></tool_call> x", "text  \"§<function=noop></tool_call> x\"\nend_turn \"\" done=false"},
+	{"prose in a function", withTools, false, "§<function=noop>hi</function></tool_call>", "text  \"§<function=noop>hi</function></tool_call>\"\nend_turn \"\" done=false"},
+	{"call cut", withTools, true, "a\n§\n<function=search>\n<parameter=q>\nx", "text  \"a\\n§\\n<function=search>\\n<parameter=q>\\nx\"\nmax_tokens \"\" done=false"},
+	{"call cut while thinking", thinking, true, "a\n§{", "thinking  \"a\"\ntext  \"§{\"\nmax_tokens \"\" done=false"},
+	{"second call cut", withTools, true, xml("noop") + "\n§\n<func", "tool noop \"{}\"\ntext  \"§\\n<func\"\nmax_tokens \"\" done=false"},
 	{"cut after a call", withTools, true, xml("noop") + "\nand", "tool noop \"{}\"\ntext  \"and\"\ntool_use \"\" done=false"},
 	{"stop", stops("END"), false, "ENDx</think>a ENDb", "thinking  \"ENDx\"\ntext  \"a \"\nstop_sequence \"END\" done=true"},
 	{"stop first", stops("END"), false, "t</think>\n END b", "thinking  \"t\"\nstop_sequence \"END\" done=true"},
@@ -203,6 +224,21 @@ var samples = []struct {
 	{"begun, stop after blanks", Options{Begun: true, Stops: []string{"END"}}, false, "\n END", `stop_sequence "END" done=true`},
 	{"begun, a thinking tag", begun, false, "<think>a</think>b", "text  \"<think>a</think>b\"\nend_turn \"\" done=false"},
 	{"begun, only blank", Options{Begun: true}, true, "\n \n", `max_tokens "" done=false`},
+	{"spelled out", withTools, false, "<tool_call>\n<function=noop>\n</function>\n</tool_call>", "text  \"<tool_call>\\n<function=noop>\\n</function>\\n</tool_call>\"\nend_turn \"\" done=false"},
+	{"spelled out in thinking", thinking, false, "a <tool_call> b</think>c", "thinking  \"a <tool_call> b\"\ntext  \"c\"\nend_turn \"\" done=false"},
+	{"spelled out, then the token", withTools, false, "<tool_call>" + xml("noop"), "text  \"<tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token behind a beginning of thinking", withTools, false, " <thi" + xml("noop"), "text  \" <thi\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token in a call", withTools, true, "§\n<function=search>§", "text  \"§\\n<function=search>§\"\nmax_tokens \"\" done=false"},
+	{"the token behind half a stop", stops("abc"), false, "</think>x ab" + xml("noop"), "text  \"x ab\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"no token: first of the answer", spelled, false, "\n " + text(xml("noop")) + "\n" + text(xml("search", "q", "1")) + "b", "tool noop \"{}\"\ntool search \"{\\\"q\\\":\\\"1\\\"}\"\ntext  \"b\"\ntool_use \"\" done=false"},
+	{"no token: in a text", spelled, false, "a\n" + text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n"+xml("noop"))},
+	{"no token: behind thinking", pondered, false, "a" + text(xml("noop")) + "</think>\n\n" + text(xml("noop")), fmt.Sprintf("thinking  %q\ntool noop \"{}\"\ntool_use \"\" done=false", "a"+xml("noop"))},
+	{"no token: first of thinking", pondered, false, "\n" + text(xml("noop")) + "a", "tool noop \"{}\"\ntext  \"a\"\ntool_use \"\" done=false"},
+	{"no token: a beginning of it", spelled, true, "\n <tool_c", "text  \" <tool_c\"\nmax_tokens \"\" done=false"},
+	{"no token: another tag", spelled, false, "<tool_box> " + text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", "<tool_box> "+xml("noop"))},
+	{"no token: a stop within", Options{Tools: testTools, Stops: []string{"ol_c"}}, false, "<tool_call>", "text  \"<to\"\nstop_sequence \"ol_c\" done=true"},
+	{"no token: begun", Options{Begun: true, Tools: testTools}, false, text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
+	{"no token: begun, and held", Options{Begun: true, Tools: testTools, Constrained: true}, false, text(xml("noop")), "tool noop \"{}\"\ntool_use \"\" done=false"},
 	{"begun, then a call", begun, false, "\n" + xml("noop") + "\n\n b", "tool noop \"{}\"\ntext  \" b\"\ntool_use \"\" done=false"},
 }
 
@@ -211,6 +247,7 @@ func TestSamples(t *testing.T) {
 		t.Fatal("no samples")
 	}
 	for _, s := range samples {
+		s.want = strings.ReplaceAll(s.want, "§", callOpen)
 		if got := parse(t, s.options, s.truncated, s.in); got != s.want {
 			t.Errorf("%s:\n got %s\nwant %s", s.name, got, s.want)
 		}
@@ -222,6 +259,7 @@ func TestSamples(t *testing.T) {
 func TestSplits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range samples {
+		s.want = strings.ReplaceAll(s.want, "§", callOpen)
 		var ends []int // where a character ends
 		for i := range s.in {
 			ends = append(ends, i)
@@ -256,10 +294,10 @@ func randomCut(rng *rand.Rand, s string) []string {
 
 // TestHeldMax wants a call that does not end to come out as text, and what follows to be read on.
 func TestHeldMax(t *testing.T) {
-	long := "<tool_call>{\"" + strings.Repeat("é", heldMax/2) + "\"}</tool_call>"
-	for _, pieces := range [][]string{{long + xml("noop")}, {long[:heldMax-3], long[heldMax-3:], xml("noop")}} {
+	long := "§{\"" + strings.Repeat("é", heldMax/2) + "\"}</tool_call>"
+	for _, pieces := range [][]string{{long + xml("noop")}, {long[:heldMax-12], long[heldMax-12:], xml("noop")}} {
 		got := parse(t, withTools, false, pieces...)
-		if want := fmt.Sprintf("text  %q\ntool noop \"{}\"\ntool_use \"\" done=false", long); got != want {
+		if want := fmt.Sprintf("text  %q\ntool noop \"{}\"\ntool_use \"\" done=false", written(long)); got != want {
 			t.Errorf("got %d bytes, want %d", len(got), len(want))
 		}
 	}
@@ -281,11 +319,11 @@ func TestBlanksAreLookedAtOnce(t *testing.T) {
 		{"begun", Options{Begun: true, Stops: []string{"STOP"}}, "", "text  \"        end\"\n"},
 		{"in an answer", stops("STOP"), "</think>a", "text  \"a        end\"\n"},
 		{"in thinking", thinking, "a", "thinking  \"a        end\"\n"},
-		{"call", withTools, "<tool_call>", "text  \"<tool_call>        end\"\n"},
+		{"call", withTools, "§", "text  \"<tool_call>        end\"\n"},
 	}
 	for _, c := range cases {
 		p := New(c.options)
-		events := p.Feed(nil, c.before)
+		events := feed(p, nil, c.before)
 		var seen []byte
 		for range 8 {
 			events = p.Feed(events, strings.Repeat(" ", 1000))
@@ -315,8 +353,8 @@ func TestBlanksAreLookedAtOnce(t *testing.T) {
 // TestLongArguments wants arguments cut into deltas that are whole characters.
 func TestLongArguments(t *testing.T) {
 	value := strings.Repeat("aé☃", 5000)
-	p := New(Options{Tools: testTools, NewID: func() string { return "toolu_1" }})
-	events := p.Finish(p.Feed(nil, xml("search", "q", value)), false)
+	p := New(Options{Tools: testTools, Marked: true, NewID: func() string { return "toolu_1" }})
+	events := p.Finish(feed(p, nil, xml("search", "q", value)), false)
 	blocks := collect(t, events)
 	if len(events) < 5 || len(blocks) != 1 || blocks[0].text != `{"q":"`+value+`"}` {
 		t.Fatalf("%d events, %d blocks", len(events), len(blocks))
@@ -328,7 +366,7 @@ func TestStreaming(t *testing.T) {
 	p := New(stops("STOP"))
 	steps := []struct{ in, out string }{
 		{"\n", ""}, {"hm ", "hm"}, {"so", " so"}, {"</th", ""}, {"ird", "</third"}, {"</think>", ""},
-		{"\n\n", ""}, {"Yes", "Yes"}, {" <tool", ""}, {"box>", " <toolbox>"}, {"STO", ""}, {"RE", "STORE"},
+		{"\n\n", ""}, {"Yes", "Yes"}, {" <tool", " <tool"}, {"_call>", "_call>"}, {"STO", ""}, {"RE", "STORE"},
 	}
 	for i, s := range steps {
 		var got string
@@ -360,19 +398,19 @@ func TestThoughts(t *testing.T) {
 		{"characters in pieces", true, []string{"", "", "é", "</think>", "yes"}, 4},
 		{"none", false, []string{"yes", "</think>", "no"}, 0},
 		{"opened by the model", false, []string{"<th", "ink>", "hm", "</think>", "yes"}, 2},
-		{"a call ends it", true, []string{"hm", "<tool_call>", "\n", "<function=search>", "</function>", "</tool_call>", "x"}, 2},
-		{"a call cut off", true, []string{"hm", "<tool_call>", "\n", "<function=search>"}, 2},
-		{"no call on offer", true, []string{"hm", "<tool_call>", "\n", "<function=nothing>", "</function>", "</tool_call>", "x"}, 2},
-		{"a mention", true, []string{"hm", "<tool_call>", "\n", "<func", "tion", " x", "so", "</think>", "yes"}, 8},
-		{"two mentions", true, []string{"<tool_call>", " ", "a", "<tool_call>", "<", "b", "</think>", "yes"}, 7},
-		{"a mention, then a call", true, []string{"<tool_call>", " ", "a", "<tool_call>", "{", "}", "</tool_call>"}, 4},
+		{"a call ends it", true, []string{"hm", "§", "\n", "<function=search>", "</function>", "</tool_call>", "x"}, 2},
+		{"a call cut off", true, []string{"hm", "§", "\n", "<function=search>"}, 2},
+		{"no call on offer", true, []string{"hm", "§", "\n", "<function=nothing>", "</function>", "</tool_call>", "x"}, 2},
+		{"a mention", true, []string{"hm", "§", "\n", "<func", "tion", " x", "so", "</think>", "yes"}, 8},
+		{"two mentions", true, []string{"§", " ", "a", "§", "<", "b", "</think>", "yes"}, 7},
+		{"a mention, then a call", true, []string{"§", " ", "a", "§", "{", "}", "</tool_call>"}, 4},
 	}
 	for _, c := range cases {
-		o := Options{Thinking: c.thinking, Tools: testTools, NewID: func() string { return "id" }}
+		o := Options{Thinking: c.thinking, Tools: testTools, Marked: true, NewID: func() string { return "id" }}
 		p := New(o)
 		for _, token := range c.tokens {
 			p.Count()
-			p.Feed(nil, token)
+			feed(p, nil, token)
 		}
 		p.Feed(nil, "") // what a decoder still held; no token
 		p.Finish(nil, true)
@@ -398,7 +436,7 @@ func FuzzParse(f *testing.F) {
 		if tools {
 			o.Tools = testTools
 		}
-		o.Begun = seed%5 == 0
+		o.Begun, o.Marked = seed%5 == 0, seed%2 == 0
 		want := parse(t, o, false, in)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		if got := parse(t, o, false, randomCut(rng, in)...); got != want {
@@ -408,15 +446,18 @@ func FuzzParse(f *testing.F) {
 		o.NewID = func() string { return "toolu_1" }
 		p := New(o)
 		var out strings.Builder
-		for _, e := range p.Finish(p.Feed(nil, in), false) {
+		for _, e := range p.Finish(feed(p, nil, in), false) {
 			out.WriteString(e.Text)
 		}
 		reason, _ := p.Stop()
-		if reason != abi.StopToolUse && bare(in) != bare(out.String()) {
+		if reason != abi.StopToolUse && bare(written(in)) != bare(out.String()) {
 			t.Fatalf("in %q\nout %q", in, out.String())
 		}
 	})
 }
+
+// written is a piece of output as text, whoever wrote its markers.
+func written(in string) string { return strings.NewReplacer("§", callOpen, "‹", "<").Replace(in) }
 
 // bare drops what the parser may drop, until nothing of it is left: what
 // remains does not depend on the order of dropping.

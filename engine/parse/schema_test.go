@@ -44,12 +44,12 @@ func TestSchemaIsReadOnce(t *testing.T) {
 		if !json.Valid([]byte(schema)) {
 			t.Fatalf("%s: not a schema", name)
 		}
-		p := New(Options{Tools: []Tool{{Name: "t", Schema: json.RawMessage(schema)}}, NewID: func() string { return "id" }})
+		p := New(Options{Marked: true, Tools: []Tool{{Name: "t", Schema: json.RawMessage(schema)}}, NewID: func() string { return "id" }})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var events []abi.Event
 		for range 50 {
-			events = p.Feed(events, xml("t", "a", "7"))
+			events = feed(p, events, xml("t", "a", "7"))
 		}
 		runtime.ReadMemStats(&after)
 		for i, b := range collect(t, p.Finish(events, false)) {

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"corenode/engine/grammar"
+)
+
+// grammarsMax bounds what is kept of a model's grammars, as grammar.Grammar.Size counts.
+const grammarsMax = 400_000
+
+// grammars are those that were used last: an agent brings the same tools with each of its
+// requests, and takes milliseconds to compile them. The zero value is ready.
+type grammars struct {
+	mu     sync.Mutex
+	known  map[[sha256.Size]byte]*list.Element // Guarded by mu
+	recent list.List                           // of *kept, the one used last in front. Guarded by mu
+	size   int                                 // of all. Guarded by mu
+}
+
+type kept struct {
+	key     [sha256.Size]byte
+	grammar *grammar.Grammar
+}
+
+// compile is the grammar of a form. What cannot be compiled is not remembered.
+func (k *grammars) compile(f grammar.Form) (*grammar.Grammar, error) {
+	key := formKey(f)
+	if g := k.find(key); g != nil {
+		return g, nil
+	}
+	g, err := grammar.Compile(f)
+	if err != nil {
+		return nil, err
+	}
+	k.put(&kept{key, g})
+	return g, nil
+}
+
+// formKey tells forms apart by all that they say.
+func formKey(f grammar.Form) (key [sha256.Size]byte) {
+	h := sha256.New()
+	write := func(s string) { fmt.Fprintf(h, "%d %s", len(s), s) }
+	fmt.Fprint(h, f.Thinking, f.Free, f.Marked, f.SingleCall, f.JSONCalls, f.Text != nil)
+	write(string(f.Text))
+	for _, t := range f.Calls {
+		write(t.Name)
+		write(string(t.Schema))
+	}
+	h.Sum(key[:0])
+	return key
+}
+
+func (k *grammars) find(key [sha256.Size]byte) *grammar.Grammar {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, known := k.known[key]
+	if !known {
+		return nil
+	}
+	k.recent.MoveToFront(at)
+	return at.Value.(*kept).grammar
+}
+
+// put keeps a grammar, and those that were used last as far as there is room.
+func (k *grammars) put(one *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil {
+		k.known = map[[sha256.Size]byte]*list.Element{}
+	}
+	if k.known[one.key] != nil { // another request was as fast
+		return
+	}
+	k.known[one.key] = k.recent.PushFront(one)
+	for k.size += one.grammar.Size(); k.size > grammarsMax; {
+		last := k.recent.Remove(k.recent.Back()).(*kept)
+		k.size -= last.grammar.Size()
+		delete(k.known, last.key)
+	}
+}
