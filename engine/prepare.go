@@ -270,7 +270,7 @@ func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 		b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Description))
 	}
 	b = append(b, `,"parameters":`...)
-	b = append(b, e.protectJSON(t.Schema)...)
+	b = append(b, e.protectJSON(shown(t.Schema))...)
 	return append(b, "}}"...)
 }
 
@@ -386,7 +386,7 @@ func conversation(q *messages.Request) [32]byte {
 	for _, t := range q.Tools {
 		write(t.Name)
 		write(t.Description)
-		b = append(append(b, t.Schema...), 0)
+		b = append(append(b, shown(t.Schema)...), 0)
 	}
 	for _, m := range msgs {
 		if m.Role == "user" {
