@@ -181,7 +181,7 @@ func (c *compiler) members(s *schema) []property {
 			}
 		}
 		for i, p := range members {
-			if !named[p.name] && (o.named != nil || i >= len(s.properties)) {
+			if !named[p.name] && !(o.named == nil && slices.Contains(p.within, o.within)) {
 				members[i].schemas = with(p.schemas, o.schema)
 			}
 		}

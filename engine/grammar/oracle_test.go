@@ -32,6 +32,12 @@ var schemas = []string{
 	`{"type":"object","properties":{"k":{"const":1}},"anyOf":[{"properties":{"l":{"const":2}},"required":["l"]},{"required":["k"]}]}`,
 	`{"type":"object","properties":{"weird<name":{"type":"string"}},"required":["weird<name"]}`,
 	`{"type":"object","properties":{}}`,
+	`{"$id":"https://x.example/root.json","type":"object","properties":{"a":{"$ref":"#point"},"b":{"$ref":"unit.json"},"c":{"$ref":"https://x.example/unit.json#half"}},"required":["a","b","c"],
+		"$defs":{"p":{"$anchor":"point","type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false},
+			"u":{"$id":"unit.json","enum":["m","km"],"$defs":{"h":{"$anchor":"half","const":0.5}}}}}`,
+	`{"type":"object","allOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]}],"anyOf":[{"properties":{"b":{"type":"boolean"}},"required":["b"]},{}],"unevaluatedProperties":false}`,
+	`{"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"properties":{"b":{"type":"null"}},"unevaluatedProperties":false}]}`,
+	`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"unevaluatedProperties":{"type":"boolean"}}`,
 }
 
 const stop = 256

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -194,11 +193,17 @@ type schema struct {
 	declared   bool // a schema says which members there are
 	others     []others
 	lists      []list
-	least      [2]int     // of ofLength and ofItems
-	most       [2]int     // likewise; -1: no bound
-	pattern    []*value   // the schemas that have one
-	low, high  *bound     // of numbers; nil: none
-	unions     [][]*value // of each, one has to hold
+	least      [2]int   // of ofLength and ofItems
+	most       [2]int   // likewise; -1: no bound
+	pattern    []*value // the schemas that have one
+	low, high  *bound   // of numbers; nil: none
+	unions     []union
+}
+
+// union is schemas of which one has to hold. within are the schemas with
+// unevaluatedProperties in which it stands.
+type union struct {
+	of, within []*value
 }
 
 // Indexes of least and most.
@@ -211,11 +216,13 @@ const (
 type property struct {
 	name    string
 	schemas []*value
+	within  []*value // the schemas with unevaluatedProperties that name it
 }
 
 // others are the members that one schema does not name, and what they have to be.
 type others struct {
-	named  *value // the properties beside it; nil: all that are named anywhere
+	named  *value // the properties beside it; nil: all that within names, also in its parts
+	within *value
 	schema *value
 }
 
@@ -291,6 +298,8 @@ type compiler struct {
 	expected map[string]types // of the parameters of a call
 	nothing  *value           // the first schema of which there is no value
 	regexps  map[*value]*regexp.Regexp
+	// references is nil until one is followed.
+	references *references
 }
 
 func (b *builder) compiler(raw json.RawMessage, tool int) *compiler {
@@ -345,7 +354,7 @@ func (c *compiler) options(all []*value) []*schema {
 	}
 	s := &schema{types: typeAll, most: [2]int{-1, -1}}
 	for _, v := range all {
-		if !c.apply(s, v, 0) {
+		if !c.apply(s, v, nil, 0) {
 			return nil
 		}
 	}
@@ -362,11 +371,12 @@ func (c *compiler) expand(s *schema, depth int) []*schema {
 		return nil
 	}
 	var out []*schema
-	for _, v := range s.unions[0] {
+	one := s.unions[0]
+	for _, v := range one.of {
 		c.spend(1 + len(s.properties) + len(s.required) + len(s.enum))
 		o := s.clone()
 		o.unions = o.unions[1:]
-		if c.apply(o, v, depth) {
+		if c.apply(o, v, one.within, depth) {
 			out = append(out, c.expand(o, depth+1)...)
 		}
 		if len(out) > optionsMax {
@@ -390,9 +400,10 @@ var unenforced = []string{"format", "multipleOf", "uniqueItems", "contains", "mi
 	"patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies", "not", "if", "then", "else",
 	"contentEncoding", "contentMediaType", "contentSchema", "$dynamicRef", "$recursiveRef"}
 
-// apply adds the keywords of one more schema; false when no value can be of it.
-// Its switch is the list of what is known.
-func (c *compiler) apply(s *schema, v *value, depth int) bool {
+// apply adds the keywords of one more schema; false when no value can be of it. within
+// are the schemas with unevaluatedProperties of which it is a part. Its switch is the
+// list of what is known.
+func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 	c.spend(1 + len(v.names))
 	if depth > depthMax || c.err != nil {
 		c.wrong(v, "the schema refers to itself without end")
@@ -404,6 +415,9 @@ func (c *compiler) apply(s *schema, v *value, depth int) bool {
 		}
 		return v.kind == 't'
 	}
+	if v.member("unevaluatedProperties") != nil {
+		within = with(within, v)
+	}
 	possible, lists := true, false
 	for i, keyword := range v.names {
 		m := v.values[i]
@@ -412,14 +426,14 @@ func (c *compiler) apply(s *schema, v *value, depth int) bool {
 			possible = c.restrict(s, m) && possible
 		case "$ref":
 			to := c.resolve(m)
-			possible = to != nil && c.apply(s, to, depth+1) && possible
+			possible = to != nil && c.apply(s, to, within, depth+1) && possible
 		case "allOf":
 			for _, part := range m.values {
-				possible = c.apply(s, part, depth+1) && possible
+				possible = c.apply(s, part, within, depth+1) && possible
 			}
 		case "anyOf", "oneOf":
 			if len(m.values) > 0 {
-				s.unions = append(s.unions, m.values)
+				s.unions = append(s.unions, union{m.values, within})
 			}
 			if keyword == "oneOf" && len(m.values) > 1 {
 				c.ignore("oneOf") // that no second one holds
@@ -429,7 +443,7 @@ func (c *compiler) apply(s *schema, v *value, depth int) bool {
 		case "enum":
 			c.allow(s, m.values)
 		case "properties":
-			c.declare(s, m)
+			c.declare(s, m, within)
 		case "required":
 			c.spend(len(m.values))
 			for _, name := range m.values {
@@ -442,9 +456,9 @@ func (c *compiler) apply(s *schema, v *value, depth int) bool {
 			if named == nil {
 				named = nothingNamed
 			}
-			s.others = append(s.others, others{named, m})
+			s.others = append(s.others, others{named: named, schema: m})
 		case "unevaluatedProperties":
-			s.others = append(s.others, others{nil, m})
+			s.others = append(s.others, others{within: v, schema: m})
 		case "items", "prefixItems", "additionalItems":
 			if keyword != "additionalItems" || v.member("items").list() != nil {
 				lists = true
@@ -500,38 +514,6 @@ func (c *compiler) restrict(s *schema, m *value) bool {
 	return s.types != 0
 }
 
-// resolve follows a reference within the same schema, such as #/$defs/Point.
-func (c *compiler) resolve(ref *value) *value {
-	path, ok := strings.CutPrefix(ref.text, "#")
-	at := c.root[0]
-	if plain, err := url.PathUnescape(path); err == nil {
-		path = plain
-	}
-	for _, step := range strings.Split(path, "/")[1:] {
-		step = pointerUnescape.Replace(step)
-		if at != nil && at.kind == '[' {
-			i, found := 0, false
-			for i = range at.values {
-				if found = fmt.Sprint(i) == step; found {
-					break
-				}
-			}
-			if !found {
-				at = nil
-				break
-			}
-			at = at.values[i]
-			continue
-		}
-		at = at.member(step)
-	}
-	if !ok || at == nil || path != "" && path[0] != '/' {
-		c.wrong(ref, "%s is not found: only references within the schema are followed", ref.compact())
-		return nil
-	}
-	return at
-}
-
 // allow keeps the values of a list, or those that were allowed before too.
 func (c *compiler) allow(s *schema, list []*value) {
 	c.spend(len(list) + len(s.enum))
@@ -553,7 +535,7 @@ func (v *value) same() string {
 	return v.compact()
 }
 
-func (c *compiler) declare(s *schema, m *value) {
+func (c *compiler) declare(s *schema, m *value, within []*value) {
 	s.declared = true
 	c.spend(len(s.properties) + len(m.names))
 	known := map[string]int{}
@@ -566,7 +548,11 @@ func (c *compiler) declare(s *schema, m *value) {
 			at = len(s.properties)
 			s.properties = append(s.properties, property{name: name})
 		}
-		s.properties[at].schemas = with(s.properties[at].schemas, m.values[i])
+		p := &s.properties[at]
+		p.schemas = with(p.schemas, m.values[i])
+		for _, v := range within {
+			p.within = with(p.within, v)
+		}
 	}
 }
 
