@@ -38,6 +38,9 @@ type Options struct {
 	Data []byte
 	// Template replaces the file's chat template when not empty.
 	Template string
+	// TemplateDate is what a template that asks for the time is told; zero is the time
+	// of each request, in UTC.
+	TemplateDate time.Time
 	// Defaults are for what a request leaves out, with a thought in front of the answer
 	// or without, of a model of this architecture.
 	Defaults func(architecture string, thinking bool) sample.Params

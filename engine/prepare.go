@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -133,7 +134,7 @@ func templateError(err error) error {
 // not a turn: it comes back as the answer's beginning.
 func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messages.Message) {
 	guard := e.tokenizer.Protect
-	in = template.Input{GenerationPrompt: true, Thinking: q.Thinking, BOS: e.bos, EOS: e.eos}
+	in = template.Input{GenerationPrompt: true, Thinking: q.Thinking, BOS: e.bos, EOS: e.eos, Now: e.templateTime()}
 	if q.ToolChoice.Mode != "none" {
 		for _, t := range q.Tools {
 			in.Tools = append(in.Tools, e.toolObject(t))
@@ -154,6 +155,15 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
 	return in, beginning
+}
+
+// templateTime is the time that a template is told: now, or always the day that is
+// configured, which keeps prompts and their cached prefixes the same from day to day.
+func (e *Engine) templateTime() time.Time {
+	if day := e.options.TemplateDate; !day.IsZero() {
+		return day
+	}
+	return time.Now().UTC()
 }
 
 // prefill is the beginning of an answer as it follows the generation prompt:
@@ -219,7 +229,7 @@ func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, 
 		if r.IsError {
 			text = "Error: " + text
 		}
-		dst = append(dst, template.Message{Role: "tool", Content: guard(text)})
+		dst = append(dst, template.Message{Role: "tool", Content: guard(text), ToolCallID: guard(r.ID)})
 	}
 	if len(results) == 0 || slices.ContainsFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.Text }) {
 		dst = append(dst, template.Message{Role: "user", Content: guard(blockTexts(m.Blocks))})
@@ -253,7 +263,7 @@ func (e *Engine) assistant(m messages.Message) template.Message {
 			out.HasReasoning = true
 		case messages.ToolUse:
 			out.ToolCalls = append(out.ToolCalls, template.ToolCall{
-				Name: e.tokenizer.Protect(b.Name), Arguments: e.protectJSON(b.Input)})
+				ID: e.tokenizer.Protect(b.ID), Name: e.tokenizer.Protect(b.Name), Arguments: e.protectJSON(b.Input)})
 		}
 	}
 	out.Reasoning = thought.String()

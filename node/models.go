@@ -166,6 +166,13 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		}
 		o.Template = string(text)
 	}
+	if m.TemplateDate != "" {
+		day, err := time.Parse(time.DateOnly, m.TemplateDate)
+		if err != nil { // the configuration was checked
+			return o, fmt.Errorf("model %s: %w", id, err)
+		}
+		o.TemplateDate = day
+	}
 	return o, nil
 }
 

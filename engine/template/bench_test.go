@@ -39,7 +39,7 @@ func BenchmarkRenderTools(b *testing.B) {
 	}
 	for range 10 {
 		in.Messages = append(in.Messages, Message{Role: "user", Content: "next"},
-			Message{Role: "assistant", Content: "ok", ToolCalls: []ToolCall{{"tool_1", json.RawMessage(`{"a":"x","b":[1,2,3]}`)}}},
+			Message{Role: "assistant", Content: "ok", ToolCalls: []ToolCall{{Name: "tool_1", Arguments: json.RawMessage(`{"a":"x","b":[1,2,3]}`)}}},
 			Message{Role: "tool", Content: "done"}, Message{Role: "assistant", Content: "It is done."})
 	}
 	t, err := New(Builtin)

@@ -104,6 +104,9 @@ func (m *methodCall) eval(f *frame) (value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, ok := v.(string); ok && m.name == "format" { // the one method whose arguments may have names
+		return formatString(f.run, s, args)
+	}
 	if len(args.names) > 0 {
 		return nil, fmt.Errorf("method %s takes no named arguments", m.name)
 	}
@@ -186,6 +189,7 @@ var globals = map[string]value{
 	"dict":            callable(makeDict),
 	"range":           callable(makeRange),
 	"raise_exception": callable(raise),
+	"strftime_now":    callable(strftimeNow),
 }
 
 func makeNamespace(_ *frame, args arguments) (value, error) {

@@ -3,6 +3,7 @@ package template
 import (
 	"encoding/json"
 	"testing"
+	"time"
 )
 
 // features are small templates, one habit of chat templates each. Python says
@@ -60,6 +61,12 @@ var features = []string{
 	"{% macro m(a, b='d') %}{{ a }}{{ b }}{{ messages|length }}{% endmacro %}{{ m(1) }}{{ m(1, 2) }}{{ m(b=3, a=4) }}", "{% macro f(n) %}{% if n %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}", "{% macro m(a) %}[{{ a is defined }}]{% endmacro %}{{ m() }}{{ m(1, 2) }}", "{% set f = 'x' %}{{ f() }}", "{% with a = 1, b = 2 %}{{ a + b }}{% endwith %}{{ a is defined }}",
 	"{% macro m() %}x{% endmacro %}{% set ns = namespace() %}{{ 'a' if m else 'b' }}{{ 'a' if ns else 'b' }}{{ 'a' if range else 'b' }}{% for x in [0] %}{{ 'a' if loop else 'b' }}{% endfor %}",
 	"{{ dict(a=1)|tojson }}{{ dict({'z': 1}, b=2).z }}",
+	// time, formats, JSON texts, ids
+	"{{ strftime_now('%d %b %Y, %A %B %-d %e %y %m %H:%M:%S %I %p %j %a %w %u %Z %z %F %T %D %R %% %f %h %n|%t|%s') }}", "{{ strftime_now() }}", "{{ strftime_now(3) }}", "{{ strftime_now('%') }}{{ strftime_now('%-m/%-d %-H %-I %-M %-j %-y') }}{{ strftime_now is defined }}",
+	"{{ '{} and {}'.format(1, 'a') }}{{ '{0}{1}{0}'.format('x', none) }}{{ '{a} {b}'.format(a=1.5, b=true) }}{{ '{{}}{}'.format(1) }}{{ '{:>5}|{:<5}|{:^5}|{:*^7}'.format('a', 'b', 'c', 'd') }}{{ '{:05d} {:,} {:+d} {:x} {:.2f} {:8.3f} {:.3} {:5}|{:5}'.format(42, 1234567, 3, 255, 2.345, 1.5, 'abcdef', 7, 'z') }}{{ '{:d}'.format(true) }}{{ '{!s}{!r:>5}'.format(1, 'a') }}",
+	"{{ '{}'.format() }}", "{{ '{a}'.format(1) }}", "{{ '{'.format(1) }}", "{{ '}'.format(1) }}", "{{ '{} {0}'.format(1) }}", "{{ '{:d}'.format('a') }}", "{{ '{} {}'.format([1, 'a'], {'k': none}) }}", "{{ '{:.1f} {:.0f} {:,.2f} {:%}'.format(0.25, 2.5, 12345.678, 0.5) }}", "{{ '{:05}|{:<05}|{:-6}|{: }'.format(-3, 3, 4, 5) }}",
+	"{{ ('{\"a\": [1, 2.5, null]}'|from_json).a }}{{ '3'|from_json + 1 }}{% for k, v in ('{\"z\":1,\"b\":2}'|from_json).items() %}{{ k }}{{ v }}{% endfor %}", "{{ '{'|from_json }}", "{{ ''|from_json }}",
+	"{% for m in messages %}{% if m.tool_calls %}{{ m.tool_calls[0].id }}{{ m.tool_calls[0]|tojson }}{{ m.tool_calls[1].id is defined }}{% endif %}{{ m.tool_call_id }}{{ m.tool_call_id is defined }}{% endfor %}",
 	"{{ raise_exception('no: ' ~ messages|length) }}", "{% if enable_thinking is not false %}on{% endif %}{{ enable_thinking is true }}{{ add_generation_prompt }}", "{{ documents is none }}{{ bos_token is defined }}",
 }
 
@@ -71,9 +78,10 @@ var refused = []string{
 
 func featureInput() Input {
 	return Input{
-		Messages:         []Message{{Role: "system", Content: "s"}, {Role: "user", Content: "q"}, {Role: "assistant", Content: "a"}},
+		Messages: []Message{{Role: "system", Content: "s"}, {Role: "user", Content: "q"}, {Role: "assistant", Content: "a", ToolCalls: []ToolCall{{ID: "call_1", Name: "f"}, {Name: "g"}}},
+			{Role: "tool", Content: "t", ToolCallID: "call_1"}, {Role: "tool", Content: "t"}},
 		Tools:            []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f","z":[1.0,1e5,-0,123456789012345678901234567890,1E-7,"é<\u00e9\ud83d\ude00>"],"a":{},"dup":1,"dup":2,"n":null,"parameters":{"properties":{"items":1}}}}`)},
-		GenerationPrompt: true, Thinking: true,
+		GenerationPrompt: true, Thinking: true, Now: time.Date(2024, 2, 29, 7, 4, 9, 56789000, time.UTC),
 	}
 }
 

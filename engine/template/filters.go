@@ -16,6 +16,7 @@ type filterFunc func(in value, args arguments) (value, error)
 // bounded. Those that take another filter or test by its name are in selection.go.
 var filters = map[string]filterFunc{
 	"tojson":     toJSON,
+	"from_json":  readJSONText,
 	"trim":       trim,
 	"string":     func(in value, _ arguments) (value, error) { return text(in), nil },
 	"safe":       func(in value, _ arguments) (value, error) { return in, nil },

@@ -76,6 +76,9 @@ func (m *Message) value() (value, error) {
 		}
 		o = append(o, member{"tool_calls", calls})
 	}
+	if m.ToolCallID != "" {
+		o = append(o, member{"tool_call_id", m.ToolCallID})
+	}
 	return o, nil
 }
 
@@ -94,7 +97,11 @@ func callsValue(calls []ToolCall) (value, error) {
 			arguments = v
 		}
 		function := object{{"name", c.Name}, {"arguments", arguments}}
-		out[i] = object{{"type", "function"}, {"function", function}}
+		call := object{{"type", "function"}, {"function", function}}
+		if c.ID != "" {
+			call = append(object{{"id", c.ID}}, call...)
+		}
+		out[i] = call
 	}
 	return out, nil
 }

@@ -15,7 +15,7 @@ import (
 // oracleScript renders with jinja2 the way transformers sets it up. It reads
 // cases as one JSON list and writes one {"out"} or {"error"} per case.
 const oracleScript = `
-import json, sys
+import datetime, json, sys
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.exceptions import TemplateError
 
@@ -28,6 +28,8 @@ def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False)
 env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
 env.filters["tojson"] = tojson
 env.globals["raise_exception"] = raise_exception
+env.filters["from_json"] = json.loads
+env.globals["strftime_now"] = lambda form: datetime.datetime(2024, 2, 29, 7, 4, 9, 56789, tzinfo=datetime.timezone.utc).strftime(form)
 sys.stdin.reconfigure(encoding="utf-8")
 results, parsed = [], {}
 for case in json.load(sys.stdin):
@@ -93,9 +95,12 @@ func (in *Input) vars() map[string]any {
 				if len(arguments) == 0 {
 					arguments = json.RawMessage("{}")
 				}
-				calls = append(calls, inOrder("type", "function", "function", inOrder("name", c.Name, "arguments", arguments)))
+				calls = append(calls, inOrder(append(id(c.ID), "type", "function", "function", inOrder("name", c.Name, "arguments", arguments))...))
 			}
 			v = append(v, "tool_calls", calls)
+		}
+		if m.ToolCallID != "" {
+			v = append(v, "tool_call_id", m.ToolCallID)
 		}
 		messages = append(messages, inOrder(v...))
 	}
@@ -105,6 +110,13 @@ func (in *Input) vars() map[string]any {
 		vars["tools"] = in.Tools
 	}
 	return vars
+}
+
+func id(of string) []any {
+	if of == "" {
+		return nil
+	}
+	return []any{"id", of}
 }
 
 // inOrder is a JSON object of names and values in this order.
@@ -158,8 +170,8 @@ func conversations() map[string]Input {
 	weather := json.RawMessage(`{"type":"function","function":{"name":"get_weather","description":" Wetter für <Ort> & \"mehr\" ","parameters":{"type":"object","properties":{"city":{"type":"string","description":"Stadt, z.B. Zürich"},"days":{"type":["integer","null"],"minimum":1,"default":1.0},"opts":{"type":"object","properties":{"deep":{"enum":[true,false,null,1e5,-0,12345678901234567890,0.1,1e-7,1e22,{}]}},"additionalProperties":false}},"required":["city"]}}}`)
 	empty := json.RawMessage(`{"type":"function","function":{"name":"noop","parameters":{}}}`)
 	bare := json.RawMessage(`{"type":"function","function":{"name":"bare","description":null,"parameters":{"type":"object","properties":{"z":{"type":"array","items":{"type":"string"}},"a":{}},"$defs":{"x":[1,[2,[]]]}}},"strict":true}`)
-	call := ToolCall{"get_weather", json.RawMessage(`{"city":"Zürich <b>&","days":3,"ok":true,"no":false,"nil":null,"f":1.50,"big":123456789012345678901,"list":[1,"zwei",{"z":1,"a":[true,null]}],"obj":{"b":"\u2028\u0001\"\\/","a":{}},"text":"line 1\nline 2\t'q'","empty":"","neg":-0,"exp":1E5}`)}
-	call2 := ToolCall{"noop", json.RawMessage(`{}`)}
+	call := ToolCall{Name: "get_weather", Arguments: json.RawMessage(`{"city":"Zürich <b>&","days":3,"ok":true,"no":false,"nil":null,"f":1.50,"big":123456789012345678901,"list":[1,"zwei",{"z":1,"a":[true,null]}],"obj":{"b":"\u2028\u0001\"\\/","a":{}},"text":"line 1\nline 2\t'q'","empty":"","neg":-0,"exp":1E5}`)}
+	call2 := ToolCall{Name: "noop", Arguments: json.RawMessage(`{}`)}
 	say := func(role, text string) Message { return Message{Role: role, Content: text} }
 	think := func(reasoning, text string, calls ...ToolCall) Message {
 		return Message{Role: "assistant", Content: text, Reasoning: reasoning, HasReasoning: true, ToolCalls: calls}

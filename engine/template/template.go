@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Builtin is the chat template of the embedded models.
@@ -61,6 +62,8 @@ type ToolCall struct {
 	Name string
 	// Arguments is a JSON object; its key order is kept. Empty means {}.
 	Arguments json.RawMessage
+	// ID is undefined for the template when empty.
+	ID string
 }
 
 // Message is one message of the conversation.
@@ -72,6 +75,8 @@ type Message struct {
 	Reasoning    string
 	HasReasoning bool
 	ToolCalls    []ToolCall
+	// ToolCallID is the call whose result a tool's message is. Undefined when empty.
+	ToolCallID string
 }
 
 // Input is what one rendering sees.
@@ -86,6 +91,8 @@ type Input struct {
 	// BOS and EOS are the texts of bos_token and eos_token, which some templates
 	// print. Undefined for the template when empty.
 	BOS, EOS string
+	// Now is the time that strftime_now tells.
+	Now time.Time
 }
 
 // Template is a parsed chat template. It is immutable and safe for concurrent use.
@@ -119,6 +126,7 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 			prompt, err = "", panicError(p)
 		}
 	}()
+	r.now = in.Now
 	if err := in.variables(&r.outer); err != nil {
 		return "", err
 	}
@@ -150,6 +158,7 @@ type run struct {
 	outer scope // of the template
 	steps int
 	depth int // of macro calls
+	now   time.Time
 }
 
 // runs recycles output buffers, so that a prompt is copied out of its buffer

@@ -178,6 +178,9 @@ type Model struct {
 	Path string `key:"path"`
 	// Template is a file with the chat template; empty = the model file's own. Default empty.
 	Template string `key:"template"`
+	// TemplateDate, as 2026-01-31, is the day that a chat template is told when it
+	// asks for the date; empty = that of each request, in UTC. Default empty.
+	TemplateDate string `key:"template_date"`
 	// ContextLength is the most tokens of prompt and output; 0 = what the model
 	// file says, as far as kv.memory_bytes holds it; the embedded models accept
 	// 262144. Default 0.

@@ -284,3 +284,14 @@ func FuzzBuild(f *testing.F) {
 		}
 	})
 }
+
+// TestTemplateDate: a day is taken, anything else is a problem that names the key.
+func TestTemplateDate(t *testing.T) {
+	for day, good := range map[string]bool{"": true, "2026-01-31": true, "2026-02-30": false, "31.1.2026": false, "2026-01-31T00:00:00Z": false} {
+		_, problems := build([]byte("models: {core-1.1: {template_date: '"+day+"'}}"), Sources{})
+		named := len(problems) == 1 && strings.Contains(problems[0].Error(), "models.core-1.1.template_date is")
+		if good && len(problems) > 0 || !good && !named {
+			t.Errorf("%q: %v", day, problems)
+		}
+	}
+}

@@ -149,6 +149,9 @@ func (m Model) validate(c *checks, id string) {
 	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
 		c.refuse(key+"output_max", "is %d, want at most %scontext_length (%d)", m.OutputMax, key, m.ContextLength)
 	}
+	if _, err := time.Parse(time.DateOnly, m.TemplateDate); m.TemplateDate != "" && err != nil {
+		c.refuse(key+"template_date", "is %q, want a day, such as 2026-01-31", m.TemplateDate)
+	}
 	if m.Speculation != SpeculationAuto && m.Speculation != SpeculationOff {
 		c.refuse(key+"speculation", "is %q, want auto or off", m.Speculation)
 	}
