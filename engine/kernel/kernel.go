@@ -176,9 +176,9 @@ type Backend interface {
 	// SplitHeads takes rows of heads x [a: d | b: d] apart into a and b, rows of heads x d.
 	SplitHeads(a, b, x Buffer, n, heads, d int)
 
-	// RopeAngles prepares cos and sin of pos·invFreq[i] for every row of the step
+	// RopeAngles prepares cos and sin of pos·invFreq[i], times gain, for every row of the step
 	// into dst, rows of [cos: len(invFreq) | sin: len(invFreq)]; angles in float64.
-	RopeAngles(dst Buffer, step *Step, invFreq []float64)
+	RopeAngles(dst Buffer, step *Step, invFreq []float64, gain float64)
 	// Rope rotates the first 2·half values of each head: pairs (i, i+half) when
 	// neox, else (2i, 2i+1). angles is from RopeAngles.
 	Rope(x, angles Buffer, n, heads, headDim, half int, neox bool)

@@ -97,7 +97,7 @@ func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Ca
 	if err := m.checkAhead(step, rows, tokens, logits); err != nil {
 		return fmt.Errorf("predict: %w", err)
 	}
-	m.b.RopeAngles(a.angles, step, c.InvFreq)
+	m.b.RopeAngles(a.angles, step, c.InvFreq, c.RopeGain)
 	q, _ := m.queries(p.layer.attention)
 	if p.remembered {
 		m.b.GatherRows(a.kept, a.x, rows, c.Hidden)

@@ -41,6 +41,7 @@ type Config struct {
 	RopeScale float64   // positions are divided by it: 1, or the factor of linear scaling
 	Neox      bool      // pairs are (i, i+RopeDim/2), else (2i, 2i+1)
 	InvFreq   []float64 // RopeDim/2 angles per position, everything above applied
+	RopeGain  float64   // cos and sin are multiplied by it: 1 but for YaRN
 
 	Experts     int // 0 for a dense FFN
 	ExpertsUsed int
@@ -195,7 +196,7 @@ func (k *keys) ffn(c *Config, a arch) {
 	}
 }
 
-// rope reads the position encoding. Scaling types other than linear change
+// rope reads the position encoding. Scaling types other than linear and yarn change
 // the frequencies in ways that this forward pass does not know: an error, not a guess.
 func (k *keys) rope(c *Config) {
 	c.RopeDim = k.int("rope.dimension_count", c.HeadDim, 2, headDimMax)
@@ -203,7 +204,8 @@ func (k *keys) rope(c *Config) {
 		k.fail("rope.dimension_count is %d, want an even number of at most the head dimension %d", c.RopeDim, c.HeadDim)
 	}
 	c.RopeBase = k.float("rope.freq_base", 10000, 1, 1e15)
-	c.RopeScale = 1
+	c.RopeScale, c.RopeGain = 1, 1
+	blend := func(int) float64 { return 0 }
 	switch kind := k.string("rope.scaling.type", "linear"); kind {
 	case "none":
 	case "linear":
@@ -212,8 +214,10 @@ func (k *keys) rope(c *Config) {
 		if c.RopeScale == 0 { // converters write 0 for "not scaled"
 			c.RopeScale = 1
 		}
+	case "yarn":
+		blend = k.yarn(c)
 	default:
-		k.fail("rope.scaling.type is %q, want none or linear", kind)
+		k.fail("rope.scaling.type is %q, want none, linear or yarn", kind)
 	}
 	if len(k.errs) > 0 {
 		return
@@ -221,8 +225,34 @@ func (k *keys) rope(c *Config) {
 	c.InvFreq = make([]float64, c.RopeDim/2)
 	factors := k.ropeFactors(len(c.InvFreq))
 	for i := range c.InvFreq {
-		c.InvFreq[i] = math.Pow(c.RopeBase, -2*float64(i)/float64(c.RopeDim)) / c.RopeScale / factors[i]
+		plain := blend(i)
+		c.InvFreq[i] = math.Pow(c.RopeBase, -2*float64(i)/float64(c.RopeDim)) * (plain + (1-plain)/c.RopeScale) / factors[i]
 	}
+}
+
+// yarn reads YaRN (Peng et al. 2023, sections 3.2 to 3.4): frequencies that turn often
+// within the context that the model was trained on stay as they are, those that turn less
+// than once are divided by the factor, between them there is a ramp, and attention gets
+// a gain. It returns the share of its own frequency that a pair of values keeps.
+func (k *keys) yarn(c *Config) func(pair int) float64 {
+	c.RopeScale = k.float("rope.scaling.factor", required, 1, 1e6)
+	context := k.float("rope.scaling.original_context_length", float64(c.ContextLength), 1, 1<<40)
+	fast := k.float("rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6)
+	slow := k.float("rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6)
+	if k.float("rope.scaling.yarn_ext_factor", 1, -1, 1e6) != 1 || k.float("rope.scaling.yarn_log_multiplier", 0, 0, 1e6) != 0 {
+		k.fail("rope.scaling.yarn_ext_factor and yarn_log_multiplier are not supported")
+	}
+	gain := k.float("rope.scaling.yarn_attn_factor", k.float("rope.scaling.attn_factor", 1, 0, 1e3), 0, 1e3)
+	c.RopeGain = gain * (0.1*math.Log(c.RopeScale) + 1)
+	// at is the pair that turns so many times within the context.
+	at := func(turns float64) float64 {
+		return float64(c.RopeDim) * math.Log(context/(turns*2*math.Pi)) / (2 * math.Log(c.RopeBase))
+	}
+	low, high := max(0, math.Floor(at(fast))), min(float64(c.RopeDim-1), math.Ceil(at(slow)))
+	if high == low {
+		high += 0.001
+	}
+	return func(pair int) float64 { return 1 - min(1, max(0, (float64(pair)-low)/(high-low))) }
 }
 
 // ropeFactors reads rope_freqs.weight, by which some files divide each

@@ -85,7 +85,7 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 	m.grow(step.Rows)
 	a := &m.act
 	m.b.Embed(a.x, m.embed, tokens)
-	m.b.RopeAngles(a.angles, step, m.cfg.InvFreq)
+	m.b.RopeAngles(a.angles, step, m.cfg.InvFreq, m.cfg.RopeGain)
 	m.b.RMSNorm(a.h, a.x, m.layers[0].norm, step.Rows, m.cfg.Hidden, m.cfg.Eps)
 	last := len(m.layers) - 1
 	for i := range last {

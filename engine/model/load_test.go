@@ -373,7 +373,14 @@ var refused = []struct {
 	{"odd rope", "tiny-llama", func(e *edit) { e.set("rope.dimension_count", uint32(15)) }, []string{"rope.dimension_count is 15"}},
 	{"rope beyond the head", "tiny-llama", func(e *edit) { e.set("rope.dimension_count", uint32(66)) }, []string{"rope.dimension_count is 66", "64"}},
 	{"rope base", "tiny-llama", func(e *edit) { e.set("rope.freq_base", float32(math.Inf(1))) }, []string{"rope.freq_base is +Inf"}},
-	{"yarn", "tiny-llama", func(e *edit) { e.set("rope.scaling.type", "yarn") }, []string{`rope.scaling.type is "yarn", want none or linear`}},
+	{"longrope", "tiny-llama", func(e *edit) { e.set("rope.scaling.type", "longrope") }, []string{`rope.scaling.type is "longrope", want none, linear or yarn`}},
+	{"yarn without a factor", "tiny-llama", func(e *edit) { e.set("rope.scaling.type", "yarn"); e.remove("rope.scaling.factor") }, []string{"rope.scaling.factor is absent"}},
+	{"yarn that shrinks", "tiny-llama", func(e *edit) { e.set("rope.scaling.type", "yarn"); e.set("rope.scaling.factor", float32(0.5)) }, []string{"rope.scaling.factor is 0.5"}},
+	{"yarn of another kind", "tiny-llama", func(e *edit) {
+		e.set("rope.scaling.type", "yarn")
+		e.set("rope.scaling.factor", float32(2))
+		e.set("rope.scaling.yarn_ext_factor", float32(0))
+	}, []string{"yarn_ext_factor"}},
 	{"rope factors shape", "tiny-llama", func(e *edit) { e.add("rope_freqs.weight", ramp(16), 16) }, []string{"rope_freqs.weight", "[16]", "[32]"}},
 	{"rope factor 0", "tiny-llama", func(e *edit) { e.add("rope_freqs.weight", make([]float32, 32), 32) }, []string{"rope_freqs.weight", "value 0 is 0"}},
 	{"experts in a dense architecture", "tiny-llama", func(e *edit) { e.set("expert_count", uint32(8)) }, []string{"expert_count is 8"}},

@@ -99,9 +99,9 @@ func (p *profiler) SplitHeads(a, b, x kernel.Buffer, n, heads, d int) {
 	p.Backend.SplitHeads(a, b, x, n, heads, d)
 }
 
-func (p *profiler) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float64) {
+func (p *profiler) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float64, gain float64) {
 	defer p.count("RopeAngles", time.Now(), 0)
-	p.Backend.RopeAngles(dst, step, invFreq)
+	p.Backend.RopeAngles(dst, step, invFreq, gain)
 }
 
 func (p *profiler) Rope(x, angles kernel.Buffer, n, heads, headDim, half int, neox bool) {

@@ -196,7 +196,7 @@ func (b *Backend) SplitHeads(first, second, x kernel.Buffer, n, heads, d int) {
 }
 
 // RopeAngles implements kernel.Backend.
-func (*Backend) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float64) {
+func (*Backend) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float64, gain float64) {
 	half := len(invFreq)
 	out := floats(dst, step.Rows*2*half)
 	for _, s := range step.Spans {
@@ -204,7 +204,7 @@ func (*Backend) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float
 			row := out[(s.Row+i)*2*half : (s.Row+i+1)*2*half]
 			for j, f := range invFreq {
 				sin, cos := math.Sincos(float64(s.Pos+i) * f)
-				row[j], row[half+j] = float32(cos), float32(sin)
+				row[j], row[half+j] = float32(cos*gain), float32(sin*gain)
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func TestRope(t *testing.T) {
 					}
 					x := upload(b, normals(newRand(1), c.n*c.heads*c.dim, 1))
 					angles := b.NewBuffer(c.n * 2 * c.half)
-					b.RopeAngles(angles, step, freq)
+					b.RopeAngles(angles, step, freq, 1.25)
 					b.Rope(x, angles, c.n, c.heads, c.dim, c.half, neox)
 					return download(b, x, c.n*c.heads*c.dim)
 				}

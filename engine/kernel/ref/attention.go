@@ -7,14 +7,14 @@ import (
 )
 
 // RopeAngles implements kernel.Backend.
-func (*Backend) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float64) {
+func (*Backend) RopeAngles(dst kernel.Buffer, step *kernel.Step, invFreq []float64, gain float64) {
 	out, half := mem(dst), len(invFreq)
 	for _, s := range step.Spans {
 		for i := range s.Len {
 			row := out[(s.Row+i)*2*half:]
 			for j, f := range invFreq {
 				sin, cos := math.Sincos(float64(s.Pos+i) * f)
-				row[j], row[half+j] = float32(cos), float32(sin)
+				row[j], row[half+j] = float32(cos*gain), float32(sin*gain)
 			}
 		}
 	}

@@ -96,8 +96,11 @@ func TestRope(t *testing.T) {
 	b := New()
 	step := &kernel.Step{Rows: 3, Spans: []kernel.Span{{Row: 0, Len: 2, Pos: 5}, {Row: 2, Len: 1, Pos: 9}}}
 	angles := b.NewBuffer(12)
-	b.RopeAngles(angles, step, []float64{1, 0.1})
+	b.RopeAngles(angles, step, []float64{1, 0.1}, 1)
 	near(t, "angles", angles, math.Cos(5), math.Cos(.5), math.Sin(5), math.Sin(.5), math.Cos(6), math.Cos(.6))
+	gained := b.NewBuffer(12)
+	b.RopeAngles(gained, step, []float64{1, 0.1}, 1.5)
+	near(t, "angles with a gain", gained, 1.5*math.Cos(5), 1.5*math.Cos(.5), 1.5*math.Sin(5), 1.5*math.Sin(.5))
 	quarter := upload(0, 0, 1, 1) // cos, cos, sin, sin of 90 degrees
 	for _, c := range []struct {
 		neox bool
@@ -109,7 +112,7 @@ func TestRope(t *testing.T) {
 	}
 	product := func(p, q int) float64 {
 		s := &kernel.Step{Rows: 2, Spans: []kernel.Span{{Len: 1, Pos: p}, {Row: 1, Len: 1, Pos: q}}}
-		b.RopeAngles(angles, s, []float64{1, 0.1})
+		b.RopeAngles(angles, s, []float64{1, 0.1}, 1)
 		x := upload(noise(8, 1)...)
 		b.Rope(x, angles, 2, 1, 4, 2, true)
 		return dot(mem(x)[:4], mem(x)[4:])
