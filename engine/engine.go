@@ -1,8 +1,9 @@
 // Package engine turns a request body into tokens, tokens into steps of a
 // forward pass, and sampled tokens into stream events.
 //
-// An Engine is one loaded model. Prepare and Count are pure and safe for
-// concurrent use: they run on the caller's goroutine. A Stepper is the single
+// An Engine is one loaded model. Prepare and Count are pure, but for a seed and for
+// the date where a chat template asks for it, and safe for concurrent use: they run
+// on the caller's goroutine. A Stepper is the single
 // owner of the model's KV memory and scheduler: one goroutine calls it.
 package engine
 

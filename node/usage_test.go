@@ -276,3 +276,35 @@ func askCount(t *testing.T, base, key string, body object) int {
 	}
 	return counted.InputTokens
 }
+
+// TestLengthIsTheSameEverywhere: an answer is as long as a load tool asks for over every
+// protocol, through the modules, streaming or not; a repetition penalty is the same for all.
+func TestLengthIsTheSameEverywhere(t *testing.T) {
+	_, base, key := startNode(t, nil)
+	c := conversation{turns: []turn{{role: "user", text: "Say hello."}}, limit: 60}
+	lengths := map[string]map[int]bool{}
+	for _, stream := range []bool{false, true} {
+		for path, body := range map[string]object{"/v1/messages": c.messagesBody(stream), "/v1/chat/completions": c.chatBody(stream), "/v1/responses": c.responsesBody(stream)} {
+			for name, more := range map[string]object{"none": {}, "ignore_eos": {"ignore_eos": true}, "min_tokens": {"min_tokens": 60}, "penalty": {"repetition_penalty": 1.4, "min_tokens": 9}} {
+				all := object{}
+				for _, of := range []object{body, more} {
+					for field, value := range of {
+						all[field] = value
+					}
+				}
+				if lengths[name] == nil {
+					lengths[name] = map[int]bool{}
+				}
+				lengths[name][askRaw(t, base, key, path, all).output] = true
+			}
+		}
+	}
+	if !lengths["ignore_eos"][60] || !lengths["min_tokens"][60] || lengths["none"][60] {
+		t.Errorf("answers have these lengths: %v; want 60 where it was asked for, and less without", lengths)
+	}
+	for name, of := range lengths {
+		if len(of) != 1 {
+			t.Errorf("%s: the length depends on the protocol: %v", name, of)
+		}
+	}
+}

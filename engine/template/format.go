@@ -124,8 +124,10 @@ func formatString(r *run, s string, args arguments) (value, error) {
 		switch {
 		case field == "" && !numbered:
 			v, next = argument(args.positional, next), next+1
+		case err == nil && position < 0:
+			return nil, fmt.Errorf("format: there is no argument %q", field)
 		case err == nil && next == 0:
-			v, numbered = argument(args.positional, max(position, 0)), true
+			v, numbered = argument(args.positional, position), true
 		case field == "" || err == nil:
 			return nil, errors.New("format: numbered fields stand beside others")
 		default:
