@@ -99,7 +99,7 @@ func readJSONText(in value, _ arguments) (value, error) {
 // sandbox is careful with.
 func formatString(r *run, s string, args arguments) (value, error) {
 	var out strings.Builder
-	next, numbered := 0, false
+	given := fields{args: args}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c != '{' && c != '}':
@@ -119,22 +119,9 @@ func formatString(r *run, s string, args arguments) (value, error) {
 		field, spec, _ := strings.Cut(s[i+1:i+end], ":")
 		i += end
 		field, conversion, _ := strings.Cut(field, "!")
-		var v value
-		position, err := strconv.Atoi(field)
-		switch {
-		case field == "" && !numbered:
-			v, next = argument(args.positional, next), next+1
-		case err == nil && position < 0:
-			return nil, fmt.Errorf("format: there is no argument %q", field)
-		case err == nil && next == 0:
-			v, numbered = argument(args.positional, position), true
-		case field == "" || err == nil:
-			return nil, errors.New("format: numbered fields stand beside others")
-		default:
-			v = args.byName(field)
-		}
-		if v == nil {
-			return nil, fmt.Errorf("format: there is no argument %q", field)
+		v, err := given.find(field)
+		if err != nil {
+			return nil, err
 		}
 		text, err := formatValue(v, conversion, spec)
 		if err != nil {
@@ -148,6 +135,32 @@ func formatString(r *run, s string, args arguments) (value, error) {
 		}
 	}
 	return out.String(), nil
+}
+
+// fields finds the arguments of a format: one after the other, or by number, or by name.
+type fields struct {
+	args     arguments
+	next     int  // of those without a number
+	numbered bool // one had a number
+}
+
+func (f *fields) find(field string) (v value, err error) {
+	position, notNumber := strconv.Atoi(field)
+	switch {
+	case field == "" && !f.numbered:
+		v = argument(f.args.positional, f.next)
+		f.next++
+	case notNumber == nil && position >= 0 && f.next == 0:
+		v, f.numbered = argument(f.args.positional, position), true
+	case field == "" || notNumber == nil:
+		return nil, errors.New("format: numbered fields stand beside others, or are under 0")
+	default:
+		v = f.args.byName(field)
+	}
+	if v == nil {
+		return nil, fmt.Errorf("format: there is no argument %q", field)
+	}
+	return v, nil
 }
 
 // formatSpec is what stands behind the colon of a field.
