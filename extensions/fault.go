@@ -14,7 +14,7 @@ const (
 	causeTicks                    // it used up its ticks
 	causeDepth                    // it called itself too deep
 	causeMemory                   // it wanted more memory than it may have
-	causeProtocol                 // its answer breaks the ABI: bad pointer, malformed or oversized output
+	causeProtocol                 // its answer breaks the ABI (bad pointer, malformed or oversized output) or the protocol of the client
 	causeRule                     // its answer breaks a rule of the host: a charge that does not add up
 	causeInstantiate              // no instance could be made
 	causeOverloaded               // every instance was busy for too long

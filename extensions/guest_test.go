@@ -106,6 +106,22 @@ func (g *guest) bytes(t testing.TB) []byte {
 	return m.Bytes()
 }
 
+// callAfter makes the guest answer its first call of op with one frame and later
+// ones with another; a byte of its memory remembers that it was called.
+func (g *guest) callAfter(op abi.Op, first, then []byte) {
+	const flag = 512
+	c := wasmtest.Asm()
+	for _, other := range slices.Sorted(maps.Keys(g.answers)) {
+		if other == op {
+			continue
+		}
+		c.Get(0).I32(int32(other)).Op(wasmtest.I32Eq).If(wasmtest.Void).I64(g.place(okFrame(g.answers[other]))).Op(wasmtest.Return).End()
+	}
+	c.I32(flag).Mem(wasmtest.I32Load, 0).If(wasmtest.Void).I64(g.place(then)).Op(wasmtest.Return).End()
+	c.I32(flag).I32(1).Mem(wasmtest.I32Store, 0)
+	g.call = c.I64(g.place(first))
+}
+
 // chatGuest is a translator whose every answer says its version.
 func chatGuest(t testing.TB, version string) []byte {
 	g := newGuest(SlotChat, version)
@@ -117,8 +133,8 @@ func chatAnswers(version string) map[abi.Op][]byte {
 	return map[abi.Op][]byte{
 		abi.OpRequest:  abi.Translated{Body: []byte(`{"by":"` + version + `"}`), Kept: []byte("kept " + version)}.Append(nil),
 		abi.OpEvents:   abi.Written{State: []byte("state"), Bytes: []byte("data: " + version + "\n\n")}.Append(nil),
-		abi.OpResponse: []byte("response " + version),
-		abi.OpError:    []byte("error " + version),
+		abi.OpResponse: []byte(`{"response":"` + version + `"}`),
+		abi.OpError:    []byte(`{"error":"` + version + `"}`),
 	}
 }
 

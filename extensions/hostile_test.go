@@ -245,13 +245,11 @@ func TestContained(t *testing.T) {
 			if out, err := tr.Events([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
 				t.Errorf("events: %s, %v", out, err)
 			}
-			if c.name != "payload that does not decode" { // any bytes are a body
-				if out, err := tr.Response([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
-					t.Errorf("response: %s, %v", out, err)
-				}
-				if out := tr.Error([]byte("before "), &abi.Error{Kind: abi.Internal}, 500); string(out) != "before error native" {
-					t.Errorf("error: %s", out)
-				}
+			if out, err := tr.Response([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
+				t.Errorf("response: %s, %v", out, err)
+			}
+			if out := tr.Error([]byte("before "), &abi.Error{Kind: abi.Internal}, 500); string(out) != `before {"error":"native"}` {
+				t.Errorf("error: %s", out)
 			}
 			tr.Close()
 			if n := stop(); n == 0 {
@@ -291,9 +289,14 @@ func TestEcho(t *testing.T) {
 		h, _ := openTest(t, Options{PoolMax: 1})
 		activate(t, h, echo(grow))
 		say := func(account, text string) []byte {
-			tr := h.Translate(SlotChat, account, abi.Facts{ID: text})
-			defer tr.Close()
-			return tr.Error(nil, &abi.Error{Kind: abi.Internal, Msg: text}, 500)
+			g, _ := h.slot(SlotChat).acquire(account)
+			defer g.release()
+			in := abi.ErrorInput{Facts: abi.Facts{ID: text}, Kind: abi.Internal, Status: 500, Msg: text}
+			out, f := g.do(abi.OpError, account, in.Append(nil), nil)
+			if f != nil {
+				t.Fatal(f)
+			}
+			return out[abi.OutputHeader:]
 		}
 		secret := strings.Repeat("secret", 10)
 		if got := say("alice", secret); len(got) != 128 {

@@ -81,6 +81,9 @@ func (i *instance) enter(op abi.Op, in []byte) ([]byte, *fault) {
 	if f == nil {
 		f = checkOutput(op, frame)
 	}
+	if f == nil {
+		f = checkWritten(op, frame)
+	}
 	if f != nil {
 		return nil, f
 	}
@@ -233,4 +236,25 @@ func checkPayload(op abi.Op, payload []byte) (err error) {
 		_, err = abi.ParseDecision(payload)
 	}
 	return err
+}
+
+// checkWritten checks what a translator wrote for clients, in a frame that
+// checkOutput took. An error is checked by Translation.Error, which knows
+// whether a stream or a body is to be written.
+func checkWritten(op abi.Op, frame []byte) *fault {
+	if frame[0] != byte(abi.StatusOK) {
+		return nil
+	}
+	var err error
+	switch payload := frame[abi.OutputHeader:]; op {
+	case abi.OpEvents:
+		w, _ := abi.ParseWritten(payload)
+		err = checkFrames(w.Bytes)
+	case abi.OpResponse:
+		err = checkBody(payload)
+	}
+	if err != nil {
+		return faultf(causeProtocol, "its output for op %v, %d bytes: %v", op, len(frame), err)
+	}
+	return nil
 }

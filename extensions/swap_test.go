@@ -142,7 +142,7 @@ func TestOverloaded(t *testing.T) {
 func TestGrownInstanceIsReplaced(t *testing.T) {
 	h, _ := openTest(t, Options{PoolMax: 1})
 	g := newGuest(SlotChat, "1")
-	g.call = wasmtest.Asm().I32(5*guestPages).Imm(0x40, 0).Op(wasmtest.Drop).I64(g.place(okFrame(nil)))
+	g.call = wasmtest.Asm().I32(5*guestPages).Imm(0x40, 0).Op(wasmtest.Drop).I64(g.place(okFrame([]byte("{}"))))
 	info := activate(t, h, g.bytes(t))
 	tr := h.Translate(SlotChat, "a", abi.Facts{})
 	defer tr.Close()

@@ -2,7 +2,6 @@ package extensions
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"corenode/wasm/abi"
 )
@@ -19,7 +18,14 @@ type Translation struct {
 	facts      abi.Facts
 	kept       []byte // Translated.Kept
 	state      []byte // Written.State
-	answer     answer // the whole answer so far, if the module wants it
+	answer     answer // the whole answer so far, if the module wants it or the native build may need it
+
+	// spared: the native build understands the request that a foreign module
+	// translates, would keep spare of it, and can take the answer over.
+	spared bool
+	spare  []byte
+	wrote  bool // bytes of the stream have been given out
+	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
 	// in is the input of Events: its first prefix bytes are the encoded facts and
 	// state without kept and history, which most groups have in common. 0: not made.
@@ -74,7 +80,9 @@ func (t *Translation) Request(body []byte) (native []byte, err error) {
 	}
 	out, _ := abi.ParseTranslated(o.Payload)
 	t.kept = bytes.Clone(out.Kept)
-	return bytes.Clone(out.Body), nil
+	native = bytes.Clone(out.Body)
+	t.prepareSpare(s)
+	return native, nil
 }
 
 // useBuiltin moves the request to the native build; false when it is there already.
@@ -91,40 +99,46 @@ func (t *Translation) useBuiltin() bool {
 }
 
 // Events translates the next event group of the stream and appends its bytes
-// to dst. No EventError may be among them. After an error, which is Internal,
-// the stream must be ended with Error.
+// to dst. No EventError may be among them. What a module writes is checked; one
+// that fails before any byte has left is replaced by the native build, which
+// gets the whole answer. After an error, which is Internal, the stream must be
+// ended with Error.
 func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
-	in := t.events(group)
+	before := len(dst)
+	in, end := t.events(group)
+	dst, err := t.groupCall(in, dst, end)
+	t.wrote = t.wrote || len(dst) > before
+	return dst, err
+}
+
+func (t *Translation) groupCall(in, dst []byte, end bool) ([]byte, error) {
 	if p := t.generation.pool; p != nil && t.slot.now.Load().shadow == nil {
-		out, ok, f := t.direct(p, in, dst)
+		out, ok, f := t.direct(p, in, dst, end)
 		if ok {
 			return out, nil
 		}
-		return t.indirect(in, dst, func(s *scratch) (abi.Output, error) {
-			return t.again("extensions.Events", abi.OpEvents, s, f)
-		})
+		return t.groupAgain(in, dst, f)
 	}
-	return t.indirect(in, dst, func(s *scratch) (abi.Output, error) {
-		return t.answerCall("extensions.Events", abi.OpEvents, s)
-	})
-}
-
-// indirect is Events with a copy of the input and the output.
-func (t *Translation) indirect(in, dst []byte, call func(*scratch) (abi.Output, error)) ([]byte, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	o, err := call(s)
-	if err != nil {
-		return dst, err
+	o, f := t.call(abi.OpEvents, s)
+	if f != nil || o.Status != abi.StatusOK {
+		return t.groupAgain(in, dst, f)
 	}
-	return t.written(dst, o.Payload), nil
+	w, _ := abi.ParseWritten(o.Payload) // checkOutput decoded it before
+	if f = t.silent(w, end); f != nil {
+		f.input = len(in)
+		t.host.failed(t.generation, abi.OpEvents, t.account, f)
+		return t.groupAgain(in, dst, f)
+	}
+	return t.written(dst, w), nil
 }
 
-// direct is Events as nearly all of its calls are: it takes the result out of
-// the guest's memory while it has the instance, and needs no scratch. Not ok is
-// a fault or a decline.
-func (t *Translation) direct(p *pool, in, dst []byte) (out []byte, ok bool, f *fault) {
+// direct is the call of nearly all event groups: it takes the result out of the
+// guest's memory while it has the instance, and needs no scratch. Not ok is a
+// fault or a decline.
+func (t *Translation) direct(p *pool, in, dst []byte, end bool) (out []byte, ok bool, f *fault) {
 	g := t.generation
 	i, f := p.take(t.account)
 	if f != nil {
@@ -132,8 +146,11 @@ func (t *Translation) direct(p *pool, in, dst []byte) (out []byte, ok bool, f *f
 		return dst, false, f
 	}
 	frame, f := i.run(abi.OpEvents, in, g.manifest.budget(abi.OpEvents, len(in)))
-	if ok = f == nil && frame[0] == byte(abi.StatusOK); ok { // checkOutput decoded it before
-		dst = t.written(dst, frame[abi.OutputHeader:])
+	if f == nil && frame[0] == byte(abi.StatusOK) {
+		w, _ := abi.ParseWritten(frame[abi.OutputHeader:]) // checkOutput decoded it before
+		if f = t.silent(w, end); f == nil {
+			dst, ok = t.written(dst, w), true
+		}
 	}
 	p.put(i, f != nil)
 	switch {
@@ -146,9 +163,35 @@ func (t *Translation) direct(p *pool, in, dst []byte) (out []byte, ok bool, f *f
 	return dst, ok, f
 }
 
+// silent is the fault of a stream that ends without a byte.
+func (t *Translation) silent(w abi.Written, end bool) *fault {
+	if !end || t.wrote || len(w.Bytes) > 0 || t.generation.native != nil {
+		return nil
+	}
+	return faultf(causeProtocol, "the stream is finished and it has written no byte of it")
+}
+
+// groupAgain is what follows an event group that failed with f or, without one,
+// was declined.
+func (t *Translation) groupAgain(in, dst []byte, f *fault) ([]byte, error) {
+	if !t.generation.shipped && t.spared && !t.wrote {
+		if out, ok := t.replay(dst); ok {
+			return out, nil
+		}
+	}
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = append(s.in, in...)
+	o, err := t.again("extensions.Events", abi.OpEvents, s, f)
+	if err != nil {
+		return dst, err
+	}
+	w, _ := abi.ParseWritten(o.Payload)
+	return t.written(dst, w), nil
+}
+
 // written takes over the result of an event group.
-func (t *Translation) written(dst, payload []byte) []byte {
-	w, _ := abi.ParseWritten(payload) // checkOutput decoded it before
+func (t *Translation) written(dst []byte, w abi.Written) []byte {
 	if !bytes.Equal(w.State, t.state) {
 		if len(w.State) != len(t.state) || t.prefix == 0 {
 			t.prefix = 0
@@ -167,9 +210,10 @@ const behindState = 2 * 4
 // inputKeep is the most that a stream's input buffer may hold to be kept.
 const inputKeep = 8 << 10
 
-// events encodes the input of Events, which stays until the next group.
-func (t *Translation) events(group []abi.Event) []byte {
-	var start, stop, end bool
+// events encodes the input of Events, which stays until the next group. end
+// says that the group ends the answer.
+func (t *Translation) events(group []abi.Event) (in []byte, end bool) {
+	var start, stop bool
 	for i := range group {
 		switch group[i].Kind {
 		case abi.EventStart:
@@ -181,7 +225,7 @@ func (t *Translation) events(group []abi.Event) []byte {
 		}
 	}
 	history := t.generation.manifest.History
-	if history {
+	if t.keepsAnswer() {
 		t.answer.add(group)
 	}
 	if start || end || stop && history {
@@ -206,7 +250,7 @@ func (t *Translation) events(group []abi.Event) []byte {
 	for i := range group {
 		t.in = abi.AppendFrame(t.in, &group[i])
 	}
-	return t.in
+	return t.in, end
 }
 
 // Response translates a whole answer and appends the body to dst.
@@ -215,8 +259,20 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 	whole.add(events)
 	s := takeScratch()
 	defer putScratch(s)
-	s.in = abi.ResponseInput{Facts: t.facts, Kept: t.kept, Events: whole.frames}.Append(s.in[:0])
-	o, err := t.answerCall("extensions.Response", abi.OpResponse, s)
+	in := abi.ResponseInput{Facts: t.facts, Kept: t.kept, Events: whole.frames}
+	s.in = in.Append(s.in[:0])
+	o, f := t.call(abi.OpResponse, s)
+	if f == nil && o.Status == abi.StatusOK {
+		return append(dst, o.Payload...), nil
+	}
+	if !t.generation.shipped && t.spared && t.useBuiltin() {
+		in.Kept, t.kept = t.spare, t.spare
+		s.in = in.Append(s.in[:0])
+		if o, f = t.call(abi.OpResponse, s); f == nil && o.Status == abi.StatusOK {
+			return append(dst, o.Payload...), nil
+		}
+	}
+	o, err := t.again("extensions.Response", abi.OpResponse, s, f)
 	if err != nil {
 		return dst, err
 	}
@@ -225,7 +281,8 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 
 // Error appends a failure as the client's protocol has it: the body of an
 // error response, or with facts that say stream the frames that end a broken
-// stream. It never fails: what the module cannot say, the builtin says.
+// stream. It never fails: what the module cannot say, or must not because what
+// it wrote breaks the protocol, the builtin says.
 func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
 		Kind: e.Kind, Param: e.Param, Msg: e.Msg}
@@ -234,13 +291,16 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	}
 	s := takeScratch()
 	defer putScratch(s)
-	s.in = in.Append(s.in[:0])
-	o, err := t.answerCall("extensions.Error", abi.OpError, s)
-	if err == nil {
-		return append(dst, o.Payload...)
+	if !t.broken {
+		s.in = in.Append(s.in[:0])
+		o, err := t.answerCall("extensions.Error", abi.OpError, s)
+		if err == nil && (t.generation.native != nil || t.errorFits(o.Payload)) {
+			return append(dst, o.Payload...)
+		}
 	}
-	// The state of a foreign module means nothing to the builtin.
-	in.State, in.Kept, in.History = nil, nil, nil
+	if !t.generation.shipped { // its state means nothing to the builtin
+		in.State, in.Kept, in.History = t.builtinState()
+	}
 	s.in = in.Append(s.in[:0])
 	t.generation.tally.fallbacks.Add(1)
 	out, f := t.slot.builtin.do(abi.OpError, t.account, s.in, s.out[:0])
@@ -255,6 +315,22 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	return dst
 }
 
+// errorFits checks what a module wrote for a failure: the frames that end a
+// stream, or a body. What does not fit is a fault.
+func (t *Translation) errorFits(written []byte) bool {
+	err := checkBody(written)
+	if t.facts.Stream {
+		if err = checkFrames(written); err == nil && len(written) == 0 {
+			err = errNoFrames
+		}
+	}
+	if err == nil {
+		return true
+	}
+	t.host.failed(t.generation, abi.OpError, t.account, faultf(causeProtocol, "its error: %v", err))
+	return false
+}
+
 // answerCall runs an op of the answer. A shipped module's failure is made good
 // by its native build, which reads the same state; a foreign one's is an error.
 func (t *Translation) answerCall(where string, op abi.Op, s *scratch) (abi.Output, error) {
@@ -267,7 +343,9 @@ func (t *Translation) answerCall(where string, op abi.Op, s *scratch) (abi.Outpu
 
 // again is what follows a call that failed with f or, without one, declined.
 func (t *Translation) again(where string, op abi.Op, s *scratch, f *fault) (abi.Output, error) {
+	t.broken = t.broken || f != nil && f.cause == causeProtocol
 	if t.generation.shipped && t.useBuiltin() {
+		t.broken = false // the native build reads the same state and may write the error too
 		var o abi.Output
 		if o, f = t.call(op, s); f == nil && o.Status == abi.StatusOK {
 			return o, nil
@@ -283,34 +361,4 @@ func (t *Translation) again(where string, op abi.Op, s *scratch, f *fault) (abi.
 // call runs one op on the pinned generation. The output aliases s.
 func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *fault) {
 	return t.host.call(t.slot, t.generation, op, t.account, s)
-}
-
-// answer is the events of an answer as frames, with the deltas of a block
-// merged into one. It is as large as the answer.
-type answer struct {
-	frames []byte
-	open   int // where the delta frame of the open block begins, plus one; 0 = none
-}
-
-// frameHeader is what stands before a frame's payload, its length last.
-const frameHeader = 8
-
-func (a *answer) add(events []abi.Event) {
-	for i := range events {
-		e := &events[i]
-		switch {
-		case e.Kind == abi.EventError:
-		case e.Kind == abi.EventDelta && a.open > 0:
-			a.frames = abi.AppendEscaped(a.frames, e.Text)
-			frame := a.frames[a.open-1:]
-			binary.LittleEndian.PutUint32(frame[4:], uint32(len(frame)-frameHeader))
-		default:
-			at := len(a.frames)
-			a.frames = abi.AppendFrame(a.frames, e)
-			a.open = 0
-			if e.Kind == abi.EventDelta {
-				a.open = at + 1
-			}
-		}
-	}
 }
