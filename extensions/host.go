@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"corenode/wasm/abi"
@@ -47,6 +48,8 @@ type Options struct {
 	CacheDir string
 	// TrustedKeys are the keys whose signatures count.
 	TrustedKeys []ed25519.PublicKey
+	// Denied are modules that are not taken, whoever signed them.
+	Denied []Denial
 	// AllowUnsigned accepts modules without a signature. A wrong one is never accepted.
 	AllowUnsigned bool
 	// Prices are what the tokens of each model id cost.
@@ -69,6 +72,7 @@ type Host struct {
 	now     func() time.Time
 	slots   [len(Slots)]*slot
 	ready   chan struct{}
+	trust   atomic.Pointer[trust] // changed with mu held
 
 	// untried takes modules without their first calls, for tests of what serves:
 	// their hand-made guests give nonsense, or nothing but faults.
@@ -134,6 +138,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	if h.now == nil {
 		h.now = time.Now
 	}
+	h.trust.Store(&trust{o.TrustedKeys, o.Denied})
 	for _, dir := range []string{o.Dir, o.CacheDir} {
 		if err := privateDir(dir); err != nil {
 			return nil, err

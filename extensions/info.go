@@ -19,6 +19,7 @@ const (
 	StateActive   = "active"   // serves
 	StatePrevious = "previous" // kept for a rollback
 	StateFailed   = "failed"   // Error says why
+	StateDenied   = "denied"   // modules.denied has it
 )
 
 // Info is what an operator sees of a module.
@@ -104,6 +105,8 @@ func (h *Host) infoOf(m *module) Info {
 	switch {
 	case m.loading:
 		i.State = StateLoading
+	case m.denied != nil:
+		i.State, i.Error = StateDenied, m.denied.Error()
 	case m.failed != "":
 		i.State = StateFailed
 	}

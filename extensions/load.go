@@ -33,7 +33,8 @@ type file struct {
 	trusted, shipped bool
 	// served: it was taken once, and serves or did. What has been required of
 	// new modules since then does not bind it: a restart must not change who serves.
-	served bool
+	served   bool
+	replayed bool // to compute a charge again, which modules.denied does not keep from it
 }
 
 // configOf is an operator's configuration as a module gets it: a JSON object
@@ -161,6 +162,11 @@ func (h *Host) check(f file) (info *meter.Info, m Manifest, signedBy string, err
 	if m, err = manifestOf(info); err != nil {
 		return nil, m, "", err
 	}
+	if !f.replayed {
+		if err := h.trust.Load().denial(digestOf(f.wasm), &m); err != nil {
+			return nil, m, "", err
+		}
+	}
 	for _, rule := range []func(*meter.Info, *Manifest) error{checkImports, checkExports, checkFloats} {
 		if err := rule(info, &m); err != nil {
 			return nil, m, "", err
@@ -174,14 +180,7 @@ func (h *Host) checkSignature(f file) (signedBy string, err error) {
 	if f.trusted {
 		return "", nil
 	}
-	if signedBy, err = h.options.signer(f.wasm, f.signature); err != nil {
-		return "", err
-	}
-	if signedBy == "" && !h.options.AllowUnsigned {
-		return "", &LoadError{Stage: "signature", Err: ErrNotSigned, Reason: "the module is not signed",
-			Fix: "sign it with: corenode module sign, or set modules.allow_unsigned on a node for development"}
-	}
-	return signedBy, nil
+	return h.checkSigner(digestOf(f.wasm), f.signature)
 }
 
 func manifestOf(info *meter.Info) (Manifest, error) {

@@ -31,6 +31,7 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	h := &Host{options: Options{AllowUnsigned: true}, log: log, now: time.Now}
+	h.trust.Store(&trust{})
 	info, m, _, err := h.check(file{wasm: wasm})
 	if err != nil {
 		return nil, err

@@ -124,6 +124,13 @@ func (h *Host) save() error {
 	return nil
 }
 
+// saveOrSay is save for changes that nobody asked for just now. mu is held.
+func (h *Host) saveOrSay() {
+	if err := h.save(); err != nil {
+		h.log.Error("the state of the modules is not saved", "err", err)
+	}
+}
+
 // path is where a part of a module lies: its file, signature or configuration.
 func (h *Host) path(digest, ext string) string {
 	return filepath.Join(h.options.Dir, strings.TrimPrefix(digest, digestPrefix)+ext)
@@ -231,6 +238,7 @@ func (h *Host) readDir() error {
 				return err
 			}
 		}
+		m.denied = h.denialOf(m)
 		h.modules[digest] = m
 	}
 	return nil
@@ -287,6 +295,8 @@ func (h *Host) restoreShipped(s shippedModule) {
 	if s.slot == SlotBilling && h.options.Dir != "" {
 		h.keepShipped(g.digest, s.wasm)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.assume(h.slot(s.slot))
 }
 
@@ -306,11 +316,26 @@ func (h *Host) keepShipped(digest string, file func() ([]byte, error)) {
 }
 
 // restoreOne loads a module that served before. One that no longer passes is
-// reported as failed, and what ships serves in its place.
+// reported as failed, and what ships serves in its place. In the place of a
+// denied one comes what was there before it.
 func (h *Host) restoreOne(sl *slot, digest string) {
 	h.building.Lock()
 	defer h.building.Unlock()
 	g, err := h.open(digest, true)
+	for errors.Is(err, ErrDenied) {
+		h.mu.Lock()
+		if h.withdraw(nil) {
+			h.saveOrSay()
+		}
+		active := h.state.Slots[sl.name].Active
+		waits := strings.HasPrefix(active, digestPrefix) && h.isUsable(active) && h.modules[active].generation == nil
+		h.mu.Unlock()
+		if !waits {
+			return
+		}
+		digest = active
+		g, err = h.open(digest, true)
+	}
 	if errors.Is(err, ErrClosed) {
 		return
 	}
@@ -321,13 +346,13 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 		h.log.Error("a module that served before does not load", "slot", string(sl.name), "module", digest, "err", err)
 		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.assume(sl)
 }
 
-// assume makes a slot's assignment what the state wants, as far as it is loaded.
+// assume makes a slot's assignment what the state wants, as far as it is loaded. mu is held.
 func (h *Host) assume(sl *slot) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.closed {
 		return
 	}
@@ -336,24 +361,24 @@ func (h *Host) assume(sl *slot) {
 		w.Active = wantShipped
 	}
 	a := *sl.now.Load()
-	before := a
 	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
-	if g := find(w.Active); g != nil {
-		a.active, a.missing = g, false
-	} else if g := find(wantShipped); g != nil {
-		a.active = g
+	a.active, a.missing = find(w.Active), false
+	if a.active == nil {
+		a.missing = strings.HasPrefix(w.Active, digestPrefix)
+		if a.active = find(wantShipped); a.active == nil {
+			a.active = sl.builtin
+		}
 	}
 	a.canary, a.canaryPercent = find(w.Canary), w.CanaryPercent
 	if a.previous = find(w.Previous); a.previous == nil || a.previous == a.active {
 		a.previous = sl.builtinUnless(a.active)
 	}
-	if g := find(w.Shadow); g != nil && a.shadow == nil {
+	if g := find(w.Shadow); g == nil {
+		a.shadow = nil
+	} else if a.shadow == nil {
 		a.shadow = startShadow(g, w.ShadowPercent, h.failed)
 	}
-	sl.now.Store(&a)
-	if before.active != a.active {
-		h.log.Info("module takes over", "slot", string(sl.name), "module", a.active.title())
-	}
+	h.assign(sl, a)
 }
 
 // wantedGeneration is the loaded generation that a name in the state stands for. mu is held.
@@ -400,6 +425,7 @@ func (h *Host) readManifests() {
 		h.mu.Lock()
 		if m := h.modules[digest]; m != nil && err == nil {
 			m.manifest, m.known = manifest, true
+			m.denied = h.denialOf(m)
 		}
 		h.mu.Unlock()
 	}

@@ -23,6 +23,7 @@ type module struct {
 	generation *generation // nil when it is not in memory
 	loading    bool
 	failed     string // why it does not serve, if it should
+	denied     error  // why the operator's configuration keeps it out, nil if it does not
 	removed    bool   // kept on disk for replays only
 	size       int
 }
@@ -96,7 +97,10 @@ func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// While it was built, the one in memory may have begun to serve or to charge.
-	if _, err := h.mayLoad(h.modules[digest], digest, config); err != nil {
+	if _, err = h.mayLoad(h.modules[digest], digest, config); err == nil {
+		err = h.stillTrusted(m, g, signature)
+	}
+	if err != nil {
 		g.retire()
 		return Info{}, err
 	}
@@ -172,10 +176,13 @@ func (h *Host) adopt(m *module, g *generation) (changed bool) {
 func (h *Host) open(digest string, served bool) (*generation, error) {
 	h.mu.Lock()
 	m := h.modules[digest]
-	if h.closed || m == nil || m.removed {
+	if err := h.trust.Load().denial(digest, nil); h.closed || err != nil || m == nil || m.removed {
 		defer h.mu.Unlock()
 		if h.closed {
 			return nil, ErrClosed
+		}
+		if err != nil {
+			return nil, err
 		}
 		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
 	}
@@ -185,10 +192,19 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	}
 	m.loading = true
 	h.mu.Unlock()
-	g, err := h.read(m, m.shipped, served)
+	g, err := h.read(m, served, false)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m.loading = false
+	if err == nil {
+		if err = h.stillTrusted(m, g, h.signatureOf(m)); err != nil {
+			g.retire()
+		}
+	}
+	if errors.Is(err, ErrDenied) {
+		m.denied = err
+		return nil, err
+	}
 	if err != nil {
 		m.failed = err.Error()
 		return nil, err
@@ -206,9 +222,19 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	return g, nil
 }
 
-// read builds a generation of a module's file.
-func (h *Host) read(m *module, trusted, served bool) (*generation, error) {
-	f := file{signature: m.signature, config: m.config, trusted: trusted, shipped: m.shipped, served: served}
+// stillTrusted says whether a module that was just built is trusted by now: the
+// configuration may have been read again meanwhile. mu is held.
+func (h *Host) stillTrusted(m *module, g *generation, signature []byte) error {
+	err := h.trust.Load().denial(m.digest, &g.manifest)
+	if err == nil && !m.shipped {
+		_, err = h.checkSigner(m.digest, signature)
+	}
+	return err
+}
+
+// read builds a generation of a module's file; served and replayed are as in file.
+func (h *Host) read(m *module, served, replayed bool) (*generation, error) {
+	f := file{signature: m.signature, config: m.config, trusted: m.shipped || replayed, shipped: m.shipped, served: served, replayed: replayed}
 	var err error
 	switch {
 	case m.wasm != nil:

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 )
 
@@ -23,9 +24,15 @@ func Sign(key ed25519.PrivateKey, module []byte) []byte {
 	return ed25519.Sign(key, SignedMessage(module))
 }
 
-// signer returns the trusted key that signed a module, in base64 as the configuration has it. Without a
+// signedMessage is SignedMessage of the file with that digest.
+func signedMessage(digest string) []byte {
+	sum, _ := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix))
+	return append([]byte(signatureContext), sum...)
+}
+
+// signer returns the trusted key that signed the module with a digest, in base64 as the configuration has it. Without a
 // signature it is empty; one that no trusted key made is an error.
-func (o *Options) signer(module, signature []byte) (string, error) {
+func signer(trusted []ed25519.PublicKey, digest string, signature []byte) (string, error) {
 	if len(signature) == 0 {
 		return "", nil
 	}
@@ -37,8 +44,8 @@ func (o *Options) signer(module, signature []byte) (string, error) {
 				"the signature is %d bytes, want %d bytes or their base64", len(signature), ed25519.SignatureSize)
 		}
 	}
-	message := SignedMessage(module)
-	for _, key := range o.TrustedKeys {
+	message := signedMessage(digest)
+	for _, key := range trusted {
 		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, raw) {
 			return base64.StdEncoding.EncodeToString(key), nil
 		}
@@ -46,4 +53,17 @@ func (o *Options) signer(module, signature []byte) (string, error) {
 	return "", &LoadError{Stage: "signature", Err: ErrNotSigned,
 		Reason: "no trusted key made this signature for these bytes",
 		Fix:    "sign the file as it is with a key whose public half is in modules.trusted_keys"}
+}
+
+// checkSigner says who signed a module, and refuses one without a signature
+// where that is not allowed.
+func (h *Host) checkSigner(digest string, signature []byte) (signedBy string, err error) {
+	if signedBy, err = signer(h.trust.Load().keys, digest, signature); err != nil {
+		return "", err
+	}
+	if signedBy == "" && !h.options.AllowUnsigned {
+		return "", &LoadError{Stage: "signature", Err: ErrNotSigned, Reason: "the module is not signed",
+			Fix: "sign it with: corenode module sign, or set modules.allow_unsigned on a node for development"}
+	}
+	return signedBy, nil
 }

@@ -236,7 +236,5 @@ func (h *Host) demote(g *generation, reason string) {
 		h.state.Failed = map[string]string{}
 	}
 	h.state.Failed[g.digest] = reason
-	if err := h.save(); err != nil {
-		h.log.Error("the state of the modules is not saved", "err", err)
-	}
+	h.saveOrSay()
 }

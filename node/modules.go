@@ -18,7 +18,7 @@ func (n *node) openModules() (*extensions.Host, error) {
 	c := n.cfg.Modules
 	return extensions.Open(extensions.Options{
 		Dir: filepath.Join(n.cfg.DataDir, "modules"), CacheDir: c.CacheDir,
-		TrustedKeys: c.Keys(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
+		TrustedKeys: c.Keys(), Denied: c.Denials(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
 		PoolMax: c.InstancesMax, Prices: prices(n.cfg), Log: n.log,
 	})
 }

@@ -36,6 +36,7 @@ func writeModule(w io.Writer, m extensions.Info) {
 	series := func(name string, value any) { fmt.Fprintf(w, "corenode_module_%s{%s} %v\n", name, labels, value) }
 	series("serving", oneIf(m.Serving))
 	series("failed", oneIf(m.State == extensions.StateFailed)) // stays until an operator acts: its other series end with it
+	series("denied", oneIf(m.State == extensions.StateDenied))
 	series("calls_total", m.Calls)
 	for _, cause := range extensions.Causes() { // also those that never were: the increase of a series that begins with 1 is 0
 		fmt.Fprintf(w, "corenode_module_faults_total{%s,cause=%q} %d\n", labels, cause, m.Faults[cause])

@@ -23,7 +23,7 @@ import (
 
 // start opens a node and serves.
 func start(cfg *config.Config, logTo io.Writer) (*node, error) {
-	log, err := newLogger(cfg, logTo)
+	log, _, err := newLogger(cfg, logTo)
 	if err != nil {
 		return nil, err
 	}

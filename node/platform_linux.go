@@ -12,6 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// fileSignals are of writes, which return the error too: to a pipe without a
+// reader, and over the limit of a file's size (ulimit -f).
+var fileSignals = []os.Signal{unix.SIGPIPE, unix.SIGXFSZ}
+
 // keepPrivate makes every file that the process creates the owner's alone.
 func keepPrivate() { unix.Umask(0o077) }
 
@@ -70,4 +74,15 @@ func readLimit(system fs.FS, name ...string) int64 {
 		return math.MaxInt64
 	}
 	return limit
+}
+
+// isTerminal says whether a person's terminal is behind a file.
+func isTerminal(f *os.File) bool {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { _, failed = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	return err == nil && failed == nil
 }

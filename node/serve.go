@@ -9,10 +9,8 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +36,8 @@ func serveCommand() *cobra.Command {
 		Short: "Start a node",
 		Long: `Start a node and serve until SIGTERM or SIGINT, which drain it: new requests
 are refused, running streams finish, then the process ends with status 0. During
-the start they end it at once, with the same status.
+the start they end it at once, with the same status. SIGHUP does the same where a
+terminal is the standard input; elsewhere the node reads its configuration again.
 
 With no flag it listens on 127.0.0.1:8080, keeps its data in ./data and serves
 the models in the binary. The first start makes an account "default" and writes
@@ -67,54 +66,68 @@ its key to data/default.key.`,
 				delete(flags, key)
 			}
 		}
-		cfg, err := config.Load(config.Sources{File: file, Environment: os.Environ(), Flags: flags, Models: models})
-		if err != nil {
-			return err
-		}
-		return serve(cfg, cmd.OutOrStdout(), os.Stderr)
+		return serve(config.Sources{File: file, Environment: os.Environ(), Flags: flags, Models: models}, cmd.OutOrStdout(), os.Stderr)
 	}
 	return cmd
 }
 
 // serve runs a node until a signal ends it.
-func serve(cfg *config.Config, out, logTo io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE) // who read the log or the greeting may be gone
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-	lines := newLogWriter(logTo)
-	defer lines.Close()
-	log, err := newLogger(cfg, lines)
+func serve(from config.Sources, out, logTo io.Writer) error {
+	signals := watchSignals() // before the configuration is read: a hangup then is a reload already
+	defer signals.close()
+	cfg, err := config.Load(from)
 	if err != nil {
 		return err
 	}
-	n, err := openUnless(signals, cfg, log)
+	lines := newLogWriter(logTo)
+	defer lines.Close()
+	log, level, err := newLogger(cfg, lines)
+	if err != nil {
+		return err
+	}
+	again := newReloader(from, cfg, level, log)
+	n, err := openUnless(signals, again, cfg, log)
 	if n == nil {
 		return err
 	}
+	again.modules = n.modules
+	n.serving.Go(func() { again.run(n.stopped) })
 	n.begin()
 	n.greet(out)
-	select {
-	case s := <-signals:
-		n.log.Info("draining", "signal", s.String(), "timeout", cfg.Limits.DrainTimeout.String())
-	case <-n.drainAsked:
-		n.log.Info("draining", "asked", "admin API", "timeout", cfg.Limits.DrainTimeout.String())
-	case err = <-n.failed:
-		n.log.Error("the node cannot go on", "error", err.Error())
-	}
-	go func() { // a second signal ends it at once
-		<-signals
-		n.log.Warn("killed while draining")
-		lines.Close()
-		os.Exit(1)
-	}()
+	err = n.untilAsked(signals, again)
+	go signals.endDrain(log, again.ask, lines)
 	return errors.Join(err, n.stop())
+}
+
+// untilAsked waits until a signal or an operator asks the node to drain, or it cannot go on.
+func (n *node) untilAsked(signals *signals, again *reloader) error {
+	asked := func(how, what string) error {
+		n.log.Info("draining", how, what, "timeout", n.cfg.Limits.DrainTimeout.String())
+		return nil
+	}
+	for {
+		select {
+		case got := <-signals.stop:
+			return asked("signal", got.String())
+		case got := <-signals.hangup:
+			if signals.hangupEnds {
+				return asked("signal", got.String())
+			}
+			again.ask()
+		case <-n.drainAsked:
+			return asked("asked", "admin API")
+		case err := <-n.failed:
+			n.log.Error("the node cannot go on", "error", err.Error())
+			return err
+		}
+	}
 }
 
 // openUnless opens a node; a signal gives it up, without an error. What is half
 // done then is left as by a kill, which every step of a start survives: to wait
-// for its end might take minutes, of packing weights or of replaying rows.
-func openUnless(signals <-chan os.Signal, cfg *config.Config, log *slog.Logger) (*node, error) {
+// for its end might take minutes, of packing weights or of replaying rows. A
+// reload that is asked for meanwhile is for the node that serves.
+func openUnless(signals *signals, again *reloader, cfg *config.Config, log *slog.Logger) (*node, error) {
 	type opened struct {
 		node *node
 		err  error
@@ -124,11 +137,20 @@ func openUnless(signals <-chan os.Signal, cfg *config.Config, log *slog.Logger) 
 		n, err := open(cfg, log)
 		done <- opened{n, err}
 	}()
-	select {
-	case o := <-done:
-		return o.node, o.err
-	case s := <-signals:
-		log.Info("stopped while starting", "signal", s.String())
+	for {
+		var stopped os.Signal
+		select {
+		case o := <-done:
+			return o.node, o.err
+		case stopped = <-signals.stop:
+		case stopped = <-signals.hangup:
+			if !signals.hangupEnds {
+				log.Info("the configuration will be read again when the node serves")
+				again.ask()
+				continue
+			}
+		}
+		log.Info("stopped while starting", "signal", stopped.String())
 		return nil, nil
 	}
 }
@@ -158,12 +180,13 @@ type node struct {
 	adjust func(*engine.Options) // of each model; nil outside of tests
 }
 
-func newLogger(cfg *config.Config, to io.Writer) (*slog.Logger, error) {
-	var level slog.Level
+// newLogger makes the node's log; level is what a reload sets.
+func newLogger(cfg *config.Config, to io.Writer) (log *slog.Logger, level *slog.LevelVar, err error) {
+	level = new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})), level, nil
 }
 
 // open opens everything in the order in which it depends on each other, and

@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"time"
 
+	"corenode/extensions"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -131,6 +132,9 @@ type Modules struct {
 	// TrustedKeys are the ed25519 public keys, in base64, whose signature a module
 	// needs; corenode module keygen prints one. Default none: only the shipped modules run.
 	TrustedKeys []string `key:"trusted_keys"`
+	// Denied are modules that are not taken, whoever signed them: sha256:DIGEST, or
+	// NAME<VERSION for every version below one. Default none.
+	Denied []string `key:"denied"`
 	// AllowUnsigned takes modules without a signature: for a machine on which
 	// modules are written. Default false.
 	AllowUnsigned bool `key:"allow_unsigned"`
@@ -155,6 +159,16 @@ func (m Modules) Keys() []ed25519.PublicKey {
 		}
 	}
 	return keys
+}
+
+// Denials returns the denied modules. They are valid in a loaded Config.
+func (m Modules) Denials() (all []extensions.Denial) {
+	for _, text := range m.Denied {
+		if d, err := extensions.ParseDenial(text); err == nil {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // Engines that a model can name.

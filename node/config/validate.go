@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"corenode/extensions"
 )
 
 // checks collects what is wrong, by key.
@@ -124,6 +126,11 @@ func (m Modules) validate(c *checks) {
 	for i, text := range m.TrustedKeys {
 		if key, err := base64.StdEncoding.DecodeString(text); err != nil || len(key) != ed25519.PublicKeySize {
 			c.refuse(fmt.Sprintf("modules.trusted_keys.%d", i), "is %q, want %d bytes in base64, as corenode module keygen prints them", text, ed25519.PublicKeySize)
+		}
+	}
+	for i, text := range m.Denied {
+		if _, err := extensions.ParseDenial(text); err != nil {
+			c.refuse(fmt.Sprintf("modules.denied.%d", i), "is %q, want %v", text, err)
 		}
 	}
 	between(c, "modules.instances_max", m.InstancesMax, 0, 1024)

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// reloadable are the keys that change while a node runs. All others wait for
+// the next start.
+var reloadable = []string{"log.level", "modules.trusted_keys", "modules.denied"}
+
+// Reload says what a node that runs by running does when it reads next: now is
+// running with the reloadable keys of next, changed the keys that differ by it,
+// waits the keys of next that differ and need a restart. Neither is written to.
+// Keys are in the order of the file; those of a model follow its id.
+func Reload(running, next *Config) (now *Config, changed, waits []string) {
+	copied := *running
+	now = &copied
+	after := leavesOf(next)
+	for i, leaf := range leavesOf(now) {
+		switch value := after[i].value; {
+		case reflect.DeepEqual(leaf.value.Interface(), value.Interface()):
+		case slices.Contains(reloadable, leaf.key):
+			leaf.value.Set(value)
+			changed = append(changed, leaf.key)
+		default:
+			waits = append(waits, leaf.key)
+		}
+	}
+	return now, changed, append(waits, modelsChanged(running.Models, next.Models)...)
+}
+
+// modelsChanged names what differs between two sets of models: the id of one
+// that came or went, else its keys.
+func modelsChanged(before, after map[string]Model) (keys []string) {
+	ids := maps.Clone(before)
+	maps.Copy(ids, after)
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		key := "models." + id
+		was, had := before[id]
+		is, has := after[id]
+		if had != has {
+			keys = append(keys, key)
+			continue
+		}
+		now := leavesUnder(key+".", reflect.ValueOf(&is).Elem())
+		for i, leaf := range leavesUnder(key+".", reflect.ValueOf(&was).Elem()) {
+			if !reflect.DeepEqual(leaf.value.Interface(), now[i].value.Interface()) {
+				keys = append(keys, leaf.key)
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReload: what can change does, in a new value; what cannot is named.
+func TestReload(t *testing.T) {
+	read := func(text string) *Config {
+		t.Helper()
+		c, problems := build([]byte(text), Sources{})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return c
+	}
+	key := strings.Repeat("A", 43) + "="
+	const models = "\nmodels:\n  a: {engine: instant, prices: {input: 1, cached_input: 1, output: 1}}\n  b: {engine: instant, prices: {input: 1, cached_input: 1, output: 1}}\n"
+	running := read("log: {level: info}" + models)
+	before := *running
+	next := read("log: {level: debug}\nmodules: {trusted_keys: [" + key + "], instances_max: 3}\nlimits: {keepalive: 5s}\n" + strings.ReplaceAll(strings.Replace(models,
+		"  a: {engine: instant", "  a: {sampling: {top_k: 4}, kv: {page_tokens: 16}, engine: instant", 1), "  b:", "  c:"))
+	now, changed, waits := Reload(running, next)
+	if want := []string{"log.level", "modules.trusted_keys"}; !slices.Equal(changed, want) {
+		t.Errorf("changed %v, want %v", changed, want)
+	}
+	if want := []string{"limits.keepalive", "modules.instances_max", "models.a.sampling.top_k", "models.a.kv.page_tokens", "models.b", "models.c"}; !slices.Equal(waits, want) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+	if !reflect.DeepEqual(*running, before) || now.Log.Level != "debug" || len(now.Modules.TrustedKeys) != 1 || now.Modules.InstancesMax != 0 || len(now.Models) != 2 {
+		t.Errorf("running is %+v, now %+v", running, now)
+	}
+	if _, changed, waits := Reload(now, now); changed != nil || waits != nil {
+		t.Errorf("against itself: %v, %v", changed, waits)
+	}
+	known := leavesOf(Default())
+	for _, key := range reloadable {
+		if !slices.ContainsFunc(known, func(l leaf) bool { return l.key == key }) {
+			t.Errorf("%s is no key", key)
+		}
+	}
+}

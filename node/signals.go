@@ -1,0 +1,54 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signals are what the system tells a node. SIGTERM and SIGINT stop it. A
+// hangup does so too where a terminal is its standard input; elsewhere it asks
+// for a reload. The others keep what Go does with them: SIGQUIT writes all
+// stacks and ends the process, SIGUSR1 and SIGUSR2 do nothing.
+type signals struct {
+	stop       chan os.Signal // has room for the first and the one that ends a drain
+	hangup     chan os.Signal // apart, so that many displace no stop; more of them are one
+	hangupEnds bool           // a hangup stops
+}
+
+// watchSignals takes the signals over; until close none of them ends the process by itself.
+func watchSignals() *signals {
+	// Who read the log or the greeting may be gone, and a file that reached the
+	// limit of its size (ulimit -f) is an error of its write, as a full disk is.
+	signal.Ignore(fileSignals...)
+	// A terminal that hung up does not say any more that it is one. Who started
+	// the node so that it ignores hangups (nohup) means it to outlive its terminal.
+	s := &signals{stop: make(chan os.Signal, 2), hangup: make(chan os.Signal, 1),
+		hangupEnds: isTerminal(os.Stdin) && !signal.Ignored(syscall.SIGHUP)}
+	signal.Notify(s.stop, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(s.hangup, syscall.SIGHUP)
+	return s
+}
+
+func (s *signals) close() {
+	signal.Stop(s.stop)
+	signal.Stop(s.hangup)
+}
+
+// endDrain ends the process at a second signal to stop. A hangup is none: a
+// terminal that is closed often sends two.
+func (s *signals) endDrain(log *slog.Logger, reload func(), lines *logWriter) {
+	for {
+		select {
+		case <-s.hangup:
+			if !s.hangupEnds {
+				reload()
+			}
+		case <-s.stop:
+			log.Warn("killed while draining")
+			lines.Close()
+			os.Exit(1)
+		}
+	}
+}
