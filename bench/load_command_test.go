@@ -70,7 +70,7 @@ func TestLoadCompareAndSweep(t *testing.T) {
 	if lines, err := os.ReadFile(in("a.csv")); err != nil || bytes.Count(lines, []byte("\n")) != 101 {
 		t.Errorf("%v, %d lines", err, bytes.Count(lines, []byte("\n")))
 	}
-	if page, err := os.ReadFile(in("a.html")); err != nil || !bytes.Contains(page, []byte("<svg")) {
+	if page, err := os.ReadFile(in("a.html")); err != nil || !bytes.Contains(page, []byte("<canvas")) {
 		t.Errorf("the page: %v", err)
 	}
 

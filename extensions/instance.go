@@ -15,6 +15,7 @@ import (
 // instance is one memory of a module with its functions. It belongs to whoever
 // took it out of the pool, for one call at a time; a fault ends it.
 type instance struct {
+	tried     bool // as in starter
 	ctx       context.Context
 	module    api.Module
 	memory    api.Memory
@@ -81,7 +82,7 @@ func (i *instance) enter(op abi.Op, in []byte) ([]byte, *fault) {
 	if f == nil {
 		f = checkOutput(op, frame)
 	}
-	if f == nil {
+	if f == nil && !i.tried {
 		f = checkWritten(op, frame)
 	}
 	if f != nil {

@@ -124,7 +124,7 @@ func (h *Host) try(ctx context.Context, g *generation, s *starter, served bool) 
 	if err != nil {
 		return nil, t.stopped(err)
 	}
-	first.linear.stop = nil // it serves
+	first.linear.stop, first.tried = nil, false // it serves
 	note := ""
 	if served || h.untried {
 		_, err = t.vectors(s.info)
@@ -257,6 +257,7 @@ type starter struct {
 	manifest *Manifest
 	config   []byte
 	stop     func() error // asked at every safepoint of an instance; nil is go on
+	tried    bool         // what its instances write is looked at by the trial, which says more about it
 }
 
 // fill makes the pool of a generation of its first instance.
@@ -288,7 +289,7 @@ func joinNotes(a, b string) string {
 
 // start makes one instance: memory, _initialize, ABI version, init.
 func (s *starter) start() (*instance, error) {
-	i := &instance{ctx: context.Background()}
+	i := &instance{ctx: context.Background(), tried: s.tried}
 	limit := s.manifest.memoryMax()
 	if s.info.MemoryBounded {
 		limit = min(limit, int64(s.info.MemoryMax)*pageBytes)

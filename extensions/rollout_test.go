@@ -320,7 +320,7 @@ func TestGuestLog(t *testing.T) {
 	c := wasmtest.Asm().I32(9).I32(guestPages*pageBytes - 16).I32(16).Call(log)
 	c.I32(3).I32(-5).I32(1 << 30).Call(log) // outside the memory
 	c.I32(2).I64(7).Call(metric).I32(99).I64(7).Call(metric)
-	g.call = c.I64(g.place(okFrame(nil)))
+	g.call = c.I64(g.place(okFrame([]byte(`{}`))))
 	info := activate(t, h, g.bytes(t))
 	tr := h.Translate(SlotChat, "a", abi.Facts{})
 	defer tr.Close()

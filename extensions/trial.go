@@ -63,7 +63,7 @@ func (t *trial) open(config []byte) (*instance, error) {
 		return nil, err
 	}
 	s := *t.starter
-	s.config, s.stop = config, t.stop
+	s.config, s.stop, s.tried = config, t.stop, true
 	i, err := s.start()
 	if err != nil {
 		t.spent += ticksInit

@@ -102,9 +102,9 @@ func TestDeniedModule(t *testing.T) {
 	if a := h.slot(SlotChat).now.Load(); a.missing {
 		t.Error("the slot counts as missing")
 	}
-	_, err := h.Load(chatGuest(t, "4"), nil, nil)
+	_, err := h.Load(t.Context(), chatGuest(t, "4"), nil, nil)
 	wantDenied(t, err)
-	_, err = h.Load(chatGuest(t, "2"), nil, nil)
+	_, err = h.Load(t.Context(), chatGuest(t, "2"), nil, nil)
 	wantDenied(t, err)
 	for _, verb := range []func() (Info, error){
 		func() (Info, error) { return h.Activate(two) },
@@ -236,7 +236,7 @@ func TestTrustedKeysChange(t *testing.T) {
 	o := Options{Dir: t.TempDir(), TrustedKeys: []ed25519.PublicKey{old}}
 	h, l := openWith(t, o, testShipped())
 	for _, wasm := range [][]byte{billing, chat} {
-		i, err := h.Load(wasm, Sign(oldPrivate, wasm), nil)
+		i, err := h.Load(t.Context(), wasm, Sign(oldPrivate, wasm), nil)
 		if err == nil {
 			_, err = h.Activate(i.Digest)
 		}
@@ -259,10 +259,10 @@ func TestTrustedKeysChange(t *testing.T) {
 	if got := request(t, h, "a"); got != `{"by":"native"}` || !h.slot(SlotChat).now.Load().missing || !strings.Contains(l.String(), "not trusted any more") {
 		t.Errorf("%s serves\n%s", got, l)
 	}
-	if _, err := h.Load(chatGuest(t, "2"), Sign(oldPrivate, chatGuest(t, "2")), nil); !errors.Is(err, ErrNotSigned) {
+	if _, err := h.Load(t.Context(), chatGuest(t, "2"), Sign(oldPrivate, chatGuest(t, "2")), nil); !errors.Is(err, ErrNotSigned) {
 		t.Errorf("a module that the old key signed: %v", err)
 	}
-	if _, err := h.Load(chatGuest(t, "2"), Sign(youngPrivate, chatGuest(t, "2")), nil); err != nil {
+	if _, err := h.Load(t.Context(), chatGuest(t, "2"), Sign(youngPrivate, chatGuest(t, "2")), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -40,7 +40,7 @@ func serveRecorded(file string) int {
 	if err != nil {
 		return fail(err)
 	}
-	log, err := newLogger(cfg, os.Stderr)
+	log, _, err := newLogger(cfg, os.Stderr)
 	if err != nil {
 		return fail(err)
 	}
@@ -134,7 +134,7 @@ func startRecorded(t *testing.T) (base, key, log string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	logger, err := newLogger(cfg, file)
+	logger, _, err := newLogger(cfg, file)
 	if err != nil {
 		t.Fatal(err)
 	}
