@@ -260,3 +260,38 @@ func TestHeaderConfigures(t *testing.T) {
 		t.Errorf("a module without configuration took one: %v, %v", out, err)
 	}
 }
+
+// TestLiteralsOnly: cn_puts and CN_LITERAL take their size from the literal. Of
+// a pointer that would be the pointer's, so it must not compile. Any C compiler
+// that is there can tell: nothing is linked or run.
+func TestLiteralsOnly(t *testing.T) {
+	compiler := ""
+	for _, name := range []string{"clang", "gcc", "cc"} {
+		if _, err := exec.LookPath(name); err == nil {
+			compiler = name
+			break
+		}
+	}
+	if compiler == "" {
+		t.Skip("no C compiler: that a pointer is refused is not tested")
+	}
+	compiles := func(body string) (bool, string) {
+		file := filepath.Join(t.TempDir(), "module.c")
+		source := "#define CN_ADMISSION\n#include \"corenode.h\"\nstatic int cn_decide(const cn_admission_input *in, cn_decision *out)\n{\n" +
+			"\tconst char *pointer = in->key.p;\n\t(void)pointer;\n" + body + "\n\tout->verdict = CN_ALLOW;\n\treturn CN_OK;\n}\n"
+		if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// Another target than Wasm has other built-in functions and attributes: warnings do not matter here.
+		output, err := exec.Command(compiler, "-std=c99", "-fsyntax-only", "-w", "-D__wasm_bulk_memory__", "-I../sdk/c", file).CombinedOutput()
+		return err == nil, string(output)
+	}
+	if ok, output := compiles(`	cn_puts("text"); out->msg = CN_LITERAL("text");`); !ok {
+		t.Skipf("%s does not take the header: %s", compiler, output)
+	}
+	for _, body := range []string{"\tcn_puts(pointer);", "\tout->msg = CN_LITERAL(pointer);"} {
+		if ok, _ := compiles(body); ok {
+			t.Errorf("%s compiles of a pointer", strings.TrimSpace(body))
+		}
+	}
+}

@@ -42,7 +42,7 @@ enum {
 /* cn_text is n bytes that belong to somebody else; not terminated by a zero. */
 typedef struct { const char *p; uint32_t n; } cn_text;
 
-#define CN_LITERAL(s) ((cn_text){ (s), sizeof(s) - 1 })
+#define CN_LITERAL(s) ((cn_text){ "" s "", sizeof("" s "") - 1 }) /* of a literal only, as cn_puts */
 
 CN_UNUSED static int cn_same(cn_text a, cn_text b)
 {
@@ -201,8 +201,10 @@ CN_UNUSED __attribute__((noinline)) static void cn_put(cn_text s)
 	__builtin_memcpy(at + s.n - 8, &last, 8);
 }
 
-/* cn_puts writes a literal; its size is known, so there is no loop and no call. */
-#define cn_puts(literal) ((void)__builtin_memcpy(cn_room(sizeof(literal) - 1), literal, sizeof(literal) - 1))
+/* cn_puts writes a literal; its size is known, so there is no loop and no call.
+ * Of a pointer sizeof would be that of the pointer: the empty literals around it
+ * let nothing else compile. A text of any size is for cn_put. */
+#define cn_puts(literal) ((void)__builtin_memcpy(cn_room(sizeof("" literal "") - 1), "" literal "", sizeof("" literal "") - 1))
 
 CN_UNUSED static void cn_put_byte(char c) { *cn_room(1) = c; }
 CN_UNUSED static void cn_put_u16(uint16_t v) { __builtin_memcpy(cn_room(2), &v, 2); }
