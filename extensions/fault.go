@@ -53,7 +53,7 @@ func faultf(c cause, format string, args ...any) *fault {
 
 // LoadError is why a module was refused.
 type LoadError struct {
-	Stage  string // size, signature, parse, manifest, denied, imports, exports, memory, floats, meter, compile, instantiate, abi, init, vectors, probe, time; digest
+	Stage  string // size, signature, parse, manifest, denied, imports, exports, memory, floats, meter, effort, compile, instantiate, abi, init, vectors, probe, time; digest
 	Reason string // what is wrong
 	Fix    string // what to do about it
 	Err    error  // cause, may be nil

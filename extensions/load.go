@@ -70,7 +70,7 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := translate(ctx, f.wasm, h.options.CacheDir)
+	c, err := translate(ctx, f.wasm, h.options.CacheDir, f.served)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +91,17 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 	return g, nil
 }
 
-// translate meters a module and compiles it.
-func translate(ctx context.Context, wasm []byte, cacheDir string) (*code, error) {
+// translate meters a module and compiles it, if that does not take too long:
+// the engine cannot be stopped while it compiles. served is as in file.
+func translate(ctx context.Context, wasm []byte, cacheDir string, served bool) (*code, error) {
 	metered, _, err := meter.Rewrite(wasm, metering)
 	if err != nil {
 		return nil, refused("meter", "", "%w", err) // it says how to mend it
+	}
+	if !served {
+		if err := meter.CheckEffort(metered); err != nil {
+			return nil, refused("effort", "", "%w", err) // it says how to mend it
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

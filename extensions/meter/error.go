@@ -9,7 +9,7 @@ import (
 type Error struct {
 	Section string // name of the section, such as "code"; empty for the module as a whole
 	Func    int    // function index, imports included; -1 outside functions
-	Offset  int    // in bytes from the start of the module
+	Offset  int    // in bytes from the start of the module; -1 where there is none
 	Msg     string
 	Fix     string // what the author of the module can do; may be empty
 }
@@ -23,7 +23,10 @@ func (e *Error) Error() string {
 	if e.Func >= 0 {
 		fmt.Fprintf(&b, ", function %d", e.Func)
 	}
-	fmt.Fprintf(&b, ", offset %#x: %s", e.Offset, e.Msg)
+	if e.Offset >= 0 {
+		fmt.Fprintf(&b, ", offset %#x", e.Offset)
+	}
+	b.WriteString(": " + e.Msg)
 	if e.Fix != "" {
 		fmt.Fprintf(&b, " (%s)", e.Fix)
 	}
