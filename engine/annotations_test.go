@@ -21,8 +21,8 @@ func TestAnnotationsAreNotShown(t *testing.T) {
 		// An $id that a reference is to, members of these names, and values stay.
 		{`{"$id":"https://example.com/t.json","$schema":"x","properties":{"a":{"$ref":"t.json"}}}`, `{"$id":"https://example.com/t.json","properties":{"a":{"$ref":"t.json"}}}`},
 		{`{"$id":"i","$defs":{"b":{}},"properties":{"a":{"$ref":"#/$defs/b"}}}`, `{"$defs":{"b":{}},"properties":{"a":{"$ref":"#/$defs/b"}}}`},
-		{`{"properties":{"$schema":{"type":"string","$comment":"z"},"$id":{"default":{"$comment":"kept"}}},"required":["$schema"],"const":{"$schema":1}}`,
-			`{"properties":{"$schema":{"type":"string"},"$id":{"default":{"$comment":"kept"}}},"required":["$schema"],"const":{"$schema":1}}`},
+		{`{"properties":{"$schema":{"type":"string","$comment":"z"},"$id":{"default":{"$comment":"kept"}}},"required":["$schema"],"default":{"$schema":1}}`,
+			`{"properties":{"$schema":{"type":"string"},"$id":{"default":{"$comment":"kept"}}},"required":["$schema"],"default":{"$schema":1}}`},
 	} {
 		if got := string(shown([]byte(c.with))); got != c.without {
 			t.Errorf("%s\nis shown as %s\nwant        %s", c.with, got, c.without)

@@ -31,7 +31,7 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	prompt, thinking, begun, err := e.prompt(q)
+	prompt, thinking, begun, err := e.prompt(q, e.info.ContextLength)
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +83,61 @@ func (e *Engine) outputMax(prompt, asked int) (int, error) {
 	return asked, nil
 }
 
+// countWindows is how many context windows of tokens Count counts up to: so far, a
+// client learns by how much it has to shorten a conversation.
+const countWindows = 4
+
 // Count returns the number of prompt tokens of a body, the number that a
-// request with the same body reports as input.
+// request with the same body reports as input. A body of more than countWindows
+// context windows is an error.
 func (e *Engine) Count(q *messages.Request) (int, error) {
-	prompt, _, _, err := e.prompt(q)
+	prompt, _, _, err := e.prompt(q, countWindows*e.info.ContextLength)
 	return len(prompt), err
 }
 
-// prompt renders the body through the model's template and tokenizes it. It
-// also says whether the output starts inside thinking or inside the answer's text.
-func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking, begun bool, err error) {
+// tokenBytes is how many bytes of text a token has at least in nearly all texts that
+// are longer than most: only those are counted before they are rendered.
+const tokenBytes = 8
+
+// exceeds says whether the texts of a body alone have more than most tokens. It
+// looks only where there are so many bytes that it is likely, so that a text which
+// is refused anyway is not copied into a prompt first, and no other is read twice.
+// What a template may leave out does not count: thinking, what it trims, and a
+// few tokens of each text that may become others beside the template's own.
+func (e *Engine) exceeds(in *template.Input, most int) bool {
+	const edges = 4 // tokens
+	bytes := 0
+	for i := range in.Messages {
+		bytes += len(in.Messages[i].Content)
+	}
+	if bytes/tokenBytes <= most {
+		return false
+	}
+	var ids []int32
+	n := 0
+	for i := range in.Messages {
+		text := strings.TrimSpace(e.tokenizer.Unprotect(in.Messages[i].Content))
+		ids = e.tokenizer.EncodeMax(ids[:0], text, most-n+edges)
+		if n += max(0, len(ids)-edges); n > most {
+			return true
+		}
+	}
+	return false
+}
+
+// tooLong refuses a prompt of more tokens than are counted.
+func tooLong(most, window int) error {
+	return invalidf("messages", "the prompt has more than %d tokens; the context window is %d", most, window)
+}
+
+// prompt renders the body through the model's template and tokenizes it, up to most
+// tokens: what has more is an error. It also says whether the output starts inside
+// thinking or inside the answer's text.
+func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, thinking, begun bool, err error) {
 	in, beginning := e.input(q)
+	if e.exceeds(&in, most) {
+		return nil, false, false, tooLong(most, e.info.ContextLength)
+	}
 	text, err := e.template.Render(in)
 	if err != nil {
 		return nil, false, false, templateError(err)
@@ -105,13 +149,16 @@ func (e *Engine) prompt(q *messages.Request) (ids []int32, thinking, begun bool,
 		text += prefill
 		thinking = false
 	}
-	ids = make([]int32, 0, len(text)/3+8)
+	ids = make([]int32, 0, min(len(text)/3, most)+8)
 	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, e.tokenizer.Text(id)) {
 		ids = append(ids, id)
 	}
-	ids = e.tokenizer.EncodePrompt(ids, text)
-	if len(ids) == 0 {
+	ids = e.tokenizer.EncodePromptMax(ids, text, most)
+	switch {
+	case len(ids) == 0:
 		return nil, false, false, invalidf("messages", "the prompt is empty")
+	case len(ids) > most:
+		return nil, false, false, tooLong(most, e.info.ContextLength)
 	}
 	return ids, thinking, begun, nil
 }

@@ -16,8 +16,11 @@ import (
 var version = "dev"
 
 func main() {
-	if err := root().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "corenode:", err)
+	cmd, errs := root(), &utf8Writer{to: os.Stderr}
+	cmd.SetOut(&utf8Writer{to: os.Stdout})
+	cmd.SetErr(errs)
+	if err := cmd.Execute(); err != nil {
+		fmt.Fprintln(errs, "corenode:", err)
 		os.Exit(1)
 	}
 }

@@ -79,7 +79,7 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	lines := newLogWriter(logTo)
+	lines := newLogWriter(&utf8Writer{to: logTo})
 	defer lines.Close()
 	log, level, err := newLogger(cfg, lines)
 	if err != nil {

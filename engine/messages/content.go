@@ -10,6 +10,7 @@ import (
 
 // message reads one element of messages.
 func (r *reader) message() (m Message) {
+	r.countItem()
 	hasContent := false
 	r.object(func(name string) {
 		switch name {
@@ -48,6 +49,13 @@ func (r *reader) turn(q *Request) {
 	}
 	m.Blocks = said
 	q.Messages = append(q.Messages, m)
+}
+
+// countItem bounds what a body of many small parts takes in memory.
+func (r *reader) countItem() {
+	if r.items++; r.items > itemsMax {
+		r.fail(invalid("messages", "at most %d messages and content blocks", itemsMax))
+	}
 }
 
 // checkRole refuses blocks that the role cannot say.
@@ -143,6 +151,7 @@ type earlyField struct {
 
 // block reads one content block of a message.
 func (r *reader) block() Block {
+	r.countItem()
 	f := blockFields{}
 	r.object(func(name string) {
 		switch {

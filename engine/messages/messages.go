@@ -7,10 +7,11 @@ import "encoding/json"
 
 // Bounds of a request that no SDK comes near; a body beyond one is refused by name.
 const (
-	depthMax         = 128  // nesting of the JSON body
-	toolsMax         = 1024 // function tools of one request
-	stopsMax         = 64   // stop sequences of one request
-	stopBytesMax     = 1024 // bytes of one stop sequence
+	depthMax         = 128     // nesting of the JSON body
+	itemsMax         = 100_000 // messages and content blocks of one request, each of which takes some hundred bytes
+	toolsMax         = 1024    // function tools of one request
+	stopsMax         = 64      // stop sequences of one request
+	stopBytesMax     = 1024    // bytes of one stop sequence
 	toolNameBytesMax = 128
 	schemaBytesMax   = 256 << 10 // of a tool or a format
 	// NonStreamingMax is the most max_tokens of a request without streaming.

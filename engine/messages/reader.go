@@ -49,6 +49,7 @@ type reader struct {
 	base string // path of the value that dec reads, empty for the whole body
 	err  *abi.Error
 
+	items   int      // messages and content blocks
 	skipped []string // names of the server-side tools
 }
 

@@ -47,15 +47,11 @@ func (t *Tokenizer) addMerges(v Vocab) error {
 // after each merge is faster than a heap.
 const shortPiece = 48
 
-// merge appends the ids that the bytes of piece merge into.
+// merge appends the ids that the bytes of piece merge into, which has at most
+// scratchKept bytes.
 func (t *Tokenizer) merge(dst []int32, piece string) []int32 {
 	if len(piece) <= shortPiece {
 		return t.mergeShort(dst, piece)
-	}
-	if len(piece) > scratchKept {
-		t.long.Lock()
-		defer t.long.Unlock()
-		return new(mergeScratch).merge(t, dst, piece)
 	}
 	s := t.scratch.Get().(*mergeScratch)
 	defer t.scratch.Put(s)
@@ -97,9 +93,7 @@ func (t *Tokenizer) mergeShort(dst []int32, piece string) []int32 {
 }
 
 // scratchKept bounds the memory that stays in the pool: 64 Ki positions, about
-// 2 MB. A longer piece (a megabyte without a space) allocates its own, up to 55
-// bytes for each of its bytes, so such pieces pass one at a time: many at once
-// would be memory that no limit counts.
+// 2 MB. What is longer is merged in blocks.
 const scratchKept = 1 << 16
 
 // mergeScratch merges one long piece in O(n log n): a linked list of ids over

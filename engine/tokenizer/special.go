@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -197,14 +198,21 @@ func (s *specialSet) closes(text string) bool {
 // become their tokens, leftmost first and the longest where several begin; the
 // text between them is encoded as content after its guards are removed.
 func (t *Tokenizer) EncodePrompt(dst []int32, text string) []int32 {
-	for {
+	return t.EncodePromptMax(dst, text, math.MaxInt)
+}
+
+// EncodePromptMax is EncodePrompt that stops, a little later, once dst has more
+// than most ids.
+func (t *Tokenizer) EncodePromptMax(dst []int32, text string, most int) []int32 {
+	for len(dst) <= most {
 		id, start, end := t.specials.next(text, 0)
 		if end == 0 {
-			return t.Encode(dst, t.Unprotect(text))
+			return t.EncodeMax(dst, t.Unprotect(text), most)
 		}
-		dst = append(t.Encode(dst, t.Unprotect(text[:start])), id)
+		dst = append(t.EncodeMax(dst, t.Unprotect(text[:start]), most), id)
 		text = text[end:]
 	}
+	return dst
 }
 
 // Protect marks content so that EncodePrompt reads no special token in it, nor

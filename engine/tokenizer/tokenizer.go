@@ -17,6 +17,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 )
@@ -61,8 +62,7 @@ type Tokenizer struct {
 	stops        []int32
 	bos          int32
 	addBOS       bool
-	scratch      sync.Pool  // *mergeScratch
-	long         sync.Mutex // held while a piece longer than scratchKept is merged
+	scratch      sync.Pool // *mergeScratch
 }
 
 // New builds a tokenizer. The vocabulary must have a token for every byte, and
@@ -209,15 +209,25 @@ func (t *Tokenizer) Unreachable() []int32 {
 // Encode appends the ids of text to dst. Text is content: the names of special
 // tokens are text like any other.
 func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
-	for len(text) > 0 {
+	return t.EncodeMax(dst, text, math.MaxInt)
+}
+
+// EncodeMax is Encode that stops, a little later, once dst has more than most ids,
+// also within one piece.
+func (t *Tokenizer) EncodeMax(dst []int32, text string, most int) []int32 {
+	for len(text) > 0 && len(dst) <= most {
 		n := t.split.next(text)
-		dst = t.encodePiece(dst, text, n)
+		if n > blockBytes {
+			dst = t.mergeLong(dst, text[:n], blockBytes, most)
+		} else {
+			dst = t.encodePiece(dst, text, n)
+		}
 		text = text[n:]
 	}
 	return dst
 }
 
-// encodePiece encodes a piece of the splitter, text[:n].
+// encodePiece encodes a piece of the splitter, text[:n], of at most blockBytes.
 func (t *Tokenizer) encodePiece(dst []int32, text string, n int) []int32 {
 	if n == 1 {
 		return append(dst, t.bytes[text[0]])

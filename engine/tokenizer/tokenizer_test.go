@@ -318,28 +318,6 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// TestLongPiecesPassOneAtATime: each takes 55 times its length while it is merged.
-func TestLongPiecesPassOneAtATime(t *testing.T) {
-	tok := small(t, "qwen2")
-	piece := strings.Repeat("the", scratchKept)
-	want := len(tok.merge(nil, piece))
-	tok.long.Lock()
-	done := make(chan int, 1)
-	go func() { done <- len(tok.merge(nil, piece)) }()
-	for range 20 { // what is not long does not wait, and takes longer than the long one would
-		tok.merge(nil, piece[:scratchKept])
-	}
-	select {
-	case <-done:
-		t.Fatal("a long piece was merged beside another one")
-	default:
-	}
-	tok.long.Unlock()
-	if got := <-done; got != want {
-		t.Errorf("%d tokens, want %d", got, want)
-	}
-}
-
 // TestLongPiecesAreLinear counts the entries of the heap, each of which costs
 // the logarithm of its size: at most three per byte, whatever the piece.
 func TestLongPiecesAreLinear(t *testing.T) {

@@ -320,6 +320,14 @@ func TestHandleRefuses(t *testing.T) {
 		{"GET", Root + "/accounts/a/ledger", "after=x", "", 400, "after"},
 		{"GET", Root + "/accounts/a/ledger", "limit=0", "", 400, "limit"},
 		{"GET", Root + "/accounts/a/ledger", "%zz", "", 400, "escape"},
+		{"GET", Root + "/accounts", "limits=5", "", 400, `unknown query parameter \"limits\": want after, limit`},
+		{"GET", Root + "/accounts", "limit=5&limit=6", "", 400, "query parameter limit is there twice"},
+		{"GET", Root + "/accounts", "since=2026-01-31T00:00:00Z", "", 400, "unknown query parameter"},
+		{"GET", Root + "/status", "x=1", "", 400, "this verb has none"},
+		{"POST", Root + "/accounts", "name=a", `{"name":"a"}`, 400, "this verb has none"},
+		{"POST", Root + "/accounts", "", `{"name":"a","name":"b"}`, 400, "name is there twice"},
+		{"POST", Root + "/accounts", "", `{"name":"a","n\u0061me":"b"}`, 400, "name is there twice"},
+		{"POST", Root + "/accounts", "", `{"name":"a","limits":[{"x":{"y":1,"y":2}}]}`, 400, "limits.x.y is there twice"},
 	}
 	for _, c := range cases {
 		status, contentType, body := api.Handle(t.Context(), c.method, c.path, []byte(c.query), []byte(c.body))

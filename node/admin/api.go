@@ -17,8 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +136,37 @@ var routes = []route{
 	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},
 }
 
+// parameters are the query parameters of the verbs that have some.
+var parameters = map[string][]string{
+	Root + "/accounts":                  {"after", "limit"},
+	Root + "/accounts/{account}/ledger": {"after", "limit", "since"},
+	Root + "/ledger":                    {"after", "limit", "since"},
+}
+
+// parseQuery reads a verb's query, which has no other parameters than the verb's,
+// each at most once: one that is misspelled would otherwise be taken for absent.
+func parseQuery(verb route, query []byte) (url.Values, error) {
+	parsed, err := url.ParseQuery(string(query))
+	if err != nil {
+		return nil, invalid(err)
+	}
+	var known []string
+	if verb.method == http.MethodGet {
+		known = parameters[verb.path]
+	}
+	for _, name := range slices.Sorted(maps.Keys(parsed)) {
+		switch {
+		case len(known) == 0:
+			return nil, invalid(fmt.Errorf("unknown query parameter %q: this verb has none", clip(name)))
+		case !slices.Contains(known, name):
+			return nil, invalid(fmt.Errorf("unknown query parameter %q: want %s", clip(name), strings.Join(known, ", ")))
+		case len(parsed[name]) > 1:
+			return nil, invalid(fmt.Errorf("query parameter %s is there twice", name))
+		}
+	}
+	return parsed, nil
+}
+
 // Handle answers one authenticated request. path is as it was sent, escapes and
 // all. ctx ends when the caller leaves, which what takes long looks at.
 func (a *API) Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte) {
@@ -149,8 +182,7 @@ func (a *API) dispatch(ctx context.Context, method, path string, query, body []b
 	matched, target, err := match(method, path)
 	var parsed url.Values
 	if err == nil {
-		parsed, err = url.ParseQuery(string(query))
-		err = invalid(err)
+		parsed, err = parseQuery(matched, query)
 	}
 	if err == nil && len(body) > BodyBytesMax {
 		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), BodyBytesMax)}

@@ -28,7 +28,48 @@ func decode(body []byte, into any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return invalid(fmt.Errorf("the body has more than one JSON value: something is at byte %d, behind the first one", len(value)))
 	}
+	if err := repeated(json.NewDecoder(bytes.NewReader(value)), ""); err != nil {
+		return invalid(err)
+	}
 	return invalid(decodeObject(value, "the body", "", reflect.ValueOf(into).Elem()))
+}
+
+// repeated reads one JSON value and refuses an object that has a member twice:
+// which of the two counts is not the same for everyone who reads it. at is the
+// path of the value, with a dot behind it.
+func repeated(d *json.Decoder, at string) error {
+	token, err := d.Token()
+	if err != nil {
+		return notJSON(err)
+	}
+	switch token {
+	case json.Delim('{'):
+		seen := map[string]bool{}
+		for d.More() {
+			token, err := d.Token()
+			name, ok := token.(string)
+			if err != nil || !ok {
+				return notJSON(err)
+			}
+			if seen[name] {
+				return fmt.Errorf("%s is there twice", clip(at+name))
+			}
+			seen[name] = true
+			if err := repeated(d, clip(at+name)+"."); err != nil {
+				return err
+			}
+		}
+	case json.Delim('['):
+		for d.More() {
+			if err := repeated(d, at); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = d.Token() // the end of the object or list
+	return err
 }
 
 // notJSON says where a body stops being JSON.

@@ -100,6 +100,11 @@ func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
 func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	defer s.recoverAdmin(ctx)
 	setAdminID(ctx)
+	if err := misframed(&ctx.Request.Header); err != nil {
+		ctx.SetConnectionClose()
+		adminError(ctx, err)
+		return
+	}
 	if !hostAllowed(ctx) {
 		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "this listener does not answer to that Host"})
 		return

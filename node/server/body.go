@@ -42,25 +42,11 @@ func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
 	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || int64(length) > s.cfg.BodyMax {
 		return false
 	}
-	if doubleFramed(h) || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
+	if misframed(h) != nil || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
 		return false
 	}
 	who, err := s.identify(h, f, time.Now())
 	return err == nil && !s.bodies.full(who.Account.ID, who.Account.Concurrency)
-}
-
-// doubleFramed says whether a request has both Content-Length and
-// Transfer-Encoding. fasthttp takes the chunks; a proxy in front might not.
-func doubleFramed(h *fasthttp.RequestHeader) bool {
-	if h.ContentLength() != -1 && string(h.Peek(skippedHeader)) != "-1" {
-		return false
-	}
-	for line := range bytes.Lines(h.RawHeaders()) {
-		if name, _, ok := bytes.Cut(line, []byte{':'}); ok && bytes.EqualFold(name, []byte("content-length")) {
-			return true
-		}
-	}
-	return false
 }
 
 // isJSON accepts what says nothing about its type: our only type is JSON.
@@ -136,6 +122,19 @@ func (b *body) give(n int64) {
 	b.taken -= n
 }
 
+// preparing is how many times its bytes a body takes at most while a request is
+// made of it: the body itself, its strings, the prompt, and its tokens.
+const preparing = 4
+
+// prepare reserves what is made of n bytes, with what the body has taken already:
+// all there is at most, so that no body is too large to be the only one.
+func (b *body) prepare(n int64) *abi.Error {
+	if more := min(preparing*n, b.from.max) - b.taken; more > 0 && !b.take(more) {
+		return errBodies()
+	}
+	return nil
+}
+
 // release gives everything back. It may be called more than once, and for a body
 // that never entered.
 func (b *body) release() {
@@ -202,8 +201,6 @@ func (x *exchange) checkBodyHeaders(h *fasthttp.RequestHeader) *abi.Error {
 		length, _ = strconv.Atoi(string(skipped)) // we wrote it
 	}
 	switch {
-	case doubleFramed(h):
-		return &abi.Error{Kind: abi.InvalidRequest, Msg: "the request has both Content-Length and Transfer-Encoding"}
 	case !isJSON(h.ContentType()):
 		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-type: want application/json"}
 	case encodingOf(h) == encodingUnknown:

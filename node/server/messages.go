@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ func (x *exchange) generate() {
 }
 
 // prepare reads the body and makes tokens of it, within the gate. The body
-// counts until then: what is made of it on the way is as large.
+// counts until then, with what is made of it on the way.
 func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engine.Request, *abi.Error) {
 	defer x.body.release()
 	b, refusal := x.readBody()
@@ -75,6 +76,9 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engin
 // parse reads the body and finds its model. What follows may take seconds, so a
 // drain that is over ends the request here.
 func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) (*messages.Request, Model, *abi.Error) {
+	if refusal := b.prepare(int64(len(b.bytes))); refusal != nil {
+		return nil, nil, refusal
+	}
 	request, err := read(b.bytes)
 	b.bytes = nil // the request has its own
 	if err != nil {
@@ -97,7 +101,7 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 func modelNotFound(id string) *abi.Error {
 	const shown = 100
 	if len(id) > shown {
-		id = id[:shown] + "..."
+		id = strings.ToValidUTF8(id[:shown], "") + "..."
 	}
 	return &abi.Error{Kind: abi.ModelNotFound, Msg: "unknown model " + strconv.Quote(id), Param: "model"}
 }

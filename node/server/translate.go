@@ -17,7 +17,7 @@ func (x *exchange) facts() abi.Facts {
 }
 
 // translate reads a body of another protocol. The native body counts against
-// the node's budget while it is parsed, like the one it was made from.
+// the node's budget like the one it was made from.
 func (x *exchange) translate(body []byte) (*messages.Request, error) {
 	native, err := x.translation.Request(body)
 	if err != nil {
@@ -27,7 +27,9 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 	if !x.body.take(size) {
 		return nil, errBodies()
 	}
-	defer x.body.give(size)
+	if refusal := x.body.prepare(size); refusal != nil {
+		return nil, refusal
+	}
 	return messages.ParseTranslated(native)
 }
 
