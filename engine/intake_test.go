@@ -42,8 +42,8 @@ func TestCountIsExactUpToItsBound(t *testing.T) {
 }
 
 // TestLongPromptsTakeLittle: a prompt far over the window is refused before it is
-// rendered, and whatever its text is, beside it and its body only a fraction of
-// their memory is allocated; one that is rendered takes less than twice its text.
+// rendered, and whatever its text is, what is allocated beside its body and its
+// texts keeps all of it within four times the body.
 func TestLongPromptsTakeLittle(t *testing.T) {
 	o := options(Instant)
 	o.Info.ContextLength = 4096
@@ -65,7 +65,7 @@ func TestLongPromptsTakeLittle(t *testing.T) {
 				if !ok || refused.Kind != abi.InvalidRequest || !strings.Contains(refused.Msg, "more than") {
 					t.Errorf("%s: %v", what, err)
 				}
-				if most := uint64(2 * len(body)); used > most {
+				if most := uint64(5 * len(body) / 2); used > most { // the texts of the request are one more
 					t.Errorf("%s: %d bytes allocated for a body of %d, want at most %d", what, used, len(body), most)
 				}
 			}

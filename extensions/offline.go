@@ -50,7 +50,7 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 		return nil, refused("instantiate", "", "%w", err)
 	}
 	o := &Offline{Manifest: m, Digest: g.digest, Vectors: vectors, generation: g, info: info,
-		starter: &starter{code: g.code, info: info, manifest: &g.manifest}}
+		starter: &starter{code: g.code, info: info, manifest: &g.manifest, tried: true}}
 	if ok, why := info.Resettable(); !ok {
 		o.Notes = append(o.Notes, why+": a new instance is made for each change of account")
 	}

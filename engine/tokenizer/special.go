@@ -251,7 +251,11 @@ func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f 
 // with its own marks escaped. Edges are ascending and between characters.
 func (s *specialSet) protect(text string, edges []int) string {
 	var b strings.Builder
-	b.Grow(len(text) + 4*len(guard))
+	names := 4
+	if s.oneByte >= 0 { // so a text full of names is not copied again and again
+		names += strings.Count(text, string(rune(s.oneByte)))
+	}
+	b.Grow(len(text) + names*len(guard))
 	done := 0
 	put := func(upTo, next int, mark string) {
 		b.WriteString(text[done:upTo])
