@@ -65,7 +65,11 @@ func TestLongPromptsTakeLittle(t *testing.T) {
 				if !ok || refused.Kind != abi.InvalidRequest || !strings.Contains(refused.Msg, "more than") {
 					t.Errorf("%s: %v", what, err)
 				}
-				if most := uint64(5 * len(body) / 2); used > most { // the texts of the request are one more
+				most := uint64(5 * len(body) / 2) // the texts of the request are one more
+				if name == "specials" {           // guarded and read back: two copies, the larger of 1.3 times the text
+					most = uint64(4 * len(body))
+				}
+				if used > most {
 					t.Errorf("%s: %d bytes allocated for a body of %d, want at most %d", what, used, len(body), most)
 				}
 			}
