@@ -102,7 +102,8 @@ bench-peer: build ## the node and a llama-server in turn on one model: make benc
 	$(BIN)/corebench peer --node $(BIN)/corenode --llama-server "$(LLAMA_SERVER)" --model "$(GGUF)"
 
 .PHONY: test-clients
-test-clients: build ## real clients against a running node: needs node, npm and python3
+test-clients: build ## clients of other people's making against two nodes, as a table: needs node, npm and python3
+	$(GO) test -c -o $(BIN)/node.test ./node
 	bench/clients/run.sh
 
 .PHONY: crash

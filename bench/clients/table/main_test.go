@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestJudge: a new failure is wrong, and so is a list that is not true any more.
+func TestJudge(t *testing.T) {
+	list := []expectation{
+		{Client: "a", Protocol: "chat", Case: "n", Says: "400", Reason: "n = 1 only"},
+		{Client: "a", Case: "image", Says: "400", Reason: "text only"},
+	}
+	image := result{Client: "a", Protocol: "messages", Case: "image", Error: "400"}
+	n := result{Client: "a", Protocol: "chat", Case: "n", Error: "status 400: n"}
+	for _, c := range []struct {
+		name  string
+		got   []result
+		some  bool
+		wrong int
+		says  string
+	}{
+		{"as expected", []result{n, image, {Client: "a", Case: "plain"}}, false, 0, "3 cases, 1 ok, 2 expected failures, 0 wrong"},
+		{"expected on every protocol", []result{n, image, {Client: "a", Protocol: "chat", Case: "image", Error: "400"}}, false, 0, "expected failure: text only"},
+		{"a new failure", []result{n, image, {Client: "a", Protocol: "chat", Case: "plain", Error: "boom"}}, false, 1, "boom"},
+		{"another client's", []result{n, image, {Client: "b", Protocol: "chat", Case: "n", Error: "400"}}, false, 1, "FAIL"},
+		{"another protocol's", []result{n, image, {Client: "a", Protocol: "responses", Case: "n", Error: "400"}}, false, 1, "FAIL"},
+		{"another error than expected", []result{{Client: "a", Protocol: "chat", Case: "n", Error: "500"}, image}, false, 1, "500"},
+		{"one passes now", []result{{Client: "a", Protocol: "chat", Case: "n"}, image}, false, 1, "PASSES"},
+		{"one did not run", []result{image}, false, 1, "DID NOT RUN"},
+		{"only some ran", []result{image}, true, 0, "1 expected failures"},
+	} {
+		var out strings.Builder
+		wrong, err := show(&out, judge(c.got, list, c.some))
+		if err != nil || wrong != c.wrong || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: %d wrong, %v\n%s", c.name, wrong, err, out.String())
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	if got, err := readResults(nil); err == nil {
+		t.Errorf("no results read as %v", got)
+	}
+	if list, err := readExpected([]byte(`[{"client":"a","case":"b","says":"400"}]`)); err == nil {
+		t.Errorf("an expectation without a reason read as %v", list)
+	}
+}
+
+// TestExpectedIsReadable reads the list that is checked in.
+func TestExpectedIsReadable(t *testing.T) {
+	text, err := os.ReadFile("../expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := readExpected(text); err != nil || len(list) == 0 {
+		t.Errorf("%d expectations, %v", len(list), err)
+	}
+}
