@@ -80,4 +80,5 @@ whole "claude code" "$(npm_version @anthropic-ai/claude-code)" messages "$here/a
 whole "qwen code" "$(npm_version @qwen-code/qwen-code)" chat "$here/agent_chat.sh" "$dir"
 whole codex "$(npm_version @openai/codex)" responses "$here/agent_responses.sh" "$dir"
 
+grep -h '"level":"ERROR"' "$dir"/{shipped,recorded}.log | cut -c1-1000 || true # what went wrong in a node, and answers that were not played
 cd "$root" && go run ./bench/clients/table ${CLIENTS_ONLY:+-some} "$here/expected.json" "$RESULTS"
