@@ -32,7 +32,8 @@ func liar(t *testing.T) []byte {
 	for _, answer := range []struct {
 		op      abi.Op
 		payload []byte
-	}{{abi.OpRequest, abi.Translated{Body: native}.Append(nil)}, {abi.OpResponse, []byte(lie)}} {
+	}{{abi.OpRequest, abi.Translated{Body: native}.Append(nil)}, {abi.OpResponse, []byte(lie)},
+		{abi.OpEvents, abi.Written{Bytes: []byte("data: {}\n\n")}.Append(nil)}} {
 		call.Get(0).I32(int32(answer.op)).Op(wasmtest.I32Eq).If(wasmtest.Void).I64(frame(answer.payload)).Op(wasmtest.Return).End()
 	}
 	call.I64(frame([]byte(`{"error":{"message":"it lies","type":"t","code":"model_not_found"}}`)))
