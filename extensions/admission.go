@@ -19,6 +19,13 @@ func (h *Host) Deciding() bool {
 	return a.active != nil || a.canary != nil || (a.missing || a.canaryPercent > 0) && !h.options.AdmissionFailOpen
 }
 
+// AdmissionClosed says whether every request is refused because the policy that
+// an operator chose is not in memory, yet or any more.
+func (h *Host) AdmissionClosed() bool {
+	a := h.slot(SlotAdmission).now.Load()
+	return a.active == nil && a.canary == nil && a.missing && !h.options.AdmissionFailOpen
+}
+
 // Decide asks the admission policy; without one everything is allowed. The
 // error is Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
 func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {

@@ -78,6 +78,8 @@ type Host struct {
 	// their hand-made guests give nonsense, or nothing but faults.
 	untried bool
 
+	stateDamaged bool // see StateDamaged; never changes after the start
+
 	building sync.Mutex // one module is built at a time; taken before mu
 
 	mu         sync.Mutex // guards what follows, and every change of an assignment; held over writes to Dir, never while a module is built

@@ -20,6 +20,7 @@ const (
 	StatePrevious = "previous" // kept for a rollback
 	StateFailed   = "failed"   // Error says why
 	StateDenied   = "denied"   // modules.denied has it
+	StateMissing  = "missing"  // of no module, but a slot whose module is not known any more
 )
 
 // Info is what an operator sees of a module.
@@ -63,7 +64,12 @@ type Info struct {
 	MemoryBytes   int64 `json:"memory_bytes"` // of all instances
 }
 
-// Modules lists every module: by slot, the native build first.
+// missingUnknown is what an operator reads of such a slot.
+const missingUnknown = "state.json was lost, so it is not known which module served: charges are provisional, admission is closed. " +
+	"Choose with: corenode module activate MODULE, or corenode module rollback SLOT for what ships"
+
+// Modules lists every module: by slot, the native build first. A slot whose
+// choice of a module was lost has an entry without a module.
 func (h *Host) Modules() []Info {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,6 +77,11 @@ func (h *Host) Modules() []Info {
 	for _, m := range h.modules {
 		if !m.removed {
 			all = append(all, h.infoOf(m))
+		}
+	}
+	for _, sl := range h.slots {
+		if h.state.Slots[sl.name].Active == wantUnknown {
+			all = append(all, Info{Slot: sl.name, State: StateMissing, Error: missingUnknown})
 		}
 	}
 	slices.SortFunc(all, func(a, b Info) int {

@@ -1,8 +1,6 @@
 package extensions
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,32 +12,6 @@ import (
 
 	"corenode/extensions/meter"
 )
-
-// state is which modules serve, as Dir/state.json keeps it across restarts.
-type state struct {
-	Slots   map[Slot]wanted   `json:"slots,omitempty"`   // of those that an operator changed
-	Failed  map[string]string `json:"failed,omitempty"`  // why modules were taken out of service, by digest
-	Removed []string          `json:"removed,omitempty"` // digests whose files are kept for replays only
-	Charged []string          `json:"charged,omitempty"` // digests of modules that served billing: charges may name them
-}
-
-// wanted is the assignment of one slot, by digests. wantShipped and wantNative
-// stand for what ships with the program, whatever its digest is by then.
-type wanted struct {
-	Active        string `json:"active,omitempty"`
-	Canary        string `json:"canary,omitempty"`
-	CanaryPercent int    `json:"canary_percent,omitempty"`
-	Shadow        string `json:"shadow,omitempty"`
-	ShadowPercent int    `json:"shadow_percent,omitempty"`
-	Previous      string `json:"previous,omitempty"`
-}
-
-const (
-	wantShipped = "shipped"
-	wantNative  = "native"
-)
-
-const stateFile = "state.json"
 
 // wantedOf names a generation in the state.
 func wantedOf(g *generation) string {
@@ -109,28 +81,6 @@ func (h *Host) forget(digest string) bool {
 	return failed || len(h.state.Removed) < n
 }
 
-// save writes the state. mu is held.
-func (h *Host) save() error {
-	if h.options.Dir == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(h.state, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(h.options.Dir, stateFile), append(text, '\n')); err != nil {
-		return fmt.Errorf("the change is in force but will not survive a restart: %w", err)
-	}
-	return nil
-}
-
-// saveOrSay is save for changes that nobody asked for just now. mu is held.
-func (h *Host) saveOrSay() {
-	if err := h.save(); err != nil {
-		h.log.Error("the state of the modules is not saved", "err", err)
-	}
-}
-
 // path is where a part of a module lies: its file, signature or configuration.
 func (h *Host) path(digest, ext string) string {
 	return filepath.Join(h.options.Dir, strings.TrimPrefix(digest, digestPrefix)+ext)
@@ -195,33 +145,32 @@ func (h *Host) deleteFiles(digest string) error {
 	return errors.Join(errs...)
 }
 
-// readDir learns which modules were kept, and the state. A state that cannot
-// be read is an error: guessing which policy charges is worse than not starting.
+// readDir learns which modules were kept, and the state.
 func (h *Host) readDir() error {
 	if h.options.Dir == "" {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(h.options.Dir, stateFile))
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&h.state); err != nil {
-			return fmt.Errorf("read %s: %w", stateFile, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	entries, err := os.ReadDir(h.options.Dir)
+	found, err := h.readState()
 	if err != nil {
 		return err
 	}
+	if err := h.readModules(); err != nil {
+		return err
+	}
+	h.settleState(found)
 	for name, w := range h.state.Slots {
-		if name.index() < 0 {
-			return fmt.Errorf("read %s: %q: %w", stateFile, name, ErrSlot)
-		}
 		a := *h.slot(name).now.Load()
-		a.missing, a.canaryPercent = strings.HasPrefix(w.Active, digestPrefix), w.CanaryPercent
+		a.missing, a.canaryPercent = w.isOperators(), w.CanaryPercent
 		h.slot(name).now.Store(&a)
+	}
+	return nil
+}
+
+// readModules learns which module files there are.
+func (h *Host) readModules() error {
+	entries, err := os.ReadDir(h.options.Dir)
+	if err != nil {
+		return err
 	}
 	for _, e := range entries {
 		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
@@ -364,7 +313,7 @@ func (h *Host) assume(sl *slot) {
 	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
 	a.active, a.missing = find(w.Active), false
 	if a.active == nil {
-		a.missing = strings.HasPrefix(w.Active, digestPrefix)
+		a.missing = w.isOperators()
 		if a.active = find(wantShipped); a.active == nil {
 			a.active = sl.builtin
 		}
@@ -413,20 +362,31 @@ func (h *Host) readManifests() {
 	}
 	h.mu.Unlock()
 	for _, digest := range unknown {
-		wasm, err := os.ReadFile(h.path(digest, extWasm))
-		if err != nil || digestOf(wasm) != digest {
-			continue
-		}
-		info, err := meter.Inspect(wasm)
+		manifest, err := h.readManifest(digest)
 		if err != nil {
 			continue
 		}
-		manifest, err := manifestOf(info)
 		h.mu.Lock()
-		if m := h.modules[digest]; m != nil && err == nil {
+		if m := h.modules[digest]; m != nil {
 			m.manifest, m.known = manifest, true
 			m.denied = h.denialOf(m)
 		}
 		h.mu.Unlock()
 	}
+}
+
+// readManifest reads the manifest of a module file in Dir.
+func (h *Host) readManifest(digest string) (Manifest, error) {
+	wasm, err := os.ReadFile(h.path(digest, extWasm))
+	if err != nil {
+		return Manifest{}, err
+	}
+	if digestOf(wasm) != digest {
+		return Manifest{}, fmt.Errorf("the file of %s was changed", digest)
+	}
+	info, err := meter.Inspect(wasm)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return manifestOf(info)
 }

@@ -19,8 +19,14 @@ func (n *node) writeModuleMetrics(w io.Writer) {
 	default:
 	}
 	fmt.Fprintf(w, "corenode_modules_loading %d\n", loading)
+	fmt.Fprintf(w, "corenode_modules_state_damaged %d\n", oneIf(n.modules.StateDamaged()))
+	for _, slot := range extensions.Slots {
+		fmt.Fprintf(w, "corenode_module_slot_missing{slot=%q} %d\n", slot, oneIf(n.modules.Missing(slot)))
+	}
 	for _, m := range n.modules.Modules() {
-		writeModule(w, m)
+		if m.Digest != "" { // a slot whose module is not known has an entry without one
+			writeModule(w, m)
+		}
 	}
 }
 

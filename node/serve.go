@@ -443,8 +443,12 @@ func (o observer) Step(prefill, decode int, took time.Duration) {
 	o.n.server.ObserveStep(prefill, decode, took)
 }
 
-// ready says why the node should get no requests: a model that is down.
+// ready says why the node should get no requests: a model that is down, or an
+// admission policy that is not in memory, without which all are refused.
 func (n *node) ready() error {
+	if n.modules.AdmissionClosed() {
+		return errors.New("admission is closed: its policy is not in memory")
+	}
 	if down := n.tree.Down(); len(down) > 0 {
 		return fmt.Errorf("down: %v", down)
 	}

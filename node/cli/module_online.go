@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,7 @@ func printModules(w io.Writer, all []extensions.Info) {
 	}
 	for _, m := range all {
 		if m.Error != "" {
-			fmt.Fprintf(w, "%s %s: %s\n", shortDigest(m.Digest), m.State, m.Error)
+			fmt.Fprintf(w, "%s %s: %s\n", cmp.Or(shortDigest(m.Digest), string(m.Slot)), m.State, m.Error)
 		}
 	}
 }

@@ -1,0 +1,253 @@
+package extensions
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// chooseAll makes modules of an operator serve every kind of slot: active
+// policies, and a translator beside one with a share of the accounts.
+func chooseAll(t *testing.T, o Options) (billing string) {
+	t.Helper()
+	h, _ := openTest(t, o)
+	activate(t, h, chatGuest(t, "1"))
+	if _, err := h.Canary(mustLoad(t, h, chatGuest(t, "2")), 40); err != nil {
+		t.Fatal(err)
+	}
+	activate(t, h, admissionGuest(t, abi.Decision{}))
+	billing = activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}})).Digest
+	_ = h.Close()
+	return billing
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func writeTestFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStateCutAnywhere: whatever is left of state.json, the node starts with the
+// copy, every module serves as before, and what was found is kept aside.
+func TestStateCutAnywhere(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "modules")}
+	billing := chooseAll(t, o)
+	file, copied := filepath.Join(o.Dir, stateFile), filepath.Join(o.Dir, stateCopy)
+	whole := readFile(t, file)
+	if !bytes.Equal(whole, readFile(t, copied)) {
+		t.Fatal("the copy is not what state.json says")
+	}
+	var spoiled [][]byte
+	for n := range len(whole) - 1 { // the last byte is a line feed
+		spoiled = append(spoiled, whole[:n])
+	}
+	for _, change := range [][2]string{{"}\n", "} {}"}, {"}\n", "}\x00"}, {"sha256", "sha266"}, {`"chat"`, `"chess"`},
+		{`"slots"`, `"slot"`}, {`: 40`, `: 140`}} {
+		text := bytes.Replace(whole, []byte(change[0]), []byte(change[1]), 1)
+		if change[0] == "}\n" {
+			text = append(bytes.TrimRight(slices.Clone(whole), "\n"), change[1][1:]...)
+		}
+		if bytes.Equal(text, whole) {
+			t.Fatalf("%q changes nothing", change)
+		}
+		spoiled = append(spoiled, text)
+	}
+	spoiled = append(spoiled, make([]byte, len(whole)), []byte("null"), []byte("[]"), []byte("\n"))
+	for _, text := range spoiled {
+		if _, err := parseState(text); err == nil {
+			t.Errorf("this is a state: %q", text)
+			continue
+		}
+		if len(text)%16 != 0 && len(text) < len(whole)-2 { // a start takes some milliseconds
+			continue
+		}
+		writeTestFile(t, file, text)
+		h, l := openTest(t, o)
+		a := h.slot(SlotChat).now.Load()
+		if a.active.manifest.Version != "1" || a.canary == nil || a.canaryPercent != 40 || !h.Deciding() || h.AdmissionClosed() {
+			t.Errorf("after %q: %+v", text, a)
+		}
+		if c, err := h.Rate(ratingCharge); err != nil || c.Provisional || c.ModuleDigest != billing {
+			t.Errorf("after %q: charged %+v, %v", text, c, err)
+		}
+		if !h.StateDamaged() || !strings.Contains(l.String(), "its last good copy says which modules serve") {
+			t.Errorf("after %q nothing says that a copy was used:\n%s", text, l)
+		}
+		_ = h.Close()
+		if !bytes.Equal(readFile(t, file+extDamaged), text) || !bytes.Equal(readFile(t, file), whole) || !bytes.Equal(readFile(t, copied), whole) {
+			t.Errorf("after %q: not moved aside, or not written again", text)
+		}
+	}
+	if len(spoiled) < 400 {
+		t.Errorf("only %d ways to spoil it", len(spoiled))
+	}
+}
+
+// TestStateWithoutAFile: the copy stands also for a file that is not there, and
+// a whole file for a copy that is not, or is older.
+func TestStateWithoutAFile(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		spoil   func(t *testing.T, file, copied string)
+		damaged bool
+	}{
+		{"no file", func(t *testing.T, file, _ string) { _ = os.Remove(file) }, true},
+		{"no copy", func(t *testing.T, _, copied string) { _ = os.Remove(copied) }, false},
+		{"a cut copy", func(t *testing.T, _, copied string) { writeTestFile(t, copied, []byte(`{"slots"`)) }, false},
+		{"an older copy", func(t *testing.T, _, copied string) { writeTestFile(t, copied, []byte("{}\n")) }, false},
+	} {
+		o := Options{Dir: t.TempDir()}
+		chooseAll(t, o)
+		file, copied := filepath.Join(o.Dir, stateFile), filepath.Join(o.Dir, stateCopy)
+		whole := readFile(t, file)
+		c.spoil(t, file, copied)
+		h, _ := openTest(t, o)
+		if a := h.slot(SlotChat).now.Load(); a.active.manifest.Version != "1" || h.StateDamaged() != c.damaged || h.AdmissionClosed() {
+			t.Errorf("%s: %+v, damaged %v", c.name, a, h.StateDamaged())
+		}
+		_ = h.Close()
+		if !bytes.Equal(readFile(t, file), whole) || !bytes.Equal(readFile(t, copied), whole) {
+			t.Errorf("%s: not written again", c.name)
+		}
+		h, _ = openTest(t, o)
+		if h.StateDamaged() {
+			t.Errorf("%s: still damaged at the start after", c.name)
+		}
+		_ = h.Close()
+	}
+}
+
+// TestStateLost: with neither file nor copy nothing that ships stands for good
+// in a slot whose modules lie in the folder, also after more starts, until an
+// operator chooses.
+func TestStateLost(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"cut":   func(t *testing.T, path string) { writeTestFile(t, path, readFile(t, path)[:100]) },
+		"empty": func(t *testing.T, path string) { writeTestFile(t, path, nil) },
+		"gone":  func(_ *testing.T, path string) { _ = os.Remove(path) },
+	} {
+		o := Options{Dir: t.TempDir()}
+		billing := chooseAll(t, o)
+		for _, file := range []string{stateFile, stateCopy} {
+			spoil(t, filepath.Join(o.Dir, file))
+		}
+		for start := range 2 {
+			h, l := openTest(t, o)
+			for _, s := range Slots {
+				if h.Missing(s) != (s != SlotResponses) { // no file is for that one
+					t.Errorf("%s, start %d: slot %s is missing: %v", name, start, s, h.Missing(s))
+				}
+			}
+			if _, err := h.Decide(abi.AdmissionInput{}); err == nil || !h.AdmissionClosed() {
+				t.Errorf("%s, start %d: admission is open, %v", name, start, err)
+			}
+			if c, err := h.Rate(ratingCharge); err != nil || !c.Provisional || c.Amount != nativeAmount {
+				t.Errorf("%s, start %d: charged %+v, %v", name, start, c, err)
+			}
+			if got := request(t, h, "a"); got != `{"by":"native"}` {
+				t.Errorf("%s, start %d: %s translates", name, start, got)
+			}
+			said := strings.Contains(l.String(), `slots_missing="admission billing chat"`)
+			if said != (start == 0) || h.StateDamaged() != (start == 0) {
+				t.Errorf("%s, start %d: damaged %v\n%s", name, start, h.StateDamaged(), l)
+			}
+			if rows := missingRows(h); len(rows) != 3 || !strings.Contains(rows[0].Error, "module activate") {
+				t.Errorf("%s, start %d: listed %+v", name, start, rows)
+			}
+			if start == 1 {
+				choose(t, h, billing)
+			}
+			_ = h.Close()
+		}
+		h, _ := openTest(t, o)
+		c, err := h.Rate(ratingCharge)
+		if err != nil || c.Provisional || c.ModuleDigest != billing || h.AdmissionClosed() || len(missingRows(h)) > 0 {
+			t.Errorf("%s, after the choice: %+v, %v, closed %v", name, c, err, h.AdmissionClosed())
+		}
+		_ = h.Close()
+	}
+}
+
+func missingRows(h *Host) (rows []Info) {
+	for _, i := range h.Modules() {
+		if i.State == StateMissing {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// choose takes what ships for admission and chat, and the operator's own for billing.
+func choose(t *testing.T, h *Host, billing string) {
+	t.Helper()
+	for _, s := range []Slot{SlotAdmission, SlotChat} {
+		if _, err := h.Rollback(s); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := h.Remove(billing); err != nil { // charges may name it: its file stays
+		t.Error(err)
+	}
+	if _, err := os.Stat(h.path(billing, extWasm)); err != nil {
+		t.Error(err)
+	}
+	wasm := readFile(t, h.path(billing, extWasm))
+	activate(t, h, wasm)
+	if c, err := h.Rate(ratingCharge); err != nil || c.Provisional || c.ModuleDigest != billing {
+		t.Errorf("charged %+v, %v", c, err)
+	}
+}
+
+// TestStateOfNobody: where no operator ever chose, nothing is missing, whatever
+// an earlier version of the program left, and a module that was only loaded is
+// no choice.
+func TestStateOfNobody(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	mustLoad(t, h, admissionGuest(t, abi.Decision{}))
+	_ = h.Close()
+	h, _ = openTest(t, o)
+	if h.AdmissionClosed() || h.StateDamaged() {
+		t.Error("a module that was loaded, and never had a role, is missing")
+	}
+	_ = h.Close()
+
+	o = Options{Dir: t.TempDir()}
+	old := newGuest(SlotBilling, "0")
+	old.manifest.Name = "tariff"
+	wasm := old.bytes(t)
+	writeTestFile(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm), wasm)
+	h, _ = openTest(t, o)
+	if c, err := h.Rate(ratingCharge); err != nil || c.Provisional || h.Missing(SlotBilling) || h.StateDamaged() {
+		t.Errorf("the tariff of another version is a choice: %+v, %v", c, err)
+	}
+	if err := h.Remove(digestOf(wasm)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(h.path(digestOf(wasm), extWasm)); err != nil {
+		t.Errorf("charges may name it: %v", err)
+	}
+	_ = h.Close()
+
+	o = Options{Dir: t.TempDir()}
+	writeTestFile(t, filepath.Join(o.Dir, strings.Repeat("0", 64)+extWasm), []byte("no module"))
+	h, _ = openTest(t, o)
+	if !h.Missing(SlotBilling) || !h.AdmissionClosed() {
+		t.Error("a file that may have been any module is none")
+	}
+}
