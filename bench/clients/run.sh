@@ -6,6 +6,8 @@
 # Fails when a case fails that is not in expected.json, or one in there does not.
 # Needs node, npm and python3 and their package registries; nothing is left behind.
 # With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run.
+# All that is installed is pinned in package-lock.json and constraints*.txt. With
+# CLIENTS_PIN=1 what the clients depend on is looked up anew, and written there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -40,13 +42,16 @@ whole() { # client, version, protocols, command...: a script that passes or fail
   result "$1" "$2" "$3" "all of its script" "$error"; echo "ran $1 ($3)" >&2
 }
 cases() { # client, command...: a script that writes a result for each case
-  wanted "$1" || return 0
+  local before; wanted "$1" || return 0; before=$(wc -l <"$RESULTS")
   timeout 600 "${@:2}" >"$dir/said" 2>&1 || result "$1" "" "" "its script" "$(tail -c 3000 "$dir/said"; echo "ended with a failure")"
+  [ "$(wc -l <"$RESULTS")" -gt "$before" ] || result "$1" "" "" "its script" "it ran no case"
   echo "ran $1" >&2
 }
 
 cp "$here/package.json" "$here"/*.mjs "$dir"
-if wanted "TypeScript AI SDK claude codex qwen"; then (cd "$dir" && npm install --no-audit --no-fund --silent); fi
+[ -n "${CLIENTS_PIN:-}" ] || cp "$here/package-lock.json" "$dir"
+if wanted "TypeScript AI SDK claude codex qwen"; then (cd "$dir" && npm install --no-audit --no-fund --silent --omit-lockfile-registry-resolved); fi
+[ -z "${CLIENTS_PIN:-}" ] || cp "$dir/package-lock.json" "$here"
 npm_version() { node -p "require('$here/package.json').dependencies['$1']"; }
 whole "anthropic TypeScript" "$(npm_version @anthropic-ai/sdk)" messages node "$dir/messages.mjs"
 whole "openai TypeScript" "$(npm_version openai)" "chat, responses" node "$dir/openai.mjs"
@@ -55,30 +60,35 @@ cases "AI SDK" node "$dir/ai_sdk.mjs"
 # Frameworks hold each other's SDKs back, so they live in two environments; guidellm
 # comes without torch, which it only reads prompts from files with.
 python() { echo "$dir/$1/bin/python"; }
-environment() { # name, pip's arguments...
-  [ -d "$dir/$1" ] || python3 -m venv "$dir/$1"
-  "$(python "$1")" -m pip install -q --disable-pip-version-check "${@:2}"
+environment() { # name
+  local pinned="$here/constraints-$1.txt" options=(-q --disable-pip-version-check -r "$here/requirements-$1.txt")
+  [ -n "${CLIENTS_PIN:-}" ] || options+=(-c "$pinned")
+  python3 -m venv "$dir/$1"
+  "$(python "$1")" -m pip install "${options[@]}"
+  [ -z "${CLIENTS_PIN:-}" ] || "$(python "$1")" -m pip freeze >"$pinned"
 }
-pip_version() { sed -n "s/^$1==//p" "$here/requirements.txt"; }
-if wanted "anthropic Python openai-agents pydantic-ai llm"; then environment sdks -r "$here/requirements.txt"; fi
+pip_version() { sed -n "s/^$1==//p" "$here/requirements-sdks.txt"; }
+if wanted "anthropic Python openai-agents pydantic-ai llm"; then environment sdks; fi
 whole "anthropic Python" "$(pip_version anthropic)" messages "$(python sdks)" "$here/messages.py"
 whole "openai Python" "$(pip_version openai)" "chat, responses" "$(python sdks)" "$here/openai_client.py"
 cases openai-agents "$(python sdks)" "$here/agents_client.py"
 cases pydantic-ai "$(python sdks)" "$here/pydantic_ai_client.py"
 cases llm "$(python sdks)" "$here/llm_client.py"
-if wanted "langchain litellm instructor"; then environment frameworks -r "$here/requirements-frameworks.txt"; fi
+if wanted "langchain litellm instructor"; then environment frameworks; fi
 cases langchain "$(python frameworks)" "$here/langchain_client.py"
 cases litellm "$(python frameworks)" "$here/litellm_client.py"
 cases instructor "$(python frameworks)" "$here/instructor_client.py"
 if wanted guidellm; then
-  environment load -r "$here/requirements-guidellm.txt"
-  environment load --no-deps "$(sed -n 's/^# \(guidellm==.*\)/\1/p' "$here/requirements-guidellm.txt")"
+  environment guidellm
+  "$(python guidellm)" -m pip install -q --disable-pip-version-check --no-deps "$(sed -n 's/^# \(guidellm==.*\)/\1/p' "$here/requirements-guidellm.txt")"
 fi
-cases guidellm "$(python load)" "$here/guidellm_client.py"
+cases guidellm "$(python guidellm)" "$here/guidellm_client.py"
 
 whole "claude code" "$(npm_version @anthropic-ai/claude-code)" messages "$here/agent_messages.sh" "$dir"
 whole "qwen code" "$(npm_version @qwen-code/qwen-code)" chat "$here/agent_chat.sh" "$dir"
 whole codex "$(npm_version @openai/codex)" responses "$here/agent_responses.sh" "$dir"
 
-grep -h '"level":"ERROR"' "$dir"/{shipped,recorded}.log | cut -c1-1000 || true # what went wrong in a node, and answers that were not played
+for node in shipped recorded; do # what went wrong in a node, and answers that were not played
+  result corenode "$("$root/bin/corenode" version | cut -d" " -f2)" "" "no errors logged, $node" "$(grep -h '"level":"ERROR"' "$dir/$node.log" | cut -c1-1000 || true)"
+done
 cd "$root" && go run ./bench/clients/table ${CLIENTS_ONLY:+-some} "$here/expected.json" "$RESULTS"
