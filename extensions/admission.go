@@ -26,8 +26,9 @@ func (h *Host) AdmissionClosed() bool {
 	return a.active == nil && a.canary == nil && a.missing && !h.options.AdmissionFailOpen
 }
 
-// Decide asks the admission policy; without one everything is allowed. The
-// error is Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
+// Decide asks the admission policy; without one everything is allowed, and so is
+// what one declines that is over its share of the processors. The error is
+// Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
 func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
 	sl := h.slot(SlotAdmission)
 	g, standsIn := sl.acquire(in.Account)
@@ -38,10 +39,14 @@ func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
 		return abi.Decision{}, nil
 	}
 	defer g.release()
+	held, _, ok := g.turn(abi.OpDecide, shareWaitMax)
+	if !ok {
+		return abi.Decision{}, nil // as if it had no opinion: the account's own limits decide
+	}
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(sl, g, abi.OpDecide, in.Account, s)
+	o, f := h.call(sl, g, abi.OpDecide, in.Account, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		return abi.Decision{}, nil // it has no opinion
 	}

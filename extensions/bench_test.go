@@ -51,7 +51,7 @@ func BenchmarkEmptyCall(b *testing.B) {
 	b.ReportAllocs()
 	defer cpu(b, 1)()
 	for b.Loop() {
-		if _, f := tr.generation.do(abi.OpError, "account", in, out); f != nil {
+		if _, f := tr.generation.do(abi.OpError, "account", in, 0, out); f != nil {
 			b.Fatal(f)
 		}
 	}
@@ -155,7 +155,7 @@ func BenchmarkCollection(b *testing.B) {
 	for range 4 {
 		w.Go(func() {
 			for !stop.Load() {
-				if _, f := spinning.do(abi.OpError, "a", nil, nil); f != nil {
+				if _, f := spinning.do(abi.OpError, "a", nil, 0, nil); f != nil {
 					b.Error(f)
 					return
 				}

@@ -36,6 +36,7 @@ type generation struct {
 	nativeDone nativeCounters
 	tally      tally
 	breaker    breaker
+	heavy      atomic.Bool // a canary that is being rolled back for what its calls take
 	printed    printed
 	lines      lineLimit // of what it says
 	faultLines lineLimit // of what is said about it
@@ -72,10 +73,10 @@ func (g *generation) retire() {
 }
 
 // do runs one op for an account and appends the output frame to dst. The
-// caller has acquired g.
-func (g *generation) do(op abi.Op, account string, in, dst []byte) (out []byte, f *fault) {
+// caller has acquired g; held is what the slot's share holds for the call.
+func (g *generation) do(op abi.Op, account string, in []byte, held time.Duration, dst []byte) (out []byte, f *fault) {
 	if g.pool != nil {
-		return g.pool.call(op, account, in, g.manifest.budget(op, len(in)), dst)
+		return g.pool.call(op, account, in, g.manifest.budget(op, len(in)), held, dst)
 	}
 	out, f = g.doNative(op, in, dst)
 	g.nativeDone.add(len(in), len(out)-len(dst))

@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
@@ -63,6 +64,15 @@ type Options struct {
 	Now func() time.Time
 	// PoolMax is the most instances of one generation. Default 2*GOMAXPROCS.
 	PoolMax int
+	// CPUShare is the share of the processors that the modules of a slot may use,
+	// above 0 and at most 1. Default 0.5.
+	CPUShare float64
+	// CanaryFactor is how many times the ticks, or the processor time, of the
+	// active generation's calls those of a canary may take. Default 3.
+	CanaryFactor float64
+	// CanaryCallsMin is the calls of an operation that are compared, of each of
+	// the two. Default 200.
+	CanaryCallsMin int
 }
 
 // Host runs the modules of a node.
@@ -133,6 +143,9 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	if o.PoolMax <= 0 {
 		o.PoolMax = 2 * runtime.GOMAXPROCS(0)
 	}
+	o.CPUShare = cmp.Or(o.CPUShare, CPUShareDefault)
+	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
+	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
 	h := &Host{options: o, log: o.Log, now: o.Now, ready: make(chan struct{}), modules: map[string]*module{}}
 	if h.log == nil {
 		h.log = slog.Default()
@@ -148,6 +161,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	}
 	for i, name := range Slots {
 		h.slots[i] = &slot{name: name}
+		h.slots[i].throttle = newThrottle(newCPUShare(o.CPUShare, runtime.GOMAXPROCS(0)), h.sayOver(h.slots[i]))
 		h.slots[i].now.Store(&assignment{})
 	}
 	for _, s := range shipped {
@@ -253,9 +267,10 @@ func (h *Host) spawn(f func()) {
 }
 
 // call runs one op on a generation of a slot, which the caller has acquired:
-// the one way to every module, native or Wasm. The output aliases s.out.
-func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, s *scratch) (abi.Output, *fault) {
-	out, f := g.do(op, account, s.in, s.out[:0])
+// the one way to every module, native or Wasm. held is what the slot's share
+// holds for it, of generation.turn. The output aliases s.out.
+func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, held time.Duration, s *scratch) (abi.Output, *fault) {
+	out, f := g.do(op, account, s.in, held, s.out[:0])
 	s.out = out
 	if f != nil {
 		f.input = len(s.in)
@@ -266,7 +281,11 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, s *scrat
 	if o.Status == abi.StatusDecline {
 		g.tally.declined.Add(1)
 	}
-	if sh := sl.now.Load().shadow; sh != nil && sh.generation != g &&
+	a := sl.now.Load()
+	if a.canary == g {
+		h.compare(a, g, op)
+	}
+	if sh := a.shadow; sh != nil && sh.generation != g &&
 		int(sl.samples.Add(1)%100) < sh.percent {
 		sh.offer(op, account, s.in, out)
 	}

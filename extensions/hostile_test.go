@@ -292,7 +292,7 @@ func TestEcho(t *testing.T) {
 			g, _ := h.slot(SlotChat).acquire(account)
 			defer g.release()
 			in := abi.ErrorInput{Facts: abi.Facts{ID: text}, Kind: abi.Internal, Status: 500, Msg: text}
-			out, f := g.do(abi.OpError, account, in.Append(nil), nil)
+			out, f := g.do(abi.OpError, account, in.Append(nil), 0, nil)
 			if f != nil {
 				t.Fatal(f)
 			}

@@ -46,12 +46,13 @@ type Info struct {
 	Size       int       `json:"size"`       // of the file, bytes
 
 	Calls    uint64            `json:"calls"`
+	Requests uint64            `json:"requests"`         // that it worked for; a native build counts none
 	Faults   map[string]uint64 `json:"faults,omitempty"` // by cause
 	Declined uint64            `json:"declined"`
 	// Fallbacks are the calls that the native build answered in its place.
 	Fallbacks        uint64        `json:"fallbacks"`
 	Ticks            uint64        `json:"ticks"`
-	CPU              time.Duration `json:"cpu_ns"` // estimated from a sample of the calls
+	CPU              time.Duration `json:"cpu_ns"` // measured on a part of the calls, estimated from their ticks for the others
 	BytesIn          uint64        `json:"bytes_in"`
 	BytesOut         uint64        `json:"bytes_out"`
 	ShadowRuns       uint64        `json:"shadow_runs"`
@@ -156,7 +157,8 @@ func (i *Info) describe(g *generation) {
 	c := g.nativeDone.load()
 	if g.pool != nil {
 		u := g.pool.use()
-		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.counters, u.instances, u.busy, u.memory
+		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.total(), u.instances, u.busy, u.memory
+		i.Requests = u.requests()
 	}
 	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.calls, c.ticks, c.cpu, c.bytesIn, c.bytesOut
 	t := &g.tally

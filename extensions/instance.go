@@ -31,8 +31,11 @@ type instance struct {
 
 	at, room uint32 // the guest's input buffer: it stays in place until a larger one is asked for
 	account  string // whose data the memory may hold
-	done     counters
-	touched  bool // it answered a call since its memory was fresh
+	ticks    uint64 // of the last call
+	done     work
+	owed     time.Duration // processor time that is not yet taken from the share of its slot
+	draws    uint64        // the state of a generator that picks calls to be timed
+	touched  bool          // it answered a call since its memory was fresh
 }
 
 // inputRoom is the input buffer that an instance begins with, so that most
@@ -49,23 +52,15 @@ type image struct {
 // run makes one call and counts it. The output frame aliases the memory: it
 // stays until the next call. After a fault the instance must not be called again.
 func (i *instance) run(op abi.Op, in []byte, budget int64) (frame []byte, f *fault) {
-	var began time.Time
-	timed := i.done.calls%cpuSample == 0
-	if timed {
-		began = time.Now()
-	}
-	i.done.calls++
 	i.arm(budget)
 	i.touched = true
 	frame, f = i.enter(op, in)
-	if ticks := budget - i.remaining(); ticks > 0 {
-		i.done.ticks += uint64(ticks)
-	}
-	i.done.bytesIn += uint64(len(in))
-	i.done.bytesOut += uint64(len(frame))
-	if timed {
-		i.done.cpu += cpuSample * time.Since(began)
-	}
+	i.ticks = uint64(max(0, budget-i.remaining()))
+	done := &i.done[opIndex(op)]
+	done.calls++
+	done.ticks += i.ticks
+	done.bytesIn += uint64(len(in))
+	done.bytesOut += uint64(len(frame))
 	return frame, f
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"time"
@@ -268,7 +269,9 @@ type starter struct {
 
 // fill makes the pool of a generation of its first instance.
 func (h *Host) fill(g *generation, s *starter, first *instance) *pool {
-	p := &pool{limit: h.options.PoolMax, memory: uint32(first.size()), total: 1, free: []*instance{first}}
+	p := &pool{limit: h.options.PoolMax, memory: uint32(first.size()), total: 1, free: []*instance{first},
+		throttle: h.slot(g.manifest.slot()).throttle, compared: uint64(h.options.CanaryCallsMin),
+		learn: max(costLearn, uint64(h.options.CanaryCallsMin))}
 	p.make = func() (*instance, *fault) {
 		i, err := s.start()
 		if err != nil {
@@ -295,7 +298,7 @@ func joinNotes(a, b string) string {
 
 // start makes one instance: memory, _initialize, ABI version, init.
 func (s *starter) start() (*instance, error) {
-	i := &instance{ctx: context.Background(), tried: s.tried}
+	i := &instance{ctx: context.Background(), tried: s.tried, draws: rand.Uint64()}
 	limit := s.manifest.memoryMax()
 	if s.info.MemoryBounded {
 		limit = min(limit, int64(s.info.MemoryMax)*pageBytes)

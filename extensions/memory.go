@@ -12,8 +12,9 @@ import (
 type linear struct {
 	reserved   []byte
 	used       uint64
-	denied     bool   // the guest wanted more than its cap
-	safepoints uint64 // that the guest passed
+	denied     bool      // the guest wanted more than its cap
+	safepoints uint64    // that the guest passed
+	watch      stopwatch // of a call that is timed
 	// stop is asked at every safepoint; an error ends the guest's call. nil: none does.
 	stop func() error
 }
@@ -48,7 +49,13 @@ const safepointPages = 65536
 func (l *linear) Reallocate(size uint64) []byte {
 	if size == safepointPages*pageBytes {
 		l.safepoints++
-		runtime.Gosched()
+		if l.watch.on {
+			l.watch.stop()
+			runtime.Gosched()
+			l.watch.start()
+		} else {
+			runtime.Gosched()
+		}
 		if l.stop != nil {
 			if err := l.stop(); err != nil {
 				panic(guestStopped{err})

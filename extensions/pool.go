@@ -32,7 +32,12 @@ type pool struct {
 	total   int              // instances that live, busy ones and one being made included
 	growing bool             // one is being made in the background
 	closed  bool
-	done    counters // without what the instances hold themselves
+	done    work // without what the instances hold themselves
+
+	throttle *throttle // of its slot
+	costs    [len(opsCounted)]cost
+	learn    uint64 // calls of each operation that are timed first
+	compared uint64 // the least calls of which a canary is compared
 }
 
 const (
@@ -147,7 +152,7 @@ func (p *pool) fit(i *instance, account string) (*instance, *fault) {
 	}
 	if i.touched && i.account != account && (p.remake || !i.restore(p.image)) {
 		p.mu.Lock()
-		p.done.add(&i.done)
+		p.leave(i)
 		p.mu.Unlock()
 		i.close()
 		var f *fault
@@ -188,7 +193,7 @@ func (p *pool) put(i *instance, faulted bool) {
 
 func (p *pool) discard(i *instance) {
 	p.mu.Lock()
-	p.done.add(&i.done)
+	p.leave(i)
 	p.total--
 	p.grow()
 	p.mu.Unlock()
@@ -199,7 +204,7 @@ func (p *pool) discard(i *instance) {
 // is held.
 func (p *pool) offer(i *instance) {
 	if p.closed {
-		p.done.add(&i.done)
+		p.leave(i)
 		p.total--
 		i.close()
 		return
@@ -242,13 +247,22 @@ func (p *pool) grow() {
 	})
 }
 
-// call runs one op on an instance and appends the output frame to dst.
-func (p *pool) call(op abi.Op, account string, in []byte, budget int64, dst []byte) (out []byte, f *fault) {
+// leave takes over what an instance counted that goes. mu is held.
+func (p *pool) leave(i *instance) {
+	p.done.add(&i.done)
+	p.throttle.settle(0, i.owed)
+	i.done, i.owed = work{}, 0
+}
+
+// call runs one op on an instance and appends the output frame to dst. held is
+// what the slot's share holds for it.
+func (p *pool) call(op abi.Op, account string, in []byte, budget int64, held time.Duration, dst []byte) (out []byte, f *fault) {
 	i, f := p.take(account)
 	if f != nil {
+		p.throttle.settle(held, 0)
 		return dst, f
 	}
-	frame, f := i.run(op, in, budget)
+	frame, f := p.run(i, op, in, budget, held)
 	if f == nil {
 		dst = append(dst, frame...)
 	}
@@ -256,9 +270,41 @@ func (p *pool) call(op abi.Op, account string, in []byte, budget int64, dst []by
 	return dst, f
 }
 
+// run makes a call on an instance and takes what it took from the slot's share,
+// which holds held for it.
+func (p *pool) run(i *instance, op abi.Op, in []byte, budget int64, held time.Duration) ([]byte, *fault) {
+	index := opIndex(op)
+	c, done := &p.costs[index], &i.done[index]
+	first := done.calls == 0 && !p.remake // it touches its memory and code for the first time
+	i.draws = i.draws*6364136223846793005 + 1442695040888963407
+	timed := c.timed(i.draws >> 32)
+	if timed {
+		i.linear.watch.reset()
+	}
+	frame, f := i.run(op, in, budget)
+	var took time.Duration
+	if timed {
+		took = i.linear.watch.end()
+		if !first {
+			c.learn(len(in), i.ticks, took, p.learn, p.compared)
+		}
+	} else {
+		took = c.estimate(i.ticks)
+	}
+	done.cpu += took
+	if i.owed += took; held > 0 || i.owed >= oweMax {
+		p.throttle.settle(held, i.owed)
+		i.owed = 0
+	}
+	return frame, f
+}
+
+// mean is the processor time of a call.
+func (p *pool) mean(op abi.Op) time.Duration { return time.Duration(p.costs[opIndex(op)].mean.Load()) }
+
 // use is how a pool is used now.
 type use struct {
-	counters
+	work
 	instances, busy int
 	memory          int64
 }
@@ -268,7 +314,7 @@ func (p *pool) use() use {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gather()
-	u := use{counters: p.done, instances: p.total, busy: p.total - len(p.free)}
+	u := use{work: p.done, instances: p.total, busy: p.total - len(p.free)}
 	if p.growing {
 		u.busy--
 	}
@@ -280,7 +326,10 @@ func (p *pool) use() use {
 	return u
 }
 
-func (p *pool) calls() uint64 { return p.use().calls }
+func (p *pool) calls() uint64 {
+	u := p.use()
+	return u.total().calls
+}
 
 // trim leaves one idle instance, for a generation that is only kept.
 func (p *pool) trim() {
@@ -293,7 +342,7 @@ func (p *pool) trim() {
 		p.free = p.free[:1]
 		p.total -= len(idle)
 		for _, i := range idle {
-			p.done.add(&i.done)
+			p.leave(i)
 		}
 	}
 	p.mu.Unlock()
@@ -312,7 +361,7 @@ func (p *pool) close() {
 	p.free = nil
 	p.total -= len(free)
 	for _, i := range free {
-		p.done.add(&i.done)
+		p.leave(i)
 	}
 	p.mu.Unlock()
 	for _, i := range free {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"corenode/extensions/probe"
 	"corenode/wasm/abi"
@@ -29,7 +30,8 @@ type Quote struct {
 
 // Quote asks billing what a request may cost. The host fills in.Prices by
 // in.Model; the error is ErrNoPrice for a model without one. A module that
-// fails is replaced by the builtin tariff for this request.
+// fails, or whose slot is over its share of the processors, is replaced by the
+// builtin tariff for this request, which never waits.
 func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
 	var err error
 	if in.Prices, err = h.Prices(in.Model); err != nil {
@@ -56,10 +58,14 @@ func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
 
 // quote asks one generation and checks that the answer makes sense.
 func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
+	held, _, ok := g.turn(abi.OpQuote, 0)
+	if !ok {
+		return abi.Quote{}, overShare
+	}
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, in.Account, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, in.Account, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -76,15 +82,16 @@ func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
 }
 
 // Charge rates what the request used. It may be called from any goroutine and
-// more than once. A module that fails, or whose charge breaks a rule, is
-// replaced by the builtin tariff, and the charge is provisional.
+// more than once. A module that fails, whose charge breaks a rule, or whose slot
+// is over its share of the processors, is replaced by the builtin tariff, and the
+// charge is provisional.
 func (q *Quote) Charge(u abi.Usage) (Charge, error) {
 	upper := q.Upper
 	if u.Input() > q.in.Input || u.Output > q.in.OutputMax {
 		upper = -1 // the quote says nothing about more than was quoted
 	}
 	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
-	c, err := q.host.rate(q.generation, in, upper)
+	c, err := q.host.rate(q.generation, in, upper, 0)
 	c.Provisional = c.Provisional || q.provisional
 	return c, err
 }
@@ -106,25 +113,27 @@ func (h *Host) Prices(model string) (abi.Prices, error) {
 }
 
 // Rate charges without a quote, by the module that serves now and at the prices
-// of in: what a crash left open, and what is rated again.
+// of in: what a crash left open, and what is rated again. No request waits for it,
+// so it waits for its turn.
 func (h *Host) Rate(in abi.ChargeInput) (Charge, error) {
 	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
 	defer g.release()
-	c, err := h.rate(g, in, -1)
+	c, err := h.rate(g, in, -1, waitMax)
 	c.Provisional = c.Provisional || standsIn
 	return c, err
 }
 
-// rate charges with g, or else with the builtin tariff.
-func (h *Host) rate(g *generation, in abi.ChargeInput, upper abi.Nano) (Charge, error) {
+// rate charges with g, whose turn it waits for with patience, or else with the
+// builtin tariff.
+func (h *Host) rate(g *generation, in abi.ChargeInput, upper abi.Nano, patience time.Duration) (Charge, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
 	sl := h.slot(SlotBilling)
-	c, f := h.charge(g, in, upper, s)
+	c, f := h.charge(g, in, upper, patience, s)
 	if f != nil && g != sl.builtin {
 		g.tally.fallbacks.Add(1)
-		c, f = h.charge(sl.builtin, in, -1, s)
+		c, f = h.charge(sl.builtin, in, -1, 0, s)
 		c.Provisional = true
 	}
 	if f != nil {
@@ -136,8 +145,12 @@ func (h *Host) rate(g *generation, in abi.ChargeInput, upper abi.Nano) (Charge, 
 }
 
 // charge asks one generation for the charge of s.in and holds it to the rules.
-func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, s *scratch) (Charge, *fault) {
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, in.Account, s)
+func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, patience time.Duration, s *scratch) (Charge, *fault) {
+	held, _, ok := g.turn(abi.OpCharge, patience)
+	if !ok {
+		return Charge{}, overShare
+	}
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, in.Account, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -179,7 +192,7 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 		g.acquire()
 	}
 	defer g.release()
-	out, f := g.do(abi.OpCharge, in.Account, input, nil)
+	out, f := g.do(abi.OpCharge, in.Account, input, 0, nil)
 	if f != nil {
 		return Charge{}, f
 	}

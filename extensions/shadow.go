@@ -72,8 +72,13 @@ func (s *shadow) work() {
 	var out []byte
 	for job := range s.queue {
 		s.queued.Add(-int64(len(job.in) + len(job.out)))
+		held, _, ok := s.generation.turn(job.op, 0)
+		if !ok { // requests come first
+			s.generation.tally.shadowDropped.Add(1)
+			continue
+		}
 		var f *fault
-		out, f = s.generation.do(job.op, job.account, job.in, out[:0])
+		out, f = s.generation.do(job.op, job.account, job.in, held, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
 		if f != nil || !bytes.Equal(out, job.out) {

@@ -11,6 +11,8 @@ type slot struct {
 	builtin *generation // the native build; nil for admission
 	now     atomic.Pointer[assignment]
 	samples atomic.Uint64 // calls since a shadow was set, to pick its share of them
+
+	throttle *throttle
 }
 
 // assignment says who serves. It is immutable.

@@ -3,13 +3,38 @@ package extensions
 import (
 	"sync/atomic"
 	"time"
+
+	"corenode/wasm/abi"
 )
 
-// counters are the work of the calls of one generation. Each instance counts
-// its own, which belong to whoever has it; native ones use atomics.
+// work are the counters of each operation, by opIndex. Each instance counts its
+// own, which belong to whoever has it; native ones use atomics.
+type work [len(opsCounted)]counters
+
+func (w *work) add(more *work) {
+	for op := range more {
+		w[op].add(&more[op])
+	}
+}
+
+// total is the work of all operations.
+func (w *work) total() (c counters) {
+	for op := range w {
+		c.add(&w[op])
+	}
+	return c
+}
+
+// requests are the requests that were worked for: each has one call of one of
+// these operations.
+func (w *work) requests() uint64 {
+	return w[opIndex(abi.OpRequest)].calls + w[opIndex(abi.OpQuote)].calls + w[opIndex(abi.OpDecide)].calls
+}
+
+// counters are the work of calls.
 type counters struct {
 	calls, ticks, bytesIn, bytesOut uint64
-	cpu                             time.Duration // measured on one call in cpuSample, and multiplied
+	cpu                             time.Duration // measured, or estimated from the calls that were; see cost
 }
 
 func (c *counters) add(more *counters) {
@@ -19,9 +44,6 @@ func (c *counters) add(more *counters) {
 	c.bytesOut += more.bytesOut
 	c.cpu += more.cpu
 }
-
-// cpuSample is how many calls of an instance stand behind one that reads the clock.
-const cpuSample = 64
 
 // tally counts what goes wrong and what runs beside, all rare.
 type tally struct {

@@ -171,7 +171,7 @@ func TestCollectorRuns(t *testing.T) {
 	var done atomic.Int64
 	for range 4 {
 		w.Go(func() {
-			_, f := spinning.do(abi.OpError, "a", nil, nil)
+			_, f := spinning.do(abi.OpError, "a", nil, 0, nil)
 			if f == nil || f.cause != causeTicks {
 				t.Errorf("a spinning guest ended with %v", f)
 			}

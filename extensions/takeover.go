@@ -51,17 +51,21 @@ func (t *Translation) builtinInput() abi.EventsInput {
 	return in
 }
 
-// replay moves a foreign module's stream to the native build, which gets the
-// answer so far. Its bytes are appended to dst unless the module has written
-// some already: from now on the native build reads and writes the state. Not ok:
-// it cannot, and nothing has changed.
+// replay moves a foreign module's stream, of which no byte has left, to the
+// native build, which gets the answer so far and writes the state from now on.
+// Its bytes are appended to dst. A stream that the module has begun stays with
+// it: what it holds back, or would write differently, nobody else knows. Not ok:
+// it cannot be moved, and nothing has changed.
 func (t *Translation) replay(dst []byte) (out []byte, ok bool) {
+	if !t.replayable() {
+		return dst, false
+	}
 	s := takeScratch()
 	defer putScratch(s)
 	var w abi.Written
 	if len(t.answer.frames) > 0 {
 		s.in = t.builtinInput().Append(s.in[:0])
-		o, f := t.host.call(t.slot, t.slot.builtin, abi.OpEvents, t.account, s)
+		o, f := t.host.call(t.slot, t.slot.builtin, abi.OpEvents, t.account, 0, s)
 		if f != nil || o.Status != abi.StatusOK {
 			return dst, false
 		}
@@ -69,11 +73,11 @@ func (t *Translation) replay(dst []byte) (out []byte, ok bool) {
 	}
 	t.useBuiltin()
 	t.kept, t.state, t.prefix, t.broken = t.spare, append(t.state[:0], w.State...), 0, false
-	if t.wrote {
-		return dst, true
-	}
 	return append(dst, w.Bytes...), true
 }
+
+// replayable says whether the native build can take a stream over from a foreign module.
+func (t *Translation) replayable() bool { return !t.generation.shipped && t.spared && !t.wrote }
 
 // builtinState is what the native build needs to write the error of a foreign
 // module's request: the state that it would be in had it written the answer

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"bytes"
+	"time"
 
 	"corenode/wasm/abi"
 )
@@ -27,6 +28,8 @@ type Translation struct {
 	wrote  bool // bytes of the stream have been given out
 	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
+	patience time.Duration // what its calls may yet wait for their turns
+
 	// in is the input of Events: its first prefix bytes are the encoded facts and
 	// state without kept and history, which most groups have in common. 0: not made.
 	in     []byte
@@ -38,7 +41,7 @@ type Translation struct {
 func (h *Host) Translate(s Slot, account string, facts abi.Facts) *Translation {
 	sl := h.slot(s)
 	g, _ := sl.acquire(account)
-	return &Translation{host: h, slot: sl, generation: g, account: account, facts: facts}
+	return &Translation{host: h, slot: sl, generation: g, account: account, facts: facts, patience: shareWaitMax}
 }
 
 // Close gives the generation back; more than once is harmless.
@@ -55,20 +58,25 @@ func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 // Request translates a body of the slot's protocol to one of the messages
 // protocol, which the caller owns. The error is an *abi.Error: InvalidRequest
 // with what the module says to the client, Overloaded when every instance is
-// busy, Internal when the builtin fails too. A module that fails or declines
-// leaves the whole request to the builtin.
+// busy, Internal when the builtin fails too. A module that fails or declines, or
+// whose slot is over its share of the processors, leaves the whole request to the
+// builtin. It is Overloaded, too, for the share when the builtin does not
+// understand a body that is a foreign module's.
 func (t *Translation) Request(body []byte) (native []byte, err error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = abi.RequestInput{Facts: t.facts, Body: body}.Append(s.in[:0])
 	o, f := t.call(abi.OpRequest, s)
-	if f != nil && f.cause == causeOverloaded {
+	if f != nil && f.cause == causeOverloaded && f != overShare {
 		return nil, overloaded("extensions.Request", f)
 	}
+	foreign := f == overShare && !t.generation.shipped
 	if (f != nil || o.Status == abi.StatusDecline) && t.useBuiltin() {
 		o, f = t.call(abi.OpRequest, s)
 	}
 	switch {
+	case foreign && (f != nil || o.Status != abi.StatusOK):
+		return nil, overloaded("extensions.Request", overShare)
 	case f != nil:
 		return nil, &abi.Error{Kind: abi.Internal, Op: "extensions.Request", Msg: "internal error", Err: f}
 	case o.Status == abi.StatusDecline:
@@ -100,20 +108,56 @@ func (t *Translation) useBuiltin() bool {
 
 // Events translates the next event group of the stream and appends its bytes
 // to dst. No EventError may be among them. What a module writes is checked; one
-// that fails before any byte has left is replaced by the native build, which
-// gets the whole answer. After an error, which is Internal, the stream must be
-// ended with Error.
+// that fails before any byte has left, or is over its share of the processors, is
+// replaced by the native build, which gets the whole answer. After an error, which
+// is Internal, the stream must be ended with Error.
 func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
 	before := len(dst)
+	dst, held := t.groupTurn(dst)
 	in, end := t.events(group)
-	dst, err := t.groupCall(in, dst, end)
+	dst, err := t.groupCall(in, dst, end, held)
 	t.wrote = t.wrote || len(dst) > before
 	return dst, err
 }
 
-func (t *Translation) groupCall(in, dst []byte, end bool) ([]byte, error) {
+// groupTurn waits for the turn of an event group. When that would take too long,
+// the native build takes the stream over, whose bytes so far are appended to dst.
+// A stream that it cannot take over goes on: its groups are made larger, as
+// nothing is lost while it waits.
+func (t *Translation) groupTurn(dst []byte) (_ []byte, held time.Duration) {
+	if held, ok := t.turn(abi.OpEvents); ok {
+		return dst, held
+	}
+	if t.generation.shipped {
+		t.useBuiltin() // it reads the same state
+		return dst, 0
+	}
+	if out, ok := t.replay(dst); ok {
+		return out, 0
+	}
+	return dst, t.generation.pool.throttle.space(t.generation.pool.mean(abi.OpEvents))
+}
+
+// turn waits for the turn of a call, for which held is taken from the share of
+// its slot. It is not ok where something else is to answer instead.
+func (t *Translation) turn(op abi.Op) (held time.Duration, ok bool) {
+	g, patience := t.generation, t.patience
+	switch {
+	case g.pool == nil:
+		return 0, true
+	case op == abi.OpError: // the native build writes it
+		patience = 0
+	case op == abi.OpEvents && !g.shipped && !t.replayable(), op == abi.OpResponse && !g.shipped && !t.spared:
+		return g.pool.throttle.space(g.pool.mean(op)), true
+	}
+	held, waited, ok := g.turn(op, patience)
+	t.patience -= min(waited, t.patience)
+	return held, ok
+}
+
+func (t *Translation) groupCall(in, dst []byte, end bool, held time.Duration) ([]byte, error) {
 	if p := t.generation.pool; p != nil && t.slot.now.Load().shadow == nil {
-		out, ok, f := t.direct(p, in, dst, end)
+		out, ok, f := t.direct(p, in, dst, end, held)
 		if ok {
 			return out, nil
 		}
@@ -122,7 +166,7 @@ func (t *Translation) groupCall(in, dst []byte, end bool) ([]byte, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	o, f := t.call(abi.OpEvents, s)
+	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.account, held, s)
 	if f != nil || o.Status != abi.StatusOK {
 		return t.groupAgain(in, dst, f)
 	}
@@ -138,14 +182,15 @@ func (t *Translation) groupCall(in, dst []byte, end bool) ([]byte, error) {
 // direct is the call of nearly all event groups: it takes the result out of the
 // guest's memory while it has the instance, and needs no scratch. Not ok is a
 // fault or a decline.
-func (t *Translation) direct(p *pool, in, dst []byte, end bool) (out []byte, ok bool, f *fault) {
+func (t *Translation) direct(p *pool, in, dst []byte, end bool, held time.Duration) (out []byte, ok bool, f *fault) {
 	g := t.generation
 	i, f := p.take(t.account)
 	if f != nil {
+		p.throttle.settle(held, 0)
 		t.host.failed(g, abi.OpEvents, t.account, f)
 		return dst, false, f
 	}
-	frame, f := i.run(abi.OpEvents, in, g.manifest.budget(abi.OpEvents, len(in)))
+	frame, f := p.run(i, abi.OpEvents, in, g.manifest.budget(abi.OpEvents, len(in)), held)
 	if f == nil && frame[0] == byte(abi.StatusOK) {
 		w, _ := abi.ParseWritten(frame[abi.OutputHeader:]) // checkOutput decoded it before
 		if f = t.silent(w, end); f == nil {
@@ -159,6 +204,9 @@ func (t *Translation) direct(p *pool, in, dst []byte, end bool) (out []byte, ok 
 		t.host.failed(g, abi.OpEvents, t.account, f)
 	case !ok:
 		g.tally.declined.Add(1)
+	}
+	if a := t.slot.now.Load(); a.canary == g {
+		t.host.compare(a, g, abi.OpEvents)
 	}
 	return dst, ok, f
 }
@@ -174,10 +222,8 @@ func (t *Translation) silent(w abi.Written, end bool) *fault {
 // groupAgain is what follows an event group that failed with f or, without one,
 // was declined.
 func (t *Translation) groupAgain(in, dst []byte, f *fault) ([]byte, error) {
-	if !t.generation.shipped && t.spared && !t.wrote {
-		if out, ok := t.replay(dst); ok {
-			return out, nil
-		}
+	if out, ok := t.replay(dst); ok {
+		return out, nil
 	}
 	s := takeScratch()
 	defer putScratch(s)
@@ -303,7 +349,7 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	}
 	s.in = in.Append(s.in[:0])
 	t.generation.tally.fallbacks.Add(1)
-	out, f := t.slot.builtin.do(abi.OpError, t.account, s.in, s.out[:0])
+	out, f := t.slot.builtin.do(abi.OpError, t.account, s.in, 0, s.out[:0])
 	s.out = out
 	if f != nil {
 		t.host.log.Error("the builtin translator cannot write an error", "slot", t.slot.name, "err", f)
@@ -358,7 +404,11 @@ func (t *Translation) again(where string, op abi.Op, s *scratch, f *fault) (abi.
 	return abi.Output{}, e
 }
 
-// call runs one op on the pinned generation. The output aliases s.
+// call runs one op on the pinned generation, when it is its turn. The output aliases s.
 func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *fault) {
-	return t.host.call(t.slot, t.generation, op, t.account, s)
+	held, ok := t.turn(op)
+	if !ok {
+		return abi.Output{}, overShare
+	}
+	return t.host.call(t.slot, t.generation, op, t.account, held, s)
 }

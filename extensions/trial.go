@@ -78,9 +78,8 @@ func (t *trial) run(i *instance, op abi.Op, in []byte) ([]byte, error) {
 	if err := t.stop(); err != nil {
 		return nil, err
 	}
-	before := i.done.ticks
 	frame, f := i.run(op, in, t.starter.manifest.budget(op, len(in)))
-	t.spent += int64(i.done.ticks - before)
+	t.spent += int64(i.ticks)
 	if f != nil {
 		i.close()
 		return nil, f

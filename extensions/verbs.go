@@ -205,6 +205,11 @@ func (h *Host) drop(g *generation) {
 // one serves again, or else what ships; which of them is known after the start. An admission policy without another
 // to go back to stays, and its failures refuse or admit as the options say.
 func (h *Host) demote(g *generation, reason string) {
+	h.demoteIf(g, reason, func(*assignment) bool { return true })
+}
+
+// demoteIf demotes a generation if the assignment of its slot still is one for it.
+func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bool) {
 	<-h.ready
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -214,6 +219,9 @@ func (h *Host) demote(g *generation, reason string) {
 	}
 	sl := h.slot(g.manifest.slot())
 	before := sl.now.Load()
+	if !still(before) {
+		return
+	}
 	a := *before
 	if a.active == g && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
 		m.failed = reason

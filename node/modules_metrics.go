@@ -23,11 +23,26 @@ func (n *node) writeModuleMetrics(w io.Writer) {
 	for _, slot := range extensions.Slots {
 		fmt.Fprintf(w, "corenode_module_slot_missing{slot=%q} %d\n", slot, oneIf(n.modules.Missing(slot)))
 	}
+	for _, use := range n.modules.Uses() {
+		writeSlot(w, use)
+	}
 	for _, m := range n.modules.Modules() {
 		if m.Digest != "" { // a slot whose module is not known has an entry without one
 			writeModule(w, m)
 		}
 	}
+}
+
+// writeSlot writes what the modules of a slot use of the processors.
+func writeSlot(w io.Writer, use extensions.SlotUse) {
+	series := func(name, labels string, value any) {
+		fmt.Fprintf(w, "corenode_module_slot_%s{slot=%q%s} %v\n", name, use.Slot, labels, value)
+	}
+	series("cpu_limit", "", use.Limit)
+	series("cpu_seconds_total", "", use.CPU.Seconds())
+	series("waits_total", "", use.Waits)
+	series("wait_seconds_total", "", use.Waited.Seconds())
+	series("declined_total", `,reason="share"`, use.Declined)
 }
 
 func oneIf(yes bool) int {
@@ -44,6 +59,7 @@ func writeModule(w io.Writer, m extensions.Info) {
 	series("failed", oneIf(m.State == extensions.StateFailed)) // stays until an operator acts: its other series end with it
 	series("denied", oneIf(m.State == extensions.StateDenied))
 	series("calls_total", m.Calls)
+	series("requests_total", m.Requests)
 	for _, cause := range extensions.Causes() { // also those that never were: the increase of a series that begins with 1 is 0
 		fmt.Fprintf(w, "corenode_module_faults_total{%s,cause=%q} %d\n", labels, cause, m.Faults[cause])
 	}

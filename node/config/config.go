@@ -145,6 +145,17 @@ type Modules struct {
 	// InstancesMax bounds the instances of each loaded module; 0 = two per
 	// processor. Default 0.
 	InstancesMax int `key:"instances_max"`
+	// CPUShare is the share of the processors that the modules of one slot may use,
+	// 0.01 to 1. Over it calls wait, for each request at most 100 ms, and then what
+	// stands behind the slot answers. Default 0.5.
+	CPUShare float64 `key:"cpu_share"`
+	// CanaryFactor is how many times the ticks, or the processor time, of the active
+	// module's calls those of a canary may take; one that takes more is rolled
+	// back. Default 3.
+	CanaryFactor float64 `key:"canary_factor"`
+	// CanaryCallsMin is how many calls of an operation both must have made before
+	// they are compared. Default 200.
+	CanaryCallsMin int `key:"canary_calls_min"`
 	// AdmissionFailOpen admits requests when the admission module fails; else they
 	// are refused with 503. Default false.
 	AdmissionFailOpen bool `key:"admission_fail_open"`
@@ -283,6 +294,8 @@ func Default() *Config {
 		Listen: "127.0.0.1:8080", DataDir: "./data",
 		Admin: Admin{Listen: "127.0.0.1:0"},
 		Log:   Log{Level: "info"}, Ledger: Ledger{SpillBytes: 64 << 20},
+		Modules: Modules{CPUShare: extensions.CPUShareDefault, CanaryFactor: extensions.CanaryFactorDefault,
+			CanaryCallsMin: extensions.CanaryCallsMinDefault},
 		Limits: Limits{
 			ConnectionsMax: 20000, HeaderBytesMax: 16 << 10,
 			HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute, IdleTimeout: 2 * time.Minute,

@@ -179,15 +179,18 @@ models:
 modules:
   trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is "abc", want 32 bytes in base64
   instances_max: -1        # c.yaml:34: modules.instances_max is -1, want 0 to 1024
+  cpu_share: 0             # c.yaml:35: modules.cpu_share is 0, want 0.01 to 1
+  canary_factor: .nan      # c.yaml:36: modules.canary_factor is ".nan", want a number
+  canary_calls_min: 9      # c.yaml:37: modules.canary_calls_min is 9, want 10 to 100000
 server:
   cors_origins:
-    - "*"                  # c.yaml:37: server.cors_origins.0 is "*", which is every origin: want it alone
-    - https://a.example/   # c.yaml:38: server.cors_origins.1 is "https://a.example/", want an origin as browsers send it
-    - https://A.example    # c.yaml:39: server.cors_origins.2 is "https://A.example", want an origin as browsers send it
-    - a.example            # c.yaml:40: server.cors_origins.3 is "a.example", want an origin as browsers send it
-    - "null"               # c.yaml:41: server.cors_origins.4 is "null", which every file and every sandboxed frame sends
-    - https://a.example:443 # c.yaml:42: server.cors_origins.5 is "https://a.example:443", want it without the scheme's own port
-    - https://*.example    # c.yaml:43: server.cors_origins.6 is "https://*.example", want an origin as browsers send it
+    - "*"                  # c.yaml:40: server.cors_origins.0 is "*", which is every origin: want it alone
+    - https://a.example/   # c.yaml:41: server.cors_origins.1 is "https://a.example/", want an origin as browsers send it
+    - https://A.example    # c.yaml:42: server.cors_origins.2 is "https://A.example", want an origin as browsers send it
+    - a.example            # c.yaml:43: server.cors_origins.3 is "a.example", want an origin as browsers send it
+    - "null"               # c.yaml:44: server.cors_origins.4 is "null", which every file and every sandboxed frame sends
+    - https://a.example:443 # c.yaml:45: server.cors_origins.5 is "https://a.example:443", want it without the scheme's own port
+    - https://*.example    # c.yaml:46: server.cors_origins.6 is "https://*.example", want an origin as browsers send it
 `
 	_, problems := build([]byte(text), Sources{
 		File:        "c.yaml",

@@ -255,6 +255,8 @@ func setText(v reflect.Value, text string) error {
 		return parseWith(p, text, "bytes such as 1048576, 32MiB or 8GiB", parseSize)
 	case *Price:
 		return parseWith(p, text, `dollars per million tokens, such as "0.24", with at most three decimals`, parsePrice)
+	case *float64:
+		return parseWith(p, text, "a number", parseFloat)
 	case **float64:
 		*p = new(float64)
 		return parseWith(*p, text, "a number", parseFloat)

@@ -134,6 +134,14 @@ func (m Modules) validate(c *checks) {
 		}
 	}
 	between(c, "modules.instances_max", m.InstancesMax, 0, 1024)
+	within := func(key string, v, low, high float64) {
+		if !(v >= low && v <= high) { // also refuses NaN
+			c.refuse(key, "is %v, want %v to %v", v, low, high)
+		}
+	}
+	within("modules.cpu_share", m.CPUShare, 0.01, 1)
+	within("modules.canary_factor", m.CanaryFactor, 1.1, 1e6)
+	between(c, "modules.canary_calls_min", m.CanaryCallsMin, 10, 100_000)
 }
 
 // modelID keeps ids usable in URLs, log lines and metric labels.

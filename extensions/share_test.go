@@ -1,0 +1,137 @@
+package extensions
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCPUShare fills and waits by the clock that it is told.
+func TestCPUShare(t *testing.T) {
+	half := newCPUShare(0.25, 2) // half a processor, 250 ms when it is full
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		level, passed, filled, wait time.Duration
+	}{
+		{0, 0, 0, 1},
+		{0, 100 * ms, 50 * ms, 0},
+		{-50 * ms, 100 * ms, 0, 1},
+		{-50 * ms, 0, -50 * ms, 100*ms + 1},
+		{-50 * ms, -time.Hour, -50 * ms, 100*ms + 1}, // a clock that was set back gives nothing
+		{0, time.Hour, 250 * ms, 0},
+		{-time.Hour, 1 << 62, 250 * ms, 0},
+		{250 * ms, time.Second, 250 * ms, 0},
+		{100 * ms, 100 * ms, 150 * ms, 0},
+		{-20 * time.Second, time.Second, -19500 * ms, 39*time.Second + 1},
+	} {
+		got := half.filled(c.level, c.passed)
+		if wait := half.wait(got); got != c.filled || wait != c.wait {
+			t.Errorf("%v after %v is %v, wait %v; want %v, wait %v", c.level, c.passed, got, wait, c.filled, c.wait)
+		}
+	}
+}
+
+// TestCPUShareOverTime: whatever calls take, what is used in the long run is the share.
+func TestCPUShareOverTime(t *testing.T) {
+	s := newCPUShare(0.5, 2)
+	for _, call := range []time.Duration{time.Microsecond, time.Millisecond, 300 * time.Millisecond} {
+		var now, used time.Duration
+		level := s.burst
+		for now < 100*time.Second {
+			wait := s.wait(level)
+			passed := max(wait, 10*time.Microsecond) // the machine could do more
+			now += passed
+			if level = s.filled(level, passed); s.wait(level) == 0 {
+				level -= call
+				used += call
+			}
+		}
+		if most := time.Duration(s.rate*float64(now)) + s.burst + call; used > most || call > 10*time.Microsecond && used < most*9/10 {
+			t.Errorf("calls of %v used %v of %v", call, used, most)
+		}
+	}
+}
+
+// TestCost learns what calls take, forgets what they took long ago, and stands
+// in for the clock.
+func TestCost(t *testing.T) {
+	var c cost
+	if !c.timed(1) {
+		t.Error("the first call is not timed")
+	}
+	for n := range uint64(16) {
+		if c.learned.Load() {
+			t.Errorf("learned after %d calls", n)
+		}
+		c.learn(100, 1000, 2*time.Microsecond, 16, 8)
+	}
+	if !c.learned.Load() || c.timed(1) || !c.timed(costSample) {
+		t.Errorf("learned %v, timed %v and %v", c.learned.Load(), c.timed(1), c.timed(costSample))
+	}
+	if got := c.estimate(50_000); got != 100*time.Microsecond {
+		t.Errorf("50,000 ticks are estimated at %v", got)
+	}
+	for range 10 * 16 * costKeep {
+		c.learn(100, 1000, time.Millisecond, 16, 8)
+	}
+	if got := time.Duration(c.mean.Load()); got < 990*time.Microsecond || c.sums.calls > 16*costKeep {
+		t.Errorf("the mean is %v of %d calls", got, c.sums.calls)
+	}
+	if !c.timed(1) {
+		t.Error("a slow operation is not timed")
+	}
+}
+
+// TestUsual: what the machine did to a few calls is not what calls take.
+func TestUsual(t *testing.T) {
+	const us = time.Microsecond
+	var c cost
+	if got := c.usual(); got != (usual{}) {
+		t.Errorf("without calls: %+v", got)
+	}
+	for n := range 200 {
+		took := 20 * us
+		if n == 100 || n == 120 { // of one window
+			took = 20_000 * us
+		}
+		c.learn(100, 1000, took, 256, 200)
+	}
+	if got := c.usual(); got != (usual{200, 1000, 20 * us}) {
+		t.Errorf("%+v", got)
+	}
+	for range 199 { // others of ten times the size follow
+		c.learn(10<<10, 11*5000, 11*50*us, 256, 200)
+	}
+	if got := c.usual(); got.calls != 399 || got.ticks != 5000 || got.cpu != 50*us {
+		t.Errorf("later %+v", got)
+	}
+}
+
+func TestHeavier(t *testing.T) {
+	const us = time.Microsecond
+	active := usual{200, 10_000, 25 * us}
+	for _, c := range []struct {
+		name   string
+		canary usual
+		factor float64
+		says   string
+	}{
+		{"the same", active, 3, ""},
+		{"three times", usual{200, 30_000, 75 * us}, 3, ""},
+		{"more ticks", usual{200, 30_100, 25 * us}, 3, "3.0 times the ticks: 30100, not 10000"},
+		{"more time", usual{200, 10_000, 100 * us}, 3, "4.0 times the processor time: 100µs, not 25µs"},
+		{"too few calls", usual{199, 90_000, 900 * us}, 3, ""},
+		{"another factor", usual{200, 90_000, 100 * us}, 10, ""},
+		{"another factor, and more", usual{200, 110_000, 100 * us}, 10, "11.0 times the ticks"},
+	} {
+		if got := heavier(c.canary, active, c.factor, 200); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.says)
+		}
+	}
+	if got := heavier(usual{200, 3000, 5 * us}, usual{200, 10, us / 10}, 3, 200); got != "" {
+		t.Errorf("calls of 5 us are %q", got)
+	}
+	if got := heavier(active, usual{199, 1, 1}, 3, 200); got != "" {
+		t.Errorf("beside 199 calls: %q", got)
+	}
+}

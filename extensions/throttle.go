@@ -1,0 +1,165 @@
+package extensions
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// throttle holds the calls of one slot to its share of the processors: who asks
+// for a turn while the share is used up waits for it, or is told at once that
+// the wait would be too long. What a call took is known afterwards, so a call of
+// an operation that is slow holds what such calls take while it runs.
+type throttle struct {
+	share cpuShare
+	over  func(declined uint64) // says in the log that calls were declined
+
+	level atomic.Int64 // of the share, in nanoseconds; it is filled when it is used up
+
+	// For operators.
+	used     atomic.Int64 // nanoseconds of processor time
+	waits    atomic.Uint64
+	waited   atomic.Int64 // nanoseconds
+	declined atomic.Uint64
+
+	mu     sync.Mutex // guards what follows
+	filled time.Time
+	said   time.Time
+	unsaid uint64 // declined since
+}
+
+const (
+	// shareWaitMax is what the calls of one request wait for their turns, together.
+	shareWaitMax = 100 * time.Millisecond
+	// holdMin is the mean of a call for which something is held: of shorter ones
+	// it is enough that they are taken afterwards.
+	holdMin = 100 * time.Microsecond
+	// oweMax is what an instance may have used before it is taken from the share.
+	oweMax = 20 * time.Microsecond
+	// overEvery is the time between two lines of a slot that declines calls.
+	overEvery = 10 * time.Second
+)
+
+// newThrottle begins with a full share.
+func newThrottle(share cpuShare, over func(declined uint64)) *throttle {
+	t := &throttle{share: share, over: over, filled: time.Now()}
+	t.level.Store(int64(share.burst))
+	return t
+}
+
+// overShare is what a call counts as that is declined because its slot is over
+// its share. It is no fault of the module, and no breaker hears of it.
+var overShare = &fault{cause: causeOverloaded, detail: "its slot is over its share of the processors"}
+
+// enter asks for the turn of a call whose like take mean. It waits at most
+// patience and says how long it did; when more would be needed it is not ok, at
+// once. What it holds is settled after the call.
+func (t *throttle) enter(mean, patience time.Duration) (held, waited time.Duration, ok bool) {
+	if mean >= holdMin {
+		held = mean
+	}
+	if t.level.Load() > 0 {
+		t.level.Add(-int64(held))
+		return held, 0, true
+	}
+	wait, ok := t.queue(held, patience)
+	if !ok {
+		return 0, 0, false
+	}
+	if wait > 0 {
+		t.waits.Add(1)
+		t.waited.Add(int64(wait))
+		time.Sleep(wait)
+	}
+	return held, wait, true
+}
+
+// queue fills the share and takes held from it. Those that come later wait for
+// what is held before them.
+func (t *throttle) queue(held, patience time.Duration) (wait time.Duration, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	level := time.Duration(t.level.Load())
+	if gain := t.share.filled(level, now.Sub(t.filled)) - level; gain > 0 {
+		level = time.Duration(t.level.Add(int64(gain)))
+	}
+	t.filled = now
+	if wait = t.share.wait(level); wait > patience {
+		t.decline(now)
+		return 0, false
+	}
+	t.level.Add(-int64(held))
+	return wait, true
+}
+
+// decline counts a call that gets no turn. mu is held.
+func (t *throttle) decline(now time.Time) {
+	t.declined.Add(1)
+	t.unsaid++
+	if t.said.IsZero() || now.Sub(t.said) >= overEvery {
+		t.over(t.unsaid)
+		t.said, t.unsaid = now, 0
+	}
+}
+
+// space waits for the turn of a call that nothing else can answer, at most
+// waitMax, and then lets it be made whatever is left.
+func (t *throttle) space(mean time.Duration) (held time.Duration) {
+	held, _, ok := t.enter(mean, waitMax)
+	if !ok {
+		t.waits.Add(1)
+		t.waited.Add(int64(waitMax))
+		time.Sleep(waitMax)
+	}
+	return held
+}
+
+// settle takes what calls took, and gives back what was held for them.
+func (t *throttle) settle(held, took time.Duration) {
+	t.level.Add(int64(held - took))
+	t.used.Add(int64(took))
+}
+
+// turn asks for the turn of a call, as in enter. A native build needs none.
+func (g *generation) turn(op abi.Op, patience time.Duration) (held, waited time.Duration, ok bool) {
+	if g.pool == nil {
+		return 0, 0, true
+	}
+	return g.pool.throttle.enter(g.pool.mean(op), patience)
+}
+
+// SlotUse is how much of the processors the modules of a slot use.
+type SlotUse struct {
+	Slot  Slot
+	Limit float64       // processors that they may use
+	CPU   time.Duration // that they used, by the clock of their threads where there is one
+	// Waits are calls that waited for their turn, in all for Waited; Declined are
+	// those that something else answered because the wait would have been too long.
+	Waits, Declined uint64
+	Waited          time.Duration
+}
+
+// Uses says how much of the processors each slot uses.
+func (h *Host) Uses() []SlotUse {
+	all := make([]SlotUse, len(h.slots))
+	for i, sl := range h.slots {
+		t := sl.throttle
+		all[i] = SlotUse{Slot: sl.name, Limit: t.share.rate, CPU: time.Duration(t.used.Load()),
+			Waits: t.waits.Load(), Waited: time.Duration(t.waited.Load()), Declined: t.declined.Load()}
+	}
+	return all
+}
+
+// sayOver says that calls of a slot were declined.
+func (h *Host) sayOver(sl *slot) func(declined uint64) {
+	return func(declined uint64) {
+		module := ""
+		if g := sl.now.Load().active; g != nil {
+			module = g.title()
+		}
+		h.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
+	}
+}

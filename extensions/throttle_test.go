@@ -1,0 +1,394 @@
+package extensions
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/builtin"
+)
+
+// TestTurns: calls wait for their turns in order, as long as their patience
+// reaches, and those that would wait longer are told at once.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []uint64
+		th := newThrottle(newCPUShare(0.5, 2), func(n uint64) { said = append(said, n) }) // one processor
+		const call, patience = 40 * time.Millisecond, shareWaitMax
+		th.settle(0, th.share.burst+10*time.Millisecond) // 10 ms of debt
+		began := time.Now()
+		for n, want := range []time.Duration{10, 50, 90} {
+			held, _, ok := th.enter(call, patience)
+			if at := time.Since(began).Round(time.Millisecond); !ok || held != call || at != want*time.Millisecond {
+				t.Errorf("call %d: held %v, its turn came after %v, %v", n, held, at, ok)
+			}
+		}
+		for range 3 {
+			before := time.Now()
+			if _, _, ok := th.enter(call, 30*time.Millisecond); ok || time.Since(before) > 0 {
+				t.Errorf("a call without its turn went on: %v, after %v", ok, time.Since(before))
+			}
+		}
+		for range 3 { // they took half of what was held
+			th.settle(call, call/2)
+		}
+		if _, waited, ok := th.enter(0, patience); !ok || waited > 0 {
+			t.Errorf("after the calls: waited %v, %v", waited, ok)
+		}
+		if th.declined.Load() != 3 || th.waits.Load() != 3 || len(said) != 1 || said[0] != 1 {
+			t.Errorf("declined %d, waits %d, said %v", th.declined.Load(), th.waits.Load(), said)
+		}
+		th.settle(0, time.Hour)
+		time.Sleep(overEvery)
+		before := time.Now()
+		if _, _, ok := th.enter(call, patience); ok || len(said) != 2 || said[1] != 3 {
+			t.Errorf("later: %v, said %v", ok, said)
+		}
+		th.space(call)
+		if waited := time.Since(before); waited != waitMax {
+			t.Errorf("a call that must be made waited %v", waited)
+		}
+	})
+}
+
+// TestTurnsAtOnce: what is held bounds the calls that run at once.
+func TestTurnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		running, most, ok := 0, 0, 0
+		for range 32 {
+			wait.Go(func() {
+				const call = 600 * time.Millisecond // more than a full share
+				held, _, turn := th.enter(call, shareWaitMax)
+				if !turn {
+					return
+				}
+				mu.Lock()
+				ok++
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(call)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				th.settle(held, call)
+			})
+		}
+		wait.Wait()
+		if most != 1 || ok != 1 {
+			t.Errorf("%d calls had a turn, %d at once", ok, most)
+		}
+	})
+}
+
+// slowRounds take some milliseconds.
+const slowRounds = 2_000_000
+
+// tiny is a share that the first slow call uses up for minutes.
+const tiny = 1e-6
+
+// slowGuest is a module of a slot whose every call is slow and says "slow".
+func slowGuest(t testing.TB, s Slot, answers map[abi.Op][]byte) []byte {
+	g := newGuest(s, "slow")
+	g.rounds, g.answers = slowRounds, answers
+	g.manifest.Ticks = Ticks{Call: 10 * slowRounds}
+	return g.bytes(t)
+}
+
+func useOf(h *Host, s Slot) SlotUse { return h.Uses()[s.index()] }
+
+// TestSlowTranslatorDeclines: over the share of its slot a translator's requests
+// go to the native build, soon and without a fault.
+func TestSlowTranslatorDeclines(t *testing.T) {
+	h, l := openTest(t, Options{CPUShare: tiny})
+	info := activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
+	for n := range 20 {
+		want := `{"by":"native"}`
+		if n == 0 {
+			want = `{"by":"slow"}`
+		}
+		if got := request(t, h, fmt.Sprint(n)); got != want {
+			t.Fatalf("request %d is answered %s, want %s", n, got, want)
+		}
+	}
+	u := useOf(h, SlotChat)
+	if u.Declined != 19 || u.CPU < time.Millisecond || u.Waits != 0 || u.Limit <= 0 {
+		t.Errorf("%+v", u)
+	}
+	if info, _ = h.info(info.Digest); info.State != StateActive || info.Faults != nil || info.Requests != 1 || info.Calls != 1 ||
+		info.Fallbacks != 19 || info.CPU < time.Millisecond || info.Ticks < slowRounds {
+		t.Errorf("%+v", info)
+	}
+	if n := strings.Count(l.String(), "a slot is over its share of the processors"); n != 1 {
+		t.Errorf("%d lines\n%s", n, l)
+	}
+	if other := useOf(h, SlotResponses); other.Declined != 0 || other.CPU != 0 {
+		t.Errorf("another slot: %+v", other)
+	}
+}
+
+// spend uses up the share of a slot.
+func spend(h *Host, s Slot) { h.slot(s).throttle.settle(0, time.Hour) }
+
+// TestStreamOverItsShare: the native build takes a stream over of which nothing
+// has left; a shipped module's at any time; another one goes on, spaced.
+func TestStreamOverItsShare(t *testing.T) {
+	foreign := slowGuest(t, SlotChat, chatAnswers("slow"))
+	quiet := chatAnswers("slow")
+	quiet[abi.OpEvents] = abi.Written{State: []byte("state")}.Append(nil)
+	for _, c := range []struct {
+		name   string
+		wasm   []byte
+		spent  int // groups before the share is used up
+		out    string
+		native int // groups that the native build was given
+	}{
+		{"foreign, nothing written", slowGuest(t, SlotChat, quiet), 2, "||", 2},
+		{"foreign, before the first group", foreign, 0, "|||", 3},
+		{"foreign, begun", foreign, 2, "data: slow\n\ndata: slow\n\ndata: slow\n\n", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &recorder{}
+			h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+			activate(t, h, c.wasm)
+			tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+			defer tr.Close()
+			if _, err := tr.Request([]byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			var out []byte
+			var err error
+			all := answerEvents()
+			for n, group := range [][]abi.Event{all[:3], all[3:8], all[8:]} {
+				if n == c.spent {
+					spend(h, SlotChat)
+				}
+				if out, err = tr.Events(out, group); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if string(out) != c.out || len(r.events) != c.native {
+				t.Fatalf("wrote %q, the native build got %d groups; want %q, %d", out, len(r.events), c.out, c.native)
+			}
+			if c.spent == 2 && c.native > 0 && !bytes.Equal(r.events[0].Events, merged(8)) {
+				t.Errorf("it got\n%q, want\n%q", r.events[0].Events, merged(8))
+			}
+			if use := useOf(h, SlotChat); c.native == 0 && use.Waited < waitMax {
+				t.Errorf("the stream that went on waited %v", use.Waited)
+			}
+		})
+	}
+}
+
+// TestShippedStreamOverItsShare goes on in the native build, with the same state.
+func TestShippedStreamOverItsShare(t *testing.T) {
+	r := &recorder{}
+	wasm := chatGuest(t, "wasm")
+	h, l := openWith(t, Options{}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat",
+		digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}})
+	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	defer tr.Close()
+	if body, err := tr.Request([]byte("{}")); err != nil || string(body) != `{"by":"wasm"}` {
+		t.Fatalf("%s, %v\n%s", body, err, l)
+	}
+	out, err := tr.Events(nil, answerEvents()[:1])
+	spend(h, SlotChat)
+	if err == nil {
+		out, err = tr.Events(out, answerEvents()[1:2])
+	}
+	if err != nil || string(out) != "data: wasm\n\n|" || len(r.events) != 1 || string(r.events[0].State) != "state" {
+		t.Errorf("wrote %q, %v; the native build got %+v", out, err, r.events)
+	}
+}
+
+// TestAnswersOverTheShare: a body and an error come from the native build.
+func TestAnswersOverTheShare(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
+	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	defer tr.Close()
+	if _, err := tr.Request([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	spend(h, SlotChat)
+	if out := tr.Error(nil, &abi.Error{}, 500); string(out) != `{"error":"native"}` {
+		t.Errorf("the error is %s", out)
+	}
+	if out, err := tr.Response(nil, answerEvents()); err != nil || string(out) != `{"response":"native"}` {
+		t.Errorf("the answer is %s, %v", out, err)
+	}
+}
+
+// TestForeignDialectOverItsShare: a body that the native build does not
+// understand is refused as what it is, a node that is busy.
+func TestForeignDialectOverItsShare(t *testing.T) {
+	r := &recorder{answer: func(abi.Op) []byte {
+		return statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Param: "prompt", Msg: "unknown"}.Append(nil))
+	}}
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
+	spend(h, SlotChat)
+	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	defer tr.Close()
+	_, err := tr.Request([]byte(`{"prompt":"x"}`))
+	if e := abi.AsError(err); err == nil || e.Kind != abi.Overloaded || e.RetryAfter == 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPatienceIsOfTheRequest: the calls of one request wait for 100 ms together.
+func TestPatienceIsOfTheRequest(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	th := h.slot(SlotChat).throttle
+	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
+	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	defer tr.Close()
+	for n, want := range []bool{true, false} {
+		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.share.rate)))
+		th.filled = time.Now()
+		if _, ok := tr.turn(abi.OpRequest); ok != want {
+			t.Errorf("call %d had its turn: %v, with %v of patience left", n, ok, tr.patience)
+		}
+	}
+	if tr.patience > shareWaitMax/2 || tr.patience < 0 {
+		t.Errorf("%v of patience are left", tr.patience)
+	}
+}
+
+// TestSlowBillingIsProvisional: billing waits for nothing; the tariff charges.
+func TestSlowBillingIsProvisional(t *testing.T) {
+	h, _ := openTest(t, Options{CPUShare: tiny})
+	charge := abi.Charge{Total: 900, Tier: 1, Lines: []abi.Line{line(1, 900, 900)}}
+	activate(t, h, slowGuest(t, SlotBilling, map[abi.Op][]byte{
+		abi.OpQuote: abi.Quote{Upper: 1000, Minimum: 10}.Append(nil), abi.OpCharge: charge.Append(nil)}))
+	first, err := h.Quote(ratingInput)
+	if err != nil || first.Upper != 1000 || first.Provisional() {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	defer first.Close()
+	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount || c.ModuleDigest != builtin.TariffDigest {
+		t.Errorf("the charge is %+v, %v", c, err)
+	}
+	second, err := h.Quote(ratingInput)
+	if err != nil || !second.Provisional() || second.Module() != builtin.TariffDigest {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	defer second.Close()
+	if u := useOf(h, SlotBilling); u.Declined != 2 || u.Waits != 0 {
+		t.Errorf("%+v", u)
+	}
+	h.slot(SlotBilling).throttle.level.Store(-1000) // for which this share needs half a second
+	if c, err := h.Rate(ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
+		t.Errorf("rated again %+v, %v", c, err)
+	}
+}
+
+// TestSlowPolicyDeclines: requests go on to the account's own limits.
+func TestSlowPolicyDeclines(t *testing.T) {
+	h, _ := openTest(t, Options{CPUShare: tiny})
+	deny := abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}
+	activate(t, h, slowGuest(t, SlotAdmission, map[abi.Op][]byte{abi.OpDecide: deny.Append(nil)}))
+	for n, want := range []abi.Verdict{abi.Deny, abi.Allow, abi.Allow} {
+		if d, err := h.Decide(abi.AdmissionInput{Account: "a"}); err != nil || d.Verdict != want {
+			t.Errorf("decision %d is %+v, %v", n, d, err)
+		}
+	}
+	if u := useOf(h, SlotAdmission); u.Declined != 2 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestShadowGivesWay: a shadow takes nothing of a share that requests have used up.
+func TestShadowGivesWay(t *testing.T) {
+	h, _ := openTest(t, Options{CPUShare: tiny})
+	digest := mustLoad(t, h, slowGuest(t, SlotChat, chatAnswers("native")))
+	if _, err := h.Shadow(digest, 100); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		request(t, h, "a")
+	}
+	eventually(func() bool { i, _ := h.info(digest); return i.ShadowRuns+i.ShadowDropped == 10 })
+	if i, _ := h.info(digest); i.ShadowRuns != 1 || i.ShadowMismatches != 0 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// TestHeavyCanary: a canary whose calls take several times what those of the
+// active module do is rolled back with the reason; one that is like it stays.
+func TestHeavyCanary(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rounds int32
+		factor float64
+		state  string
+	}{
+		{"like the active one", 20_000, 0, StateCanary},
+		{"ten times", 200_000, 0, StateFailed},
+		{"ten times, and the factor is 1000", 200_000, 1000, StateCanary},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, l := openTest(t, Options{CanaryFactor: c.factor, CanaryCallsMin: 60, CPUShare: 1})
+			version := func(v string, rounds int32) []byte {
+				g := newGuest(SlotChat, v)
+				g.rounds, g.answers = rounds, chatAnswers(v)
+				return g.bytes(t)
+			}
+			activate(t, h, version("1.0.0", 20_000))
+			canary := mustLoad(t, h, version("2.0.0", c.rounds))
+			for range 83 { // the last window of several is not full
+				request(t, h, "a")
+			}
+			if _, err := h.Canary(canary, 100); err != nil {
+				t.Fatal(err)
+			}
+			for range 70 {
+				request(t, h, "a")
+			}
+			h.mu.Lock() // whoever rolls back has been spawned
+			h.mu.Unlock()
+			h.background.Wait()
+			if got := stateOf(t, h, canary); got != c.state {
+				t.Errorf("the canary is %s, want %s\n%s", got, c.state, l)
+			}
+			if c.state != StateFailed {
+				return
+			}
+			if i, _ := h.info(canary); !strings.Contains(i.Error, "as canary its op request takes") || !strings.Contains(i.Error, "times the ticks") ||
+				!strings.Contains(i.Error, "test@1.0.0") || !strings.Contains(l.String(), "module taken out of service") {
+				t.Errorf("%s\n%s", i.Error, l)
+			}
+			if got := request(t, h, "a"); got != `{"by":"1.0.0"}` {
+				t.Errorf("after the rollback: %s", got)
+			}
+		})
+	}
+}
+
+// TestTimeOfAThread: what a call took is told by its thread's clock: waiting is not in it.
+func TestTimeOfAThread(t *testing.T) {
+	if _, ok := threadClock(); !ok {
+		t.Skip("no clock of one thread on this system")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var s stopwatch
+	began := time.Now()
+	s.reset()
+	time.Sleep(50 * time.Millisecond)
+	s.stop()
+	time.Sleep(50 * time.Millisecond) // others run at a safepoint
+	s.start()
+	if spent, passed := s.end(), time.Since(began); spent < 0 || spent > passed/4 {
+		t.Errorf("%v of %v", spent, passed)
+	}
+}
