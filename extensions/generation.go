@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"corenode/extensions/compare"
 	"corenode/wasm/abi"
 )
 
@@ -38,8 +39,9 @@ type generation struct {
 	breaker    breaker
 	heavy      atomic.Bool // a canary that is being rolled back for what its calls take
 	printed    printed
-	lines      lineLimit // of what it says
-	faultLines lineLimit // of what is said about it
+	lines      lineLimit                          // of what it says
+	faultLines lineLimit                          // of what is said about it
+	compared   atomic.Pointer[compare.Comparison] // of its last time as a shadow
 }
 
 // acquire takes part in g. It fails when g is being closed: a new user must

@@ -29,6 +29,10 @@ var (
 	ErrNotSigned = errors.New("no signature of a trusted key")
 	// ErrNoPrevious means that a slot has nothing to go back to.
 	ErrNoPrevious = errors.New("there is no earlier module to go back to")
+	// ErrNoShadow means that a module was no shadow since it was brought into memory.
+	ErrNoShadow = errors.New("the module repeats no calls: make it a shadow first")
+	// ErrBeside means that a slot would have a canary and a shadow at once.
+	ErrBeside = errors.New("a slot has a canary or a shadow, not both: end the one there is first (0 %)")
 	// ErrSlot means that a slot does not exist.
 	ErrSlot = errors.New("no such slot, want chat, responses, billing or admission")
 	// ErrClosed means that the host is closed.
@@ -287,7 +291,7 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, held tim
 	}
 	if sh := a.shadow; sh != nil && sh.generation != g &&
 		int(sl.samples.Add(1)%100) < sh.percent {
-		sh.offer(op, account, s.in, out)
+		sh.offer(g, op, account, s.in, out)
 	}
 	return o, nil
 }

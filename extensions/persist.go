@@ -325,7 +325,7 @@ func (h *Host) assume(sl *slot) {
 	if g := find(w.Shadow); g == nil {
 		a.shadow = nil
 	} else if a.shadow == nil {
-		a.shadow = startShadow(g, w.ShadowPercent, h.failed)
+		a.shadow = h.startShadow(g, w.ShadowPercent)
 	}
 	h.assign(sl, a)
 }

@@ -37,9 +37,6 @@ func TestRestart(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "modules")}
 	h, _ := openTest(t, o)
 	one, two, three := threeOnChat(t, h)
-	if _, err := h.Shadow(one, 30); err != nil { // it is the previous one as well
-		t.Fatal(err)
-	}
 	_ = h.Close()
 	if got := request(t, h, "a"); got != `{"by":"native"}` {
 		t.Errorf("a closed host answers %s", got)
@@ -47,11 +44,24 @@ func TestRestart(t *testing.T) {
 
 	h, l := openTest(t, o)
 	a := h.slot(SlotChat).now.Load()
-	if a.active.digest != two || a.canary.digest != three || a.canaryPercent != 40 || a.previous.digest != one ||
+	if a.active.digest != two || a.canary.digest != three || a.canaryPercent != 40 || a.previous.digest != one || a.shadow != nil {
+		t.Fatalf("%+v\n%s", a, l)
+	}
+	if _, err := h.Rollback(SlotChat); err != nil { // the canary
+		t.Fatal(err)
+	}
+	if _, err := h.Shadow(one, 30); err != nil { // it is the previous one as well
+		t.Fatal(err)
+	}
+	_ = h.Close()
+
+	h, l = openTest(t, o)
+	a = h.slot(SlotChat).now.Load()
+	if a.active.digest != two || a.canary != nil || a.previous.digest != one ||
 		a.shadow == nil || a.shadow.generation.digest != one || a.shadow.percent != 30 {
 		t.Fatalf("%+v\n%s", a, l)
 	}
-	for range 3 { // the canary, then to one, then to the builtin
+	for range 2 { // to one, then to the builtin
 		if _, err := h.Rollback(SlotChat); err != nil {
 			t.Fatal(err)
 		}
@@ -442,23 +452,33 @@ func TestVerbDuringTheStart(t *testing.T) {
 // TestEndOfWhatDoesNotLoad: a canary and a shadow that no longer load end
 // nevertheless, and nothing else with them.
 func TestEndOfWhatDoesNotLoad(t *testing.T) {
-	for name, end := range map[string]func(h *Host, three string) error{
-		"canary 0": func(h *Host, three string) error { _, err := h.Canary(three, 0); return err },
-		"rollback": func(h *Host, _ string) error { _, err := h.Rollback(SlotChat); return err },
+	shadow := func(h *Host, three string) error {
+		_, err := h.Canary(three, 0)
+		_, err2 := h.Shadow(three, 30)
+		return errors.Join(err, err2)
+	}
+	for name, c := range map[string]struct {
+		begin, end func(h *Host, three string) error
+	}{
+		"canary 0": {nil, func(h *Host, three string) error { _, err := h.Canary(three, 0); return err }},
+		"rollback": {nil, func(h *Host, _ string) error { _, err := h.Rollback(SlotChat); return err }},
+		"shadow 0": {shadow, func(h *Host, three string) error { _, err := h.Shadow(three, 0); return err }},
 	} {
 		o := Options{Dir: t.TempDir()}
 		h, _ := openTest(t, o)
 		one, two, three := threeOnChat(t, h)
-		if _, err := h.Shadow(three, 30); err != nil {
-			t.Fatal(err)
+		if c.begin != nil {
+			if err := c.begin(h, three); err != nil {
+				t.Fatal(err)
+			}
 		}
 		_ = h.Close()
 		flip(t, h.path(three, extWasm), 30)
 		h, _ = openTest(t, o)
-		if err := end(h, three); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if w := h.state.Slots[SlotChat]; w.Canary == "" && w.Shadow == "" {
+			t.Fatalf("%s: nothing is to end", name)
 		}
-		if _, err := h.Shadow(three, 0); err != nil {
+		if err := c.end(h, three); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = h.Close()
@@ -476,7 +496,9 @@ func TestRemoveOfWhatIsMissing(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	h, _ := openTest(t, o)
 	one, two, three := threeOnChat(t, h)
-	four := mustLoad(t, h, chatGuest(t, "4"))
+	g := newGuest(SlotResponses, "4")
+	g.answers = chatAnswers("4")
+	four := mustLoad(t, h, g.bytes(t))
 	if _, err := h.Shadow(four, 30); err != nil {
 		t.Fatal(err)
 	}

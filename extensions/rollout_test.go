@@ -224,7 +224,7 @@ func TestShadowFaultsByBody(t *testing.T) {
 	}
 	s := h.slot(SlotChat).now.Load().shadow
 	for range breakerFaults {
-		s.offer(abi.OpError, "a", make([]byte, bodyBytesFair+1), nil)
+		s.offer(&generation{}, abi.OpError, "a", make([]byte, bodyBytesFair+1), nil)
 	}
 	s.stop()
 	h.background.Wait() // of a demotion
@@ -298,11 +298,11 @@ func TestShadow(t *testing.T) {
 // TestShadowDrops: a queue that is full loses the job, not the request.
 func TestShadowDrops(t *testing.T) {
 	g := &generation{native: func(_ abi.Op, _, dst []byte) []byte { return append(dst, okFrame(nil)...) }}
-	s := startShadow(g, 100, func(*generation, abi.Op, string, *fault) {})
+	s := (&Host{now: time.Now}).startShadow(g, 100)
 	big := make([]byte, shadowBytesMax+1)
-	s.offer(abi.OpError, "a", big, nil)
+	s.offer(&generation{}, abi.OpError, "a", big, nil)
 	s.stop()
-	s.offer(abi.OpError, "a", nil, nil)
+	s.offer(&generation{}, abi.OpError, "a", nil, nil)
 	s.stop()
 	if n := g.tally.shadowDropped.Load(); n != 1 || g.tally.shadowRuns.Load() != 0 || s.queued.Load() != 0 {
 		t.Errorf("dropped %d, queued %d", n, s.queued.Load())

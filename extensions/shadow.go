@@ -2,9 +2,11 @@ package extensions
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"corenode/extensions/compare"
 	"corenode/wasm/abi"
 )
 
@@ -14,6 +16,7 @@ import (
 type shadow struct {
 	generation *generation
 	percent    int
+	compared   *compare.Comparison // also g's, which keeps it when the shadow has ended
 	failed     func(g *generation, op abi.Op, account string, f *fault)
 	queue      chan shadowJob
 	queued     atomic.Int64 // bytes
@@ -25,6 +28,7 @@ type shadow struct {
 // shadowJob is one call to be repeated. It owns its bytes.
 type shadowJob struct {
 	op      abi.Op
+	by      string // the module that answered
 	account string
 	in, out []byte
 }
@@ -34,17 +38,19 @@ const (
 	shadowBytesMax = 16 << 20 // of all queued jobs
 )
 
-// startShadow begins to shadow with g, which is not retired. The worker is one
-// of its users.
-func startShadow(g *generation, percent int, failed func(*generation, abi.Op, string, *fault)) *shadow {
+// startShadow begins to shadow with g, which is not retired, and to compare
+// anew. The worker is one of g's users.
+func (h *Host) startShadow(g *generation, percent int) *shadow {
 	g.acquire()
-	s := &shadow{generation: g, percent: percent, failed: failed, queue: make(chan shadowJob, shadowJobsMax)}
+	s := &shadow{generation: g, percent: percent, failed: h.failed, queue: make(chan shadowJob, shadowJobsMax),
+		compared: compare.New(h.now(), g.manifest.Free)}
+	g.compared.Store(s.compared)
 	s.worker.Go(s.work)
 	return s
 }
 
-// offer queues the repetition of a call that gave out, or drops it.
-func (s *shadow) offer(op abi.Op, account string, in, out []byte) {
+// offer queues the repetition of a call to which by gave out, or drops it.
+func (s *shadow) offer(by *generation, op abi.Op, account string, in, out []byte) {
 	n := int64(len(in) + len(out))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -56,7 +62,7 @@ func (s *shadow) offer(op abi.Op, account string, in, out []byte) {
 		return
 	}
 	select {
-	case s.queue <- shadowJob{op: op, account: account, in: bytes.Clone(in), out: bytes.Clone(out)}:
+	case s.queue <- shadowJob{op: op, by: by.manifest.ref(), account: account, in: bytes.Clone(in), out: bytes.Clone(out)}:
 	default:
 		s.drop(n)
 	}
@@ -65,6 +71,7 @@ func (s *shadow) offer(op abi.Op, account string, in, out []byte) {
 func (s *shadow) drop(n int64) {
 	s.queued.Add(-n)
 	s.generation.tally.shadowDropped.Add(1)
+	s.compared.Drop()
 }
 
 func (s *shadow) work() {
@@ -81,7 +88,11 @@ func (s *shadow) work() {
 		out, f = s.generation.do(job.op, job.account, job.in, held, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
-		if f != nil || !bytes.Equal(out, job.out) {
+		call := compare.Call{Op: job.op, Account: job.account, By: job.by, In: job.in, Old: job.out, New: out}
+		if f != nil {
+			call.New, call.Fault = nil, f.cause.String()
+		}
+		if s.compared.Add(call) {
 			t.shadowMismatches.Add(1)
 		}
 		if f != nil {
@@ -103,4 +114,26 @@ func (s *shadow) stop() {
 	}
 	s.mu.Unlock()
 	s.worker.Wait()
+}
+
+// ShadowReport says how the answers of a module, since it was last made a shadow,
+// differ from those of the modules that served. ErrNoShadow: it was none since it
+// was brought into memory.
+func (h *Host) ShadowReport(ref string) (compare.Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, err := h.find(ref)
+	if err != nil {
+		return compare.Report{}, err
+	}
+	if m.generation == nil || m.generation.compared.Load() == nil {
+		return compare.Report{}, fmt.Errorf("%q: %w", ref, ErrNoShadow)
+	}
+	i := h.infoOf(m)
+	r := m.generation.compared.Load().Report()
+	r.Module, r.Digest = m.manifest.ref(), m.digest
+	if i.State == StateShadow {
+		r.Percent = i.Percent
+	}
+	return r, nil
 }

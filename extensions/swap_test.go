@@ -81,6 +81,9 @@ func TestSwapUnderLoad(t *testing.T) {
 		case 2:
 			_, err = h.Shadow(mustLoad(t, h, chatGuest(t, fmt.Sprint("shadow", n))), 50)
 		case 3:
+			if _, err := h.Shadow(fmt.Sprint("test@shadow", n-1), 0); err != nil {
+				t.Error(err)
+			}
 			_, err = h.Canary(mustLoad(t, h, chatGuest(t, fmt.Sprint("canary", n))), 50)
 		case 4:
 			err = h.Remove(fmt.Sprintf("test@%d", n-1))

@@ -6,7 +6,7 @@ import "fmt"
 // becomes the previous generation, kept for Rollback; a canary ends, and an
 // older previous generation is closed when its last request is done.
 func (h *Host) Activate(ref string) (Info, error) {
-	return h.change(ref, true, func(sl *slot, a assignment, g *generation) assignment {
+	return h.change(ref, true, func(sl *slot, a assignment, g *generation) (assignment, error) {
 		if a.active != g {
 			a.previous = a.active
 			if a.previous == nil {
@@ -17,12 +17,13 @@ func (h *Host) Activate(ref string) (Info, error) {
 		if a.shadow != nil && a.shadow.generation == g {
 			a.shadow = nil
 		}
-		return a
+		return a, nil
 	})
 }
 
 // Canary lets a module serve percent of the accounts, always the same ones;
-// 0 ends it.
+// 0 ends it. Its own shadow ends; beside another's it is ErrBeside, since a shadow
+// would be compared with a mixture of two modules.
 func (h *Host) Canary(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a canary of %d %%, want 0 to 100", percent)
@@ -35,16 +36,21 @@ func (h *Host) Canary(ref string, percent int) (Info, error) {
 			}
 		})
 	}
-	return h.change(ref, false, func(sl *slot, a assignment, g *generation) assignment {
+	return h.change(ref, false, func(sl *slot, a assignment, g *generation) (assignment, error) {
+		if a.shadow != nil && a.shadow.generation == g {
+			a.shadow = nil
+		} else if h.state.Slots[sl.name].Shadow != "" {
+			return a, fmt.Errorf("slot %s has a shadow: %w", sl.name, ErrBeside)
+		}
 		if a.active != g {
 			a.canary, a.canaryPercent = g, percent
 		}
-		return a
+		return a, nil
 	})
 }
 
 // Shadow repeats percent of a slot's calls on a module, whose answers are
-// compared and thrown away; 0 ends it.
+// compared and thrown away; 0 ends it. Beside a canary it is ErrBeside.
 func (h *Host) Shadow(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a shadow of %d %%, want 0 to 100", percent)
@@ -57,11 +63,14 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 			}
 		})
 	}
-	return h.change(ref, false, func(sl *slot, a assignment, g *generation) assignment {
-		if a.active != g {
-			a.shadow = startShadow(g, percent, h.failed)
+	return h.change(ref, false, func(sl *slot, a assignment, g *generation) (assignment, error) {
+		if h.state.Slots[sl.name].Canary != "" {
+			return a, fmt.Errorf("slot %s has a canary: %w", sl.name, ErrBeside)
 		}
-		return a
+		if a.active != g {
+			a.shadow = h.startShadow(g, percent)
+		}
+		return a, nil
 	})
 }
 
@@ -93,8 +102,8 @@ func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string))
 }
 
 // change brings a module into memory if need be and replaces the assignment of
-// its slot; decided is as in remember.
-func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *generation) assignment) (Info, error) {
+// its slot, unless next refuses; decided is as in remember.
+func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *generation) (assignment, error)) (Info, error) {
 	h.mu.Lock()
 	m, err := h.find(ref)
 	if err == nil && h.closed {
@@ -121,12 +130,16 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	if m = h.modules[m.digest]; h.closed || m == nil || m.generation != g {
 		return Info{}, fmt.Errorf("%q: %w", ref, ErrUnknownModule) // it was removed meanwhile
 	}
+	sl := h.slot(g.manifest.slot())
+	before := sl.now.Load()
+	after, err := next(sl, *before, g)
+	if err != nil {
+		return Info{}, err
+	}
 	g.breaker.reset()
 	m.failed = ""
 	h.forget(m.digest)
-	sl := h.slot(g.manifest.slot())
-	before := sl.now.Load()
-	h.assign(sl, next(sl, *before, g))
+	h.assign(sl, after)
 	h.remember(sl, before, decided)
 	err = h.save()
 	return h.infoOf(m), err

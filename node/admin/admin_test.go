@@ -21,6 +21,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/compare"
 	"corenode/node/store"
 	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
@@ -607,7 +608,10 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](), reflect.TypeFor[TopUp](),
 		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
 		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[ChargeLine](), reflect.TypeFor[Rerated](),
-		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info]()}
+		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),
+		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](), reflect.TypeFor[compare.Ratio](),
+		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](), reflect.TypeFor[compare.Number](),
+		reflect.TypeFor[compare.Line]()}
 	for _, typ := range types {
 		var fields, properties []string
 		for i := range typ.NumField() {

@@ -129,6 +129,7 @@ var routes = []route{
 	{"POST", Root + "/modules/{module}/activate", 200, withModules(activateModule)},
 	{"POST", Root + "/modules/{module}/canary", 200, withModules(canaryModule)},
 	{"POST", Root + "/modules/{module}/shadow", 200, withModules(shadowModule)},
+	{"GET", Root + "/modules/{module}/shadow", 200, withModules(showShadow)},
 	{"DELETE", Root + "/modules/{module}", 200, withModules(removeModule)},
 	{"POST", Root + "/slots/{slot}/rollback", 200, withModules(rollbackSlot)},
 	{"POST", Root + "/charges/{charge}/replay", 200, withModules(replayCharge)},

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/compare"
 	"corenode/node/store"
 )
 
@@ -291,6 +292,11 @@ func (c *Client) CanaryModule(ref string, percent int) (m extensions.Info, err e
 // ShadowModule runs a module beside the active one on a percentage of the calls.
 func (c *Client) ShadowModule(ref string, percent int) (m extensions.Info, err error) {
 	return m, c.roundTrip("POST", modulePath(ref, "/shadow"), nil, Share{percent}, &m)
+}
+
+// ShadowReport says how the answers of a shadow differ from those that clients got.
+func (c *Client) ShadowReport(ref string) (r compare.Report, err error) {
+	return r, c.roundTrip("GET", modulePath(ref, "/shadow"), nil, nil, &r)
 }
 
 // Rollback makes a slot's previous module serve again.

@@ -9,6 +9,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/compare"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -20,6 +21,7 @@ type Modules interface {
 	Activate(ref string) (extensions.Info, error)
 	Canary(ref string, percent int) (extensions.Info, error)
 	Shadow(ref string, percent int) (extensions.Info, error)
+	ShadowReport(ref string) (compare.Report, error)
 	Rollback(extensions.Slot) (extensions.Info, error)
 	Remove(ref string) error
 	Prices(model string) (abi.Prices, error)
@@ -91,7 +93,8 @@ func moduleError(err error) error {
 	case errors.Is(err, extensions.ErrUnknownModule):
 		return &Error{Kind: KindNotFound, Message: err.Error()}
 	case errors.Is(err, extensions.ErrAmbiguous), errors.Is(err, extensions.ErrInUse),
-		errors.Is(err, extensions.ErrNoPrevious), errors.Is(err, extensions.ErrShipped):
+		errors.Is(err, extensions.ErrNoPrevious), errors.Is(err, extensions.ErrNoShadow), errors.Is(err, extensions.ErrBeside),
+		errors.Is(err, extensions.ErrShipped):
 		return &Error{Kind: KindConflict, Message: err.Error()}
 	}
 	return err
@@ -117,6 +120,8 @@ func activateModule(a *API, c call) (any, error) { return a.modules.Activate(c.t
 func canaryModule(a *API, c call) (any, error) { return share(c, a.modules.Canary) }
 
 func shadowModule(a *API, c call) (any, error) { return share(c, a.modules.Shadow) }
+
+func showShadow(a *API, c call) (any, error) { return a.modules.ShadowReport(c.target) }
 
 func share(c call, set func(string, int) (extensions.Info, error)) (any, error) {
 	var asked Share

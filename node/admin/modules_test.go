@@ -11,6 +11,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/compare"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -47,6 +48,14 @@ func (f *fakeModules) Canary(ref string, percent int) (extensions.Info, error) {
 
 func (f *fakeModules) Shadow(ref string, percent int) (extensions.Info, error) {
 	return f.say(fmt.Sprintf("shadow %s %d", ref, percent))
+}
+
+func (f *fakeModules) ShadowReport(ref string) (compare.Report, error) {
+	if ref == "loaded" {
+		return compare.Report{}, extensions.ErrNoShadow
+	}
+	_, err := f.say("report " + ref)
+	return compare.Report{Module: ref, Operations: []compare.Operation{{Op: "charge", Calls: 2}}}, err
 }
 
 func (f *fakeModules) Rollback(s extensions.Slot) (extensions.Info, error) {
@@ -117,6 +126,13 @@ func TestModuleVerbs(t *testing.T) {
 		func() error { _, err := c.ActivateModule("sha256:aabbcc"); return err },
 		func() error { _, err := c.CanaryModule("discount@1.0.0", 10); return err },
 		func() error { _, err := c.ShadowModule("discount@1.0.0", 100); return err },
+		func() error {
+			r, err := c.ShadowReport("discount@1.0.0")
+			if len(r.Operations) != 1 || r.Operations[0].Calls != 2 {
+				t.Errorf("%+v", r)
+			}
+			return err
+		},
 		func() error { _, err := c.Rollback("billing"); return err },
 		func() error { return c.RemoveModule("aabbcc") },
 	}
@@ -125,7 +141,8 @@ func TestModuleVerbs(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "canary discount@1.0.0 10", "shadow discount@1.0.0 100", "rollback billing", "remove aabbcc"}
+	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "canary discount@1.0.0 10", "shadow discount@1.0.0 100", "report discount@1.0.0",
+		"rollback billing", "remove aabbcc"}
 	if fmt.Sprint(modules.told) != fmt.Sprint(want) {
 		t.Errorf("told %q, want %q", modules.told, want)
 	}
@@ -136,6 +153,7 @@ func TestModuleVerbs(t *testing.T) {
 		{KindNotFound, func() error { _, err := c.ActivateModule("nobody"); return err }},
 		{KindConflict, func() error { return c.RemoveModule("active") }},
 		{KindConflict, func() error { return c.RemoveModule("builtin:tariff") }},
+		{KindConflict, func() error { _, err := c.ShadowReport("loaded"); return err }},
 		{KindConflict, func() error { _, err := c.Rollback("chat"); return err }},
 		{KindInvalid, func() error { _, err := c.LoadModule(NewModule{Wasm: []byte("bad")}); return err }},
 	} {

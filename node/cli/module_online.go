@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -184,26 +183,16 @@ began with. MODULE is a digest, its first characters, or name@version.`,
 }
 
 func moduleCanary() *cobra.Command {
-	return percentCommand("canary", "Let a module serve a percentage of the accounts",
-		"Which accounts those are follows from their ids: an account stays on one side.", (*admin.Client).CanaryModule)
-}
-
-func moduleShadow() *cobra.Command {
-	return percentCommand("shadow", "Run a module beside the active one and compare",
-		"Its results are compared and thrown away; list shows how many differed, under DIFFER.", (*admin.Client).ShadowModule)
-}
-
-func percentCommand(verb, short, long string, set func(*admin.Client, string, int) (extensions.Info, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " MODULE PERCENT", Short: short, Args: cobra.ExactArgs(2),
-		Long:    long + "\n0 ends it.",
-		Example: fmt.Sprintf("  corenode module %s discount@1.2.0 10%%", verb),
+		Use: "canary MODULE PERCENT", Short: "Let a module serve a percentage of the accounts", Args: cobra.ExactArgs(2),
+		Long:    "Which accounts those are follows from their ids: an account stays on one side.\n0 ends it. A slot with a shadow has no canary.",
+		Example: "  corenode module canary discount@1.2.0 10%",
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			percent, err := strconv.Atoi(strings.TrimSuffix(args[1], "%"))
-			if err != nil || percent < 0 || percent > 100 {
-				return result{}, fmt.Errorf("PERCENT is %q, want 0 to 100", args[1])
+			percent, err := percentOf(args[1])
+			if err != nil {
+				return result{}, err
 			}
-			m, err := set(c, args[0], percent)
+			m, err := c.CanaryModule(args[0], percent)
 			return moduleResult(m), err
 		}),
 	}

@@ -1,0 +1,113 @@
+package extensions
+
+import (
+	"errors"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// TestShadowReport: the shadow of a billing change says what it would have come
+// to, while it runs and after, and begins anew with a new shadow.
+func TestShadowReport(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}))
+	digest := mustLoad(t, h, billingGuest(t, "2", abi.Quote{Upper: 9}, abi.Charge{Total: 4, Lines: []abi.Line{line(1, 4, 4)}}))
+	if _, err := h.ShadowReport(digest); !errors.Is(err, ErrNoShadow) {
+		t.Errorf("of a module that repeats nothing: %v", err)
+	}
+	if _, err := h.ShadowReport("nobody@1"); !errors.Is(err, ErrUnknownModule) {
+		t.Errorf("of no module: %v", err)
+	}
+	if _, err := h.Shadow(digest, 100); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		q, err := h.Quote(ratingInput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Charge(ratingUsage); err != nil {
+			t.Fatal(err)
+		}
+		q.Close()
+	}
+	for _, percent := range []int{100, 0} {
+		if percent == 0 {
+			if _, err := h.Shadow(digest, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(func() bool {
+			r, err := h.ShadowReport(digest)
+			return err != nil || r.Charges != nil && r.Charges.Calls == 3
+		})
+		r, err := h.ShadowReport(digest)
+		if err != nil || r.Module != "test@2" || r.Digest != digest || r.Percent != percent || len(r.Beside) != 1 || r.Beside[0] != "test@1" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if c := r.Charges; c == nil || c.OldNanoUSD != 15 || c.NewNanoUSD != 12 || c.Less != 3 || len(c.Accounts) != 1 || c.Accounts[0].Account != ratingInput.Account {
+			t.Errorf("%+v", r.Charges)
+		}
+		if len(r.Operations) != 2 || r.Operations[0].Op != "quote" || r.Operations[0].Differ != 0 || r.Operations[1].Differ != 3 || len(r.First) != 3 {
+			t.Errorf("%+v, %d first calls", r.Operations, len(r.First))
+		}
+	}
+	if _, err := h.Shadow(digest, 50); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := h.ShadowReport(digest); err != nil || len(r.Operations) != 0 || r.Charges != nil || r.First == nil {
+		t.Errorf("a new shadow: %+v, %v", r, err)
+	}
+}
+
+// TestShadowBesideCanary: a slot has one or the other, also when what there is
+// does not load. A module that is the shadow becomes the canary, and one that an
+// earlier version of the program let be beside another stays.
+func TestShadowBesideCanary(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	activate(t, h, chatGuest(t, "1"))
+	two, three := mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+	refused := func(_ Info, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrBeside) {
+			t.Errorf("got %v", err)
+		}
+	}
+	must := func(_ Info, err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	must(h.Shadow(two, 10))
+	refused(h.Canary(three, 10))
+	must(h.Shadow(two, 0))
+	must(h.Canary(three, 10))
+	refused(h.Shadow(two, 10))
+	refused(h.Shadow(three, 10))
+	must(h.Canary(three, 0))
+	must(h.Shadow(three, 10))
+	must(h.Canary(three, 10))
+	if a := h.slot(SlotChat).now.Load(); a.shadow != nil || a.canary == nil {
+		t.Errorf("the shadow that became the canary: %+v", a)
+	}
+	_ = h.Close()
+
+	path := h.path(three, extWasm)
+	flip(t, path, 30)
+	h, _ = openTest(t, o)
+	refused(h.Shadow(two, 10))
+	w := h.state.Slots[SlotChat]
+	w.Shadow, w.ShadowPercent = two, 10
+	h.state.Slots[SlotChat] = w
+	h.saveOrSay()
+	_ = h.Close()
+	flip(t, path, 30)
+	h, _ = openTest(t, o)
+	if a := h.slot(SlotChat).now.Load(); a.canary == nil || a.shadow == nil {
+		t.Errorf("what was there before the restart: %+v", a)
+	}
+	refused(h.Canary(three, 20))
+}
