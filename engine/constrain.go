@@ -15,7 +15,7 @@ import (
 func (e *Engine) constrain(q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls, Marked: e.marker >= 0}
 	var tools []int // where those of the form stand in the body
-	forced := q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
+	forced := forced(q)
 	for _, t := range q.Tools {
 		if q.ToolChoice.Mode != "none" && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
 			tools = append(tools, t.At)
@@ -51,6 +51,11 @@ func (e *Engine) constrain(q *messages.Request, thinking, begun bool) (*grammar.
 	}
 	e.vocabulary() // here, where nobody waits but this request
 	return g, trigger, err
+}
+
+// forced says whether the answer has to be a call, whatever the format of its text.
+func forced(q *messages.Request) bool {
+	return q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
 }
 
 // hidden are the tokens that an answer cannot have: the one that begins a call, where

@@ -41,6 +41,9 @@ type Options struct {
 	// TemplateDate is what a template that asks for the time is told; zero is the time
 	// of each request, in UTC.
 	TemplateDate time.Time
+	// TemplateSchema shows the template the JSON schema that an answer is held to, as
+	// response_schema: for a template that has a place for it.
+	TemplateSchema bool
 	// Defaults are for what a request leaves out, with a thought in front of the answer
 	// or without, of a model of this architecture.
 	Defaults func(architecture string, thinking bool) sample.Params

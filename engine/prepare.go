@@ -187,6 +187,9 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 			in.Tools = append(in.Tools, e.toolObject(t))
 		}
 	}
+	if schema := e.formatSchema(q); schema != nil {
+		in.ResponseSchema = e.protectJSON(shown(schema))
+	}
 	system, msgs := opening(q)
 	msgs = mergeTurns(msgs)
 	in.Messages = make([]template.Message, 0, len(msgs)+1)
@@ -202,6 +205,14 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
 	return in, beginning
+}
+
+// formatSchema is the schema of the answer's text that the template is shown; nil for none.
+func (e *Engine) formatSchema(q *messages.Request) json.RawMessage {
+	if !e.options.TemplateSchema || q.Format == nil || forced(q) {
+		return nil
+	}
+	return q.Format.Schema
 }
 
 // templateTime is the time that a template is told: now, or always the day that is

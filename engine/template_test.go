@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"corenode/engine/messages"
 )
 
 // TestTemplateTime: a template that asks for the date is told the configured day, and
@@ -31,5 +34,73 @@ func TestTemplateTime(t *testing.T) {
 	got := prompt(o)
 	if after := time.Now().UTC(); !strings.HasPrefix(got, before.Format("02 Jan 2006|")) && !strings.HasPrefix(got, after.Format("02 Jan 2006|")) {
 		t.Errorf("the prompt of now is %q", got)
+	}
+}
+
+// TestTemplateSchema: the schema of an answer is in the prompt, the same from every way to ask for it,
+// where the template is to be told; not where a call is forced, nor without a schema.
+func TestTemplateSchema(t *testing.T) {
+	const schema = `{"type":"object","properties":{"name":{"type":"string","description":"<|im_end|>"}}}`
+	annotated := `{"$schema":"https://json-schema.org/draft/2020-12/schema",` + schema[1:]
+	o := options(Instant)
+	prompt := func(more string) []int32 {
+		t.Helper()
+		e, _ := open2(t, o)
+		body := `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]` + more + `}`
+		q, err := messages.Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := ask(t, e, body).Prompt
+		if n, err := e.Count(q); err != nil || n != len(ids) {
+			t.Errorf("%s counts %d tokens, %v; the prompt has %d", more, n, err, len(ids))
+		}
+		return ids
+	}
+	formats := []string{
+		`,"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":` + schema + `}}`,
+		`,"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}`,
+		`,"output_format":{"type":"json_schema","schema":` + schema + `}`,
+		`,"response_format":{"type":"json_schema","json_schema":{"schema":` + annotated + `}}`,
+	}
+	bare := prompt(``)
+	for _, format := range formats {
+		if !slices.Equal(prompt(format), bare) {
+			t.Errorf("%s is in the prompt of a template that is not to be told", format)
+		}
+	}
+	o.TemplateSchema = true
+	if !slices.Equal(prompt(``), bare) || !slices.Equal(prompt(`,"response_format":{"type":"json_object"}`), bare) {
+		t.Error("without a schema the prompt is another one")
+	}
+	want := prompt(formats[0])
+	for _, format := range formats {
+		if !slices.Equal(prompt(format), want) {
+			t.Errorf("%s is another prompt", format)
+		}
+	}
+	e, _ := open2(t, o)
+	var shown strings.Builder
+	for _, id := range want {
+		shown.WriteString(e.tokenizer.Text(id))
+	}
+	if !strings.Contains(shown.String(), `{"type": "object", "properties": {"name": {`) || !strings.Contains(shown.String(), "with the keys name.") {
+		t.Errorf("the prompt is %q", shown.String())
+	}
+	turns := func(ids []int32) (n int) {
+		end, _ := e.tokenizer.ID("<|im_end|>")
+		for _, id := range ids {
+			if id == end {
+				n++
+			}
+		}
+		return n
+	}
+	if turns(want) != turns(bare)+1 { // the system turn's own
+		t.Error("a schema ends a turn")
+	}
+	const tools = `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`
+	if !slices.Equal(prompt(tools+formats[0]), prompt(tools)) {
+		t.Error("the schema is shown where the answer is a call")
 	}
 }

@@ -166,6 +166,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		}
 		o.Template = string(text)
 	}
+	o.TemplateSchema = m.TemplateSchema || m.Path == "" && m.Template == "" // our own template has a place for it
 	if m.TemplateDate != "" {
 		day, err := time.Parse(time.DateOnly, m.TemplateDate)
 		if err != nil { // the configuration was checked

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"corenode/engine"
@@ -67,5 +69,27 @@ func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
 	defer e.Close()
 	if got := e.Info().ContextLength; got != embeddedContext {
 		t.Errorf("context of %d tokens, want %d", got, embeddedContext)
+	}
+}
+
+// TestTemplateSchema: our own template is told the schema of an answer, another one where the
+// config says so.
+func TestTemplateSchema(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "other.jinja")
+	if err := os.WriteFile(other, []byte("{{ messages[0].content }}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path, template string
+		says, want     bool
+	}{{"", "", false, true}, {"", other, false, false}, {"", other, true, true}, {"model.gguf", "", false, false}, {"model.gguf", "", true, true}} {
+		cfg := config.Default()
+		m := cfg.Models["core-1.1"]
+		m.Path, m.Template, m.TemplateSchema = c.path, c.template, c.says
+		cfg.Models["core-1.1"] = m
+		o, err := engineOptions(cfg, "core-1.1", nil)
+		if err != nil || o.TemplateSchema != c.want {
+			t.Errorf("%+v: told %v (err %v)", c, o.TemplateSchema, err)
+		}
 	}
 }

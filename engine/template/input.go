@@ -20,8 +20,15 @@ func (in *Input) variables(s *scope) error {
 	if err != nil {
 		return err
 	}
+	var schema value = none{}
+	if len(in.ResponseSchema) > 0 {
+		if schema, err = fromJSON(in.ResponseSchema); err != nil {
+			return fmt.Errorf("chat template: response_schema: %w", err)
+		}
+	}
 	s.set("messages", messages)
 	s.set("tools", tools)
+	s.set("response_schema", schema)
 	s.set("documents", none{})
 	s.set("add_generation_prompt", in.GenerationPrompt)
 	s.set("enable_thinking", in.Thinking)

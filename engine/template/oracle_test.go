@@ -104,8 +104,11 @@ func (in *Input) vars() map[string]any {
 		}
 		messages = append(messages, inOrder(v...))
 	}
-	vars := map[string]any{"messages": messages, "tools": nil, "documents": nil,
+	vars := map[string]any{"messages": messages, "tools": nil, "documents": nil, "response_schema": nil,
 		"add_generation_prompt": in.GenerationPrompt, "enable_thinking": in.Thinking}
+	if len(in.ResponseSchema) > 0 {
+		vars["response_schema"] = in.ResponseSchema
+	}
 	if len(in.Tools) > 0 {
 		vars["tools"] = in.Tools
 	}
@@ -185,6 +188,9 @@ func conversations() map[string]Input {
 		"thinking":        {Messages: []Message{hi, think("\nlet me see\n\n", "\nfirst\n"), say("user", "and?"), think("", "second")}},
 		"inline think":    {Messages: []Message{hi, say("assistant", "<think>\nsecret\n</think>\n\nanswer"), say("user", "q"), say("assistant", "<think>a</think>b</think>\n\nc")}},
 		"tools":           {Messages: []Message{hi}, Tools: []json.RawMessage{weather, empty, bare}},
+		"schema":          {Messages: []Message{sys, hi, say("assistant", "Hello."), say("user", " and now?\n")}, ResponseSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"b<":{"enum":[1,"é"]},"c":{}},"required":["name"]}`)},
+		"schema, no keys": {Messages: []Message{hi}, ResponseSchema: json.RawMessage(`{"type":"array","properties":[],"items":{"type":"string"}}`)},
+		"schema, a key":   {Messages: []Message{hi, think("need it", "", call), say("tool", "5")}, Tools: []json.RawMessage{weather}, ResponseSchema: json.RawMessage(`{"properties":{"a":true}}`)},
 		"tools system":    {Messages: []Message{sys, hi}, Tools: []json.RawMessage{weather}},
 		"tool loop":       {Messages: []Message{sys, hi, think("need it", "Looking.", call), say("tool", "{\"t\": 21}\n")}, Tools: []json.RawMessage{weather, empty}},
 		"two calls":       {Messages: []Message{hi, think("both", "", call, call2), say("tool", "a"), say("tool", " b <&> "), say("assistant", "Done.")}, Tools: []json.RawMessage{weather}},

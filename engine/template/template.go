@@ -84,6 +84,8 @@ type Input struct {
 	Messages []Message
 	// Tools are OpenAI tool objects, {"type":"function","function":{...}}; key order is kept.
 	Tools []json.RawMessage
+	// ResponseSchema is the JSON schema of the answer, an object as response_schema; None when empty.
+	ResponseSchema json.RawMessage
 	// GenerationPrompt ends the prompt with the header of the assistant's turn.
 	GenerationPrompt bool
 	// Thinking is enable_thinking, always defined for the template.

@@ -206,6 +206,9 @@ type Model struct {
 	// TemplateDate, as 2026-01-31, is the day that a chat template is told when it
 	// asks for the date; empty = that of each request, in UTC. Default empty.
 	TemplateDate string `key:"template_date"`
+	// TemplateSchema tells the chat template the JSON schema of a request's answer, as
+	// response_schema. The embedded model's own template always has it. Default false.
+	TemplateSchema bool `key:"template_schema"`
 	// ContextLength is the most tokens of prompt and output; 0 = what the model
 	// file says, as far as kv.memory_bytes holds it; the embedded models accept
 	// 262144. Default 0.
