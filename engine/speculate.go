@@ -35,6 +35,9 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 	r.sampled, r.events = r.sampled[:0], r.events[:0]
 	for i, row := range logits {
 		if r.matcher != nil {
+			if r.wantsEnd(row, stops) {
+				r.matcher.End()
+			}
 			r.matcher.Mask(row)
 		}
 		held := r.held()
@@ -56,6 +59,16 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 		r.prediction.Saw(r.sampled)
 	}
 	return len(r.sampled)
+}
+
+// wantsEnd says whether the model would end an answer that may not end here: a call or a form
+// is incomplete. A draw without the mask says so; it is that of the same answer without a form.
+func (r *run) wantsEnd(row []float32, stops []int32) bool {
+	q := r.job.Request
+	if !r.matcher.Holds() || r.matcher.MayEnd() || q.IgnoreEOS || r.produced < q.MinTokens {
+		return false
+	}
+	return slices.Contains(stops, r.sampler.Preview(row))
 }
 
 // held says whether the model may not end the answer yet: the request asks for more

@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -58,15 +59,32 @@ const (
 	plainKinds
 )
 
+// role is what a state is for an answer that is to end: see Matcher.End.
+type role uint8
+
+const (
+	// roleRepeats: split[0] begins what may be left out, such as another item of an array,
+	// and split[1] leaves it out.
+	roleRepeats role = 1 << iota
+	// roleGoesOn: split[0] goes on with a string, number or thought, and split[1] ends it.
+	roleGoesOn
+	roleOpens  // a string, number or thought begins behind this state
+	roleCloses // and has ended behind this one
+	roleThinks // it is a thought
+)
+
 type state struct {
 	kind  kind
 	plain plain // tokens of this class lead back to a state like this one
+	role  role
 	// released says that anything may follow, until the grammar is triggered again.
 	released bool
-	rule     int32
-	next     int32
-	set      byteSet
-	split    []int32
+	// limit is the most characters of the string that goes on here, counted by the matcher; 0: any number.
+	limit int32
+	rule  int32
+	next  int32
+	set   byteSet
+	split []int32
 }
 
 // builder collects states. An expr adds those of a part of a form, in front of
@@ -79,9 +97,11 @@ type builder struct {
 	needed  []need
 	ignored []string
 	spent   int
-	most    int  // states
-	large   bool // it would have more
-	loose   bool // counts few characters and items
+	most    int   // states
+	large   bool  // it would have more
+	loose   bool  // counts few characters and items
+	onward  role  // of the forks that are made now: roleRepeats, roleGoesOn, or 0 for neither
+	limit   int32 // of the loops that are made now
 	err     error
 }
 
@@ -188,8 +208,50 @@ func (b *builder) prune() {
 		}
 	}
 	for i := range b.states {
-		b.states[i].split = slices.DeleteFunc(b.states[i].split, func(to int32) bool { return !live[to] })
+		s := &b.states[i]
+		before := len(s.split)
+		if s.split = slices.DeleteFunc(s.split, func(to int32) bool { return !live[to] }); len(s.split) < before {
+			s.role &^= roleRepeats | roleGoesOn // there is no choice any more
+		}
 	}
+}
+
+// closable is a string or a number from where it is open on, which is closed when the answer
+// is to end there, and when it has limit characters; 0: any number.
+func closable(e expr, limit int) expr { return marked(e, 0, int32(limit)) }
+
+// thought is thinking, likewise.
+func thought(e expr) expr { return marked(e, roleThinks, 0) }
+
+// thoughtEnd is where a thought ends by what comes next.
+func thoughtEnd(b *builder, next int32) int32 {
+	return b.add(state{split: []int32{next}, role: roleThinks})
+}
+
+func marked(e expr, as role, limit int32) expr {
+	return func(b *builder, next int32) int32 {
+		onward, before := b.onward, b.limit
+		b.onward, b.limit = roleGoesOn, limit
+		first := e(b, b.add(state{split: []int32{next}, role: roleCloses | as}))
+		b.onward, b.limit = onward, before
+		return b.add(state{split: []int32{first}, role: roleOpens | as})
+	}
+}
+
+// kept is what an answer that is to end may have as always.
+func kept(e expr) expr {
+	return func(b *builder, next int32) int32 {
+		onward := b.onward
+		b.onward = 0
+		first := e(b, next)
+		b.onward = onward
+		return first
+	}
+}
+
+// fork is a state that goes on, or leaves out what may be left out.
+func (b *builder) fork(on, off int32) int32 {
+	return b.add(state{split: []int32{on, off}, role: b.onward, limit: b.limit})
 }
 
 func oneOf(set byteSet) expr {
@@ -227,7 +289,9 @@ func alt(options ...expr) expr {
 	}
 }
 
-func optional(e expr) expr { return alt(e, seq()) }
+func optional(e expr) expr {
+	return func(b *builder, next int32) int32 { return b.fork(e(b, next), next) }
+}
 
 func star(e expr) expr { return loop(e, 0) }
 
@@ -241,7 +305,7 @@ func loop(e expr, of plain) expr {
 
 // again makes a loop; first is its first e, where it is begun to pass at least once.
 func again(b *builder, e expr, next int32, of plain) (at, first int32) {
-	at = b.add(state{plain: of})
+	at = b.add(state{plain: of, role: b.onward, limit: b.limit})
 	if b.err == nil {
 		first = e(b, at)
 		b.states[at].split = []int32{first, next}
@@ -266,7 +330,7 @@ func repeatPlain(e expr, least, most int, of plain) expr {
 		}
 		end := next
 		for left := 1; left <= most-least && b.err == nil; left++ { // left of those that may be there are still to come
-			at := state{split: []int32{e(b, next), end}}
+			at := state{split: []int32{e(b, next), end}, role: b.onward}
 			if left >= plainMax {
 				at.plain = of
 			}
@@ -301,7 +365,7 @@ func until(end string, forbidden ...string) expr {
 		}
 		b.states[at[""]].plain = plainText
 		for _, p := range prefixes {
-			b.follow(at[p], func(c byte) (int32, bool) {
+			to := func(c byte) (int32, bool) {
 				for text := p + string([]byte{c}); ; text = text[1:] {
 					for i, w := range words {
 						if text == w {
@@ -312,9 +376,33 @@ func until(end string, forbidden ...string) expr {
 						return to, true
 					}
 				}
-			})
+			}
+			known := p // the longest part of end that is there
+			for !strings.HasPrefix(end, known) {
+				known = known[1:]
+			}
+			b.steer(at[p], end[len(known)], to)
 		}
 		return at[""]
+	}
+}
+
+// steer makes s go, for every byte, to where to says, if anywhere; only way leads to an end.
+func (b *builder) steer(s int32, way byte, to func(byte) (int32, bool)) {
+	target, ok := to(way)
+	others := b.add(state{})
+	if b.err != nil {
+		return
+	}
+	b.follow(others, func(c byte) (int32, bool) {
+		target, ok := to(c)
+		return target, ok && c != way
+	})
+	b.states[s].split = []int32{others}
+	if ok {
+		out := b.add(state{kind: kindBytes, set: span(way, way), next: target})
+		b.states[s].split = append(b.states[s].split, out)
+		b.states[s].role = b.onward
 	}
 }
 

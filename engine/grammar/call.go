@@ -188,11 +188,12 @@ func (c *compiler) written(s *schema, expected types) (each []expr) {
 // raw is the text of a string and the tag behind it. It does not begin like a value
 // of another type that is expected, for it would be read as that.
 func (c *compiler) raw(s *schema, expected types) expr {
+	c.unlimited(s)
 	closing := lit("\n" + valueClose)
 	if e := c.patterned(s, false); e != nil {
-		return seq(e, closing)
+		return closable(seq(e, closing), 0)
 	}
-	free := c.rule("text", func() expr { return until(valueClose, callClose) })
+	free := c.rule("text", func() expr { return closable(until(valueClose, callClose), 0) })
 	char := c.rule("text char", func() expr { return alt(oneOf(textASCII), multibyte) })
 	first := alt(oneOf(textASCII.without(begins)), multibyte)
 	least, most := c.bounds(s, ofLength)
@@ -200,7 +201,7 @@ func (c *compiler) raw(s *schema, expected types) expr {
 	case expected&typeLong == 0 && least == 0 && most < 0:
 		return free
 	case expected&typeLong == 0:
-		return seq(repeatPlain(char, least, most, plainText), closing)
+		return closable(seq(repeatPlain(char, least, most, plainText), closing), 0)
 	case least == 0 && most < 0:
 		return alt(closing, seq(first, free))
 	}
@@ -211,7 +212,7 @@ func (c *compiler) raw(s *schema, expected types) expr {
 	if most != 0 {
 		each = append(each, seq(first, repeatPlain(char, max(0, least-1), max(-1, most-1), plainText), closing))
 	}
-	return alt(each...)
+	return closable(alt(each...), 0)
 }
 
 // textASCII is what a text of bounded length has of ASCII: no tag can be in it.

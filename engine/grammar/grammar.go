@@ -99,7 +99,7 @@ const (
 func Compile(f Form) (*Grammar, error) {
 	b := &builder{}
 	for _, loose := range []bool{false, true} {
-		b = &builder{rules: map[string]int32{}, most: statesMax * max(1, min(4, len(f.Calls))), loose: loose}
+		b = &builder{rules: map[string]int32{}, onward: roleRepeats, most: statesMax * max(1, min(4, len(f.Calls))), loose: loose}
 		b.rule("", func() expr { return b.form(f) })
 		b.finish()
 		if !b.large || !f.Free { // who asks for a form is told that it cannot be held
@@ -141,13 +141,13 @@ func (b *builder) form(f Form) expr {
 	case !f.Thinking:
 		return alt(answers...)
 	case !f.Marked:
-		return seq(until(thinkClose, callOpen), between, alt(answers...))
+		return seq(thought(until(thinkClose, callOpen)), between, alt(answers...))
 	}
-	thought := seq(until(thinkClose), between, alt(answers...))
+	first := seq(thought(until(thinkClose)), between, alt(answers...))
 	if len(calls) == 0 {
-		return thought
+		return first
 	}
-	return alt(thought, seq(star(oneOf(anyByte)), calls[0])) // the token ends thinking too
+	return alt(first, seq(star(oneOf(anyByte)), thoughtEnd, calls[0])) // the token ends thinking too
 }
 
 // mark is what begins a call.

@@ -20,7 +20,7 @@ var multibyte = runes(0x80, 0x10ffff)
 // space is the whitespace between tokens: none, a blank, or a new line with its indent.
 func (c *compiler) space() expr {
 	return c.rule("space", func() expr {
-		return alt(seq(), lit(" "), seq(lit("\n"), repeat(oneOf(bytesOf(" \t")), 0, indentMax)))
+		return kept(alt(seq(), lit(" "), seq(lit("\n"), repeat(oneOf(bytesOf(" \t")), 0, indentMax))))
 	})
 }
 
@@ -78,7 +78,7 @@ func (c *compiler) option(s *schema) (each []expr) {
 	add(typeBoolean, func() expr { return alt(lit("true"), lit("false")) })
 	add(typeNumber|typeInteger, func() expr { return c.number(s) })
 	if !s.none(ofLength) {
-		add(typeString, func() expr { return seq(lit(`"`), c.inside(s), lit(`"`)) })
+		add(typeString, func() expr { return c.quoted(s) })
 	}
 	if !s.none(ofItems) {
 		add(typeArray, func() expr { return c.array(s) })
@@ -95,13 +95,34 @@ func (c *compiler) json(text string) expr {
 	return lit(text)
 }
 
+// charactersMax is how many characters a string of a text has of which its schema says nothing.
+const charactersMax = 4096
+
+// quoted is a string. Of one whose characters no state counts the matcher counts them; the
+// arguments of a call, which may be files, are as long as the model makes them.
+func (c *compiler) quoted(s *schema) expr {
+	limit := s.limit
+	if limit == 0 && c.tool < 0 {
+		limit = charactersMax
+	}
+	return seq(lit(`"`), closable(seq(c.inside(s), lit(`"`)), limit))
+}
+
 // inside is what stands between the quotes of a string.
 func (c *compiler) inside(s *schema) expr {
 	if e := c.patterned(s, true); e != nil {
+		c.unlimited(s)
 		return e
 	}
 	least, most := c.bounds(s, ofLength)
 	return repeatPlain(c.char(), least, most, plainJSON)
+}
+
+// unlimited notes that nothing counts the characters of a string that has a limit.
+func (c *compiler) unlimited(s *schema) {
+	if s.limit > 0 {
+		c.ignore("maxLength")
+	}
 }
 
 // looseMax is the number of characters or items up to which a loose grammar counts.
@@ -214,7 +235,7 @@ func (c *compiler) object(s *schema) expr {
 			first := seq(c.json(quote(m.name)), lit(":"), c.space(), c.value(m.schemas))(b, some)
 			later := comma(b, first)
 			if !required[m.name] {
-				first, later = b.add(state{split: []int32{first, none}}), b.add(state{split: []int32{later, some}})
+				first, later = b.fork(first, none), b.fork(later, some)
 			}
 			none, some = first, later
 		}
@@ -235,7 +256,7 @@ func (c *compiler) otherName(members []property) expr {
 	if c.noAngle {
 		ascii = ascii.without("<")
 	}
-	return seq(lit(`"`), except(names, ascii), lit(`"`))
+	return seq(lit(`"`), closable(seq(except(names, ascii), lit(`"`)), charactersMax))
 }
 
 // except is text of some ASCII characters and all others that is none of the names.
@@ -311,7 +332,8 @@ func (c *compiler) fits(s *schema, v *value) bool {
 	within := func(n, of int) bool { return n >= s.least[of] && (s.most[of] < 0 || n <= s.most[of]) }
 	switch v.kind {
 	case '"':
-		return within(utf8.RuneCountInString(v.text), ofLength) && !slices.ContainsFunc(s.pattern, func(p *value) bool {
+		n := utf8.RuneCountInString(v.text)
+		return within(n, ofLength) && (s.limit == 0 || n <= s.limit) && !slices.ContainsFunc(s.pattern, func(p *value) bool {
 			re := c.regexp(p)
 			return re != nil && !re.MatchString(v.text)
 		})

@@ -53,20 +53,35 @@ type Matcher struct {
 	seen seen
 	path []int32
 
-	followed int // configurations, in all
+	kernel   []config
+	chars    int32 // of the string that is open, where its set has a limit
+	followed int   // configurations, in all
 }
+
+// mode says how a configuration comes to its end.
+type mode uint8
+
+const (
+	ending  mode = 1 << iota // what may be left out is left out
+	closing                  // the string, number or thought that is open has its end as soon as it may
+	modes   = 4              // how many there are together
+)
 
 type frame struct{ next, below int32 }
 
 // config is a state with a stack.
-type config struct{ state, frame int32 }
+type config struct {
+	state, frame int32
+	mode         mode
+}
 
 // seen are the configurations that were followed. Few states come with several stacks.
 type seen struct {
-	now   uint32
-	round []uint32        // by state: when it was added
-	frame []int32         // by state: with which stack first
-	more  map[config]bool // with others
+	now    uint32
+	states int             // of the grammar
+	round  []uint32        // by mode and state: when it was added
+	frame  []int32         // by mode and state: with which stack first
+	more   map[config]bool // with others
 }
 
 func (s *seen) clear() {
@@ -82,25 +97,38 @@ func (s *seen) clear() {
 
 // add says whether a configuration is new.
 func (s *seen) add(c config) bool {
-	if s.round[c.state] != s.now {
-		s.round[c.state], s.frame[c.state] = s.now, c.frame
+	at := int(c.mode)*s.states + int(c.state)
+	if s.round[at] != s.now {
+		s.round[at], s.frame[at] = s.now, c.frame
 		return true
 	}
-	if s.frame[c.state] == c.frame || s.more[c] || len(s.more) == stacksMax {
+	if s.frame[at] == c.frame || s.more[c] || len(s.more) == stacksMax {
 		return false
 	}
 	s.more[c] = true
 	return true
 }
 
+// grow makes room for all modes: most answers have one.
+func (s *seen) grow() {
+	if len(s.round) == s.states {
+		s.round = append(s.round, make([]uint32, (modes-1)*s.states)...)
+		s.frame = append(s.frame, make([]int32, (modes-1)*s.states)...)
+	}
+}
+
 // set is all configurations that the same bytes lead to.
 type set struct {
+	kernel   []config // from which the others follow without a byte
 	configs  []config // that wait for a byte
 	next     [byMarker + 1]int32
-	complete bool // the answer may end here
-	released bool // nothing is held from here on
+	complete bool  // the answer may end here
+	released bool  // nothing is held from here on
+	opens    bool  // a string, number or thought begins here
+	limit    int32 // characters of the string that is open; 0: any number
 	plain    plain
-	mask     idSet // nil: not known
+	mask     idSet        // nil: not known
+	turned   [modes]int32 // where it goes on in other modes, without a byte
 }
 
 // NewMatcher returns the matcher of one answer whose tokens are of v.
@@ -116,11 +144,38 @@ func (g *Grammar) NewMatcher(v *Vocabulary) *Matcher {
 func (m *Matcher) start() {
 	if m.seen.round == nil { // few answers make a call
 		n := len(m.g.states)
-		m.seen = seen{round: make([]uint32, n), frame: make([]int32, n), more: map[config]bool{}}
+		m.seen = seen{states: n, round: make([]uint32, n), frame: make([]int32, n), more: map[config]bool{}}
 		m.forget()
 	}
-	m.work = append(m.work[:0], config{m.g.entries[0], 0})
+	m.work = append(m.work[:0], config{m.g.entries[0], 0, 0})
 	m.at = m.close()
+}
+
+// MayEnd says whether Mask allows the stop tokens.
+func (m *Matcher) MayEnd() bool { return m.at == nowhere || m.at >= 0 && m.sets[m.at].complete }
+
+// End says that the model would end the answer here, where it may not end. From here on
+// what may be left out is left out: items, members and further calls. A string, number or
+// thought that is open is closed as soon as it may be, but not before it has begun. What is
+// still required is the model's to write, and every call of End closes what it has open.
+// After a thought the answer is as free as ever.
+func (m *Matcher) End() { m.turn(ending | closing) }
+
+// turn goes on in other modes from the same bytes.
+func (m *Matcher) turn(to mode) {
+	if m.at < 0 {
+		return
+	}
+	s := m.sets[m.at]
+	if s.turned[to] == unknown {
+		m.seen.grow()
+		m.work = m.work[:0]
+		for _, c := range s.kernel {
+			m.work = append(m.work, config{c.state, c.frame, c.mode | to})
+		}
+		s.turned[to] = m.close()
+	}
+	m.at = s.turned[to]
 }
 
 // Holds says whether the next token has to be one that Mask allows.
@@ -193,9 +248,34 @@ func (m *Matcher) follow(text []byte) {
 			return
 		}
 		m.at = m.step(m.at, int(c))
+		m.count()
 	}
+	m.bound()
 	if m.at >= 0 && m.sets[m.at].released {
 		m.at = idle
+	}
+}
+
+// count counts the characters of a string that no state counts.
+func (m *Matcher) count() {
+	if m.at < 0 {
+		return
+	}
+	switch s := m.sets[m.at]; {
+	case s.opens:
+		m.chars = 0
+	case s.limit > 0:
+		m.chars++
+	}
+}
+
+// bound closes such a string while one more token has room in it.
+func (m *Matcher) bound() {
+	if m.at < 0 {
+		return
+	}
+	if s := m.sets[m.at]; !s.opens && s.limit > 0 && m.chars+m.v.longest > s.limit {
+		m.turn(closing)
 	}
 }
 
@@ -209,7 +289,7 @@ func (m *Matcher) step(from int32, by int) int32 {
 	for _, at := range s.configs {
 		st := &m.g.states[at.state]
 		if by == byMarker && st.kind == kindMarker || by < byMarker && st.set.has(byte(by)) {
-			m.work = append(m.work, config{st.next, at.frame})
+			m.work = append(m.work, config{st.next, at.frame, at.mode})
 		}
 	}
 	to := m.close()
@@ -220,7 +300,9 @@ func (m *Matcher) step(from int32, by int) int32 {
 // close turns the configurations of work into a set: it follows what needs no byte.
 func (m *Matcher) close() int32 {
 	s := &set{}
+	m.kernel = append(m.kernel[:0], m.work...)
 	m.seen.clear()
+	closed := false
 	for len(m.work) > 0 {
 		at := m.work[len(m.work)-1]
 		m.work = m.work[:len(m.work)-1]
@@ -229,30 +311,53 @@ func (m *Matcher) close() int32 {
 		}
 		m.followed++
 		st := &m.g.states[at.state]
-		s.plain |= st.plain
+		closed = closed || at.mode&closing != 0 && st.role&roleCloses != 0
+		s.opens = s.opens || st.role&roleOpens != 0
 		s.released = s.released || st.released
 		switch st.kind {
 		case kindBytes, kindMarker:
 			s.configs = append(s.configs, at)
 		case kindSplit:
-			for _, to := range st.split {
-				m.work = append(m.work, config{to, at.frame})
-			}
+			m.split(s, st, at)
 		case kindCall:
-			m.work = append(m.work, config{m.g.entries[st.rule], m.push(st.next, at.frame)})
+			m.work = append(m.work, config{m.g.entries[st.rule], m.push(st.next, at.frame), at.mode})
 		case kindEnd:
 			if at.frame == 0 {
 				s.complete = true
 				continue
 			}
 			f := m.frames[at.frame]
-			m.work = append(m.work, config{f.next, f.below})
+			m.work = append(m.work, config{f.next, f.below, at.mode})
 		}
+	}
+	if closed { // it may end here, so it does
+		s.configs = slices.DeleteFunc(s.configs, func(c config) bool { return c.mode&closing != 0 })
 	}
 	if len(s.configs) == 0 && !s.complete {
 		return nowhere
 	}
 	return m.share(s)
+}
+
+// split follows the ways from a state, but for one that is not to be gone.
+func (m *Matcher) split(s *set, st *state, at config) {
+	to := st.split
+	if at.mode&ending != 0 && st.role&roleRepeats != 0 || at.mode&closing != 0 && st.role&roleGoesOn != 0 {
+		to = to[1:]
+	} else {
+		s.plain |= st.plain
+		s.limit = max(s.limit, st.limit)
+	}
+	mode := at.mode
+	switch {
+	case st.role&roleThinks != 0:
+		mode = 0
+	case st.role&(roleOpens|roleCloses) != 0:
+		mode &^= closing
+	}
+	for _, next := range to {
+		m.work = append(m.work, config{next, at.frame, mode})
+	}
 }
 
 // push is the stack with one more frame. What would only end its rule is left out, so
@@ -278,15 +383,23 @@ func (m *Matcher) share(s *set) int32 {
 		if a.state != b.state {
 			return int(a.state - b.state)
 		}
-		return int(a.frame - b.frame)
+		if a.frame != b.frame {
+			return int(a.frame - b.frame)
+		}
+		return int(a.mode) - int(b.mode)
 	})
 	m.key = m.key[:0]
 	for _, c := range s.configs {
 		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(c.state)), uint32(c.frame))
+		m.key = append(m.key, byte(c.mode))
 	}
 	m.key = append(m.key, byte(s.plain)) // that it is released its states say
-	if s.complete {
-		m.key = append(m.key, 1)
+	for _, is := range []bool{s.complete, s.opens, s.limit > 0} {
+		if is {
+			m.key = append(m.key, 1)
+		} else {
+			m.key = append(m.key, 0)
+		}
 	}
 	if at, known := m.sharing[string(m.key)]; known {
 		return at
@@ -294,6 +407,10 @@ func (m *Matcher) share(s *set) int32 {
 	for i := range s.next {
 		s.next[i] = unknown
 	}
+	for i := range s.turned {
+		s.turned[i] = unknown
+	}
+	s.kernel = slices.Clone(m.kernel)
 	at := int32(len(m.sets))
 	m.sets = append(m.sets, s)
 	m.sharing[string(m.key)] = at
@@ -314,9 +431,13 @@ func (m *Matcher) shrink() {
 		}
 		return m.push(frames[at].next, again(frames[at].below))
 	}
-	kept := &set{complete: s.complete, released: s.released, plain: s.plain}
+	kept := &set{complete: s.complete, released: s.released, opens: s.opens, limit: s.limit, plain: s.plain}
 	for _, c := range s.configs {
-		kept.configs = append(kept.configs, config{c.state, again(c.frame)})
+		kept.configs = append(kept.configs, config{c.state, again(c.frame), c.mode})
+	}
+	m.kernel = m.kernel[:0]
+	for _, c := range s.kernel {
+		m.kernel = append(m.kernel, config{c.state, again(c.frame), c.mode})
 	}
 	m.at = m.share(kept)
 }

@@ -20,7 +20,7 @@ var digit = oneOf(span('0', '9'))
 func (c *compiler) number(s *schema) expr {
 	fractions := s.types&typeNumber != 0
 	if s.low != nil || s.high != nil {
-		return c.rule(fmt.Sprint("number ", fractions, s.low, s.high), func() expr { return alt(bounded(s, fractions)...) })
+		return c.rule(fmt.Sprint("number ", fractions, s.low, s.high), func() expr { return closable(alt(bounded(s, fractions)...), 0) })
 	}
 	key := "integer"
 	if fractions {
@@ -29,10 +29,10 @@ func (c *compiler) number(s *schema) expr {
 	return c.rule(key, func() expr {
 		whole := seq(optional(lit("-")), alt(lit("0"), seq(oneOf(span('1', '9')), repeat(digit, 0, wholeMax-1))))
 		if !fractions {
-			return whole
+			return closable(whole, 0)
 		}
 		exponent := seq(oneOf(bytesOf("eE")), optional(oneOf(bytesOf("+-"))), repeat(digit, 1, 2))
-		return seq(whole, optional(seq(lit("."), repeat(digit, 1, fractionMax))), optional(exponent))
+		return closable(seq(whole, optional(seq(lit("."), repeat(digit, 1, fractionMax))), optional(exponent)), 0)
 	})
 }
 

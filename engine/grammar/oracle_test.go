@@ -53,13 +53,24 @@ func tokens() ([]string, *grammar.Vocabulary) {
 	return texts, grammar.NewVocabulary(len(texts), func(id int32) []byte { return []byte(texts[id]) }, []int32{stop}, -1)
 }
 
+// sayMax is how many tokens an answer has before it is given up.
+const sayMax = 800
+
 // say draws tokens that are allowed until one is a stop, or until there are too many.
 func say(t testing.TB, g *grammar.Grammar, texts []string, v *grammar.Vocabulary, r *rand.Rand) (string, bool) {
+	return sayUntil(t, g, texts, v, r, sayMax)
+}
+
+// sayUntil is say where the model wants to end after some tokens, at each one from there on.
+func sayUntil(t testing.TB, g *grammar.Grammar, texts []string, v *grammar.Vocabulary, r *rand.Rand, enough int) (string, bool) {
 	m := g.NewMatcher(v)
 	logits := make([]float32, len(texts)+3)
 	var out strings.Builder
-	for range 800 {
+	for n := range sayMax {
 		clear(logits)
+		if n >= enough && !m.MayEnd() {
+			m.End()
+		}
 		m.Mask(logits)
 		var allowed, closing []int32
 		for id, x := range logits {

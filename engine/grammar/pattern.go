@@ -48,7 +48,7 @@ func (c *compiler) patterned(s *schema, quoted bool) expr {
 // with most < 0) characters: its states for each number of characters before them. It
 // is nil when they are too many.
 func counted(e expr, least, most int) expr {
-	part := &builder{most: statesMax}
+	part := &builder{most: statesMax, onward: roleGoesOn}
 	end := part.add(state{kind: kindEnd})
 	first := e(part, end)
 	counts := most + 1
@@ -82,7 +82,7 @@ func counted(e expr, least, most int) expr {
 			if at, ok := known[p]; ok || b.err != nil {
 				return at
 			}
-			at := b.add(state{kind: s.kind, rule: s.rule})
+			at := b.add(state{kind: s.kind, role: s.role, rule: s.rule})
 			known[p] = at
 			if s.kind == kindCall {
 				to := visit(place{s.next, p.count})

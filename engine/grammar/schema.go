@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	depthMax   = 64   // nesting of a schema, and of references and unions that are followed
-	optionsMax = 256  // alternatives of one value
-	lengthMax  = 2000 // characters or items whose number is enforced
+	depthMax   = 64      // nesting of a schema, and of references and unions that are followed
+	optionsMax = 256     // alternatives of one value
+	lengthMax  = 2000    // characters or items whose number states count
+	limitMax   = 1 << 30 // characters that the matcher counts
 )
 
 // value is a JSON value with its members in order.
@@ -195,6 +196,7 @@ type schema struct {
 	lists      []list
 	least      [2]int   // of ofLength and ofItems
 	most       [2]int   // likewise; -1: no bound
+	limit      int      // characters: a bound that no state counts; 0: none
 	pattern    []*value // the schemas that have one
 	low, high  *bound   // of numbers; nil: none
 	unions     []union
@@ -560,6 +562,12 @@ func (c *compiler) declare(s *schema, m *value, within []*value) {
 func (c *compiler) count(s *schema, keyword string, m *value) {
 	n, ok := rational(m.raw)
 	if !ok || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(lengthMax, 1)) > 0 {
+		if ok && keyword == "maxLength" && n.IsInt() && n.Cmp(big.NewRat(limitMax, 1)) <= 0 && n.Sign() > 0 {
+			if x := int(n.Num().Int64()); s.limit == 0 || x < s.limit {
+				s.limit = x
+			}
+			return
+		}
 		c.ignore(keyword) // a bound that an answer hardly reaches
 		return
 	}

@@ -8,15 +8,20 @@ import (
 // Vocabulary is a model's tokens in the order in which a matcher walks them. It
 // does not change and is safe for concurrent use.
 type Vocabulary struct {
-	size   int
-	texts  [][]byte // by id; nil for tokens that stand for nothing
-	stops  []int32
-	marker int32 // the token that begins a call; -1 without one
-	all    walk
+	size    int
+	texts   [][]byte // by id; nil for tokens that stand for nothing
+	longest int32    // bytes of a token, at most longestMax
+	stops   []int32
+	marker  int32 // the token that begins a call; -1 without one
+	all     walk
 	// rest is what of all is not of a class of plain tokens; those are in plain.
 	rest  [plainKinds]walk
 	plain [plainKinds]idSet
 }
+
+// longestMax is the most bytes of a token for which a string with a limit keeps room. A
+// longer token may lead beyond the limit.
+const longestMax = 512
 
 // walk lists tokens so that those with the same beginning follow each other.
 type walk struct {
@@ -38,6 +43,7 @@ func NewVocabulary(size int, text func(id int32) []byte, stops []int32, marker i
 	for id := range int32(size) {
 		if t := text(id); len(t) > 0 && len(t) < 1<<16 && id != marker && !slices.Contains(stops, id) {
 			texts[id] = t
+			v.longest = max(v.longest, min(longestMax, int32(len(t))))
 			v.all.ids = append(v.all.ids, id)
 		}
 	}

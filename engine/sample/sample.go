@@ -79,7 +79,8 @@ func (p Params) penalize() bool {
 func (p Params) Repeats() bool { return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 }
 
 // Sampler draws the tokens of one sequence. Its scratch memory grows to some tens of
-// KiB, more only where more tokens than that are equally likely, and is then reused.
+// KiB, more only where more tokens than that are equally likely or there is a Preview, and
+// is then reused.
 type Sampler struct {
 	p        Params
 	mask     []int32
@@ -91,9 +92,10 @@ type Sampler struct {
 	seen []tally
 	at   map[int32]int32
 
-	found  []candidate
-	blocks []float64
-	sample []float32
+	found   []candidate
+	blocks  []float64
+	sample  []float32
+	preview []float32 // of a vocabulary, where there is a Preview
 }
 
 type tally struct {
@@ -159,6 +161,12 @@ func (s *Sampler) Sample(logits []float32) int32 {
 		return s.lowest(logits)
 	}
 	return id
+}
+
+// Preview is what Sample would draw from logits, which it leaves as they are.
+func (s *Sampler) Preview(logits []float32) int32 {
+	s.preview = append(s.preview[:0], logits...)
+	return s.Sample(s.preview)
 }
 
 var minusInf, plusInf = float32(math.Inf(-1)), float32(math.Inf(1))
