@@ -82,6 +82,14 @@ for (const [protocol, provider] of Object.entries(providers)) {
   });
 }
 
+await run('AI SDK', 'ai', 'messages', 'tools of the server\'s side', async () => {
+  const { webSearch_20250305, webFetch_20250910, codeExecution_20250825, memory_20250818, toolSearchRegex_20251119 } = createAnthropic(options(recorded)).tools;
+  const { text } = await generateText({ model: providers.messages(recorded), maxRetries: 0, prompt: WEATHER, stopWhen: stepCountIs(3), tools: { get_weather,
+    web_search: webSearch_20250305({}), web_fetch: webFetch_20250910({}), code_execution: codeExecution_20250825(),
+    memory: memory_20250818({ execute: async () => '' }), tool_search: toolSearchRegex_20251119() } });
+  assert.equal(text, WARM);
+});
+
 await run('AI SDK', 'ai', 'responses', 'tool round trip with the defaults', async () => {
   const { text } = await generateText({ model: providers.responses(recorded), maxRetries: 0, prompt: WEATHER, tools: { get_weather }, stopWhen: stepCountIs(3) });
   assert.equal(text, WARM);

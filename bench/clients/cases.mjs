@@ -20,6 +20,6 @@ export const weather = (city) => ({ Paris: '21 degrees, sunny', Rome: '25 degree
 // Runs a case and writes its result.
 export async function run(client, module, protocol, name, body) {
   const { version } = JSON.parse(readFileSync(new URL(`node_modules/${module}/package.json`, import.meta.url)));
-  const error = await body().then(() => '', (e) => `${e.name}: ${e.message}`.slice(0, 600));
+  const error = await body().then(() => '', (e) => `${e.name}: ${e.message}${e.cause ? ` (${e.cause})` : ''}`.slice(0, 600));
   appendFileSync(process.env.RESULTS, JSON.stringify({ client, version, protocol, case: name, error }) + '\n');
 }

@@ -95,6 +95,6 @@ def run(client, package=None):
                 if inspect.isawaitable(made):
                     asyncio.run(made)
             except Exception as e:
-                at = traceback.extract_tb(e.__traceback__)[1]
-                error = f"{at.filename.split('/')[-1]}:{at.lineno}: {type(e).__name__}: {e}"[:600]
+                at = [frame for frame in traceback.extract_tb(e.__traceback__) if os.path.dirname(frame.filename) == os.path.dirname(__file__)][-1]
+                error = f"{os.path.basename(at.filename)}:{at.lineno}: {type(e).__name__}: {e}"[:600]
             results.write(json.dumps({"client": client, "version": version, "protocol": protocol, "case": name, "error": error}) + "\n")

@@ -4,15 +4,18 @@ Its command line reads prompts with torch, which takes gigabytes. All that
 reaches a server is in the backend, which needs none of them.
 """
 from guidellm.backends.openai.http import OpenAIHTTPBackend
-from guidellm.schemas import GenerationRequest, RequestInfo
+from guidellm.schemas import GenerationRequest, RequestInfo, UsageMetrics
 from guidellm.schemas.backends.openai_http import OpenAIHTTPBackendArgs
 
-from cases import HELLO, MODEL, araises, case, run, shipped, stranger
+from cases import BOTH, HELLO, MODEL, araises, case, recorded, run, shipped, stranger
 
 FORMATS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
+GREETING = GenerationRequest(columns={"text_column": [HELLO]})
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Get the current weather of a city.", "parameters":
+          {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]
 
 
-async def ask(protocol, node, **more):
+async def ask(protocol, node, request=GREETING, **more):
     """Starts a backend, lets it look whether the server is there, and sends a request; returns the last response."""
     backend = OpenAIHTTPBackend(OpenAIHTTPBackendArgs(target=node.url, api_key=node.key, request_format=FORMATS[protocol], max_tokens=64, **more))
     await backend.process_startup()
@@ -20,7 +23,7 @@ async def ask(protocol, node, **more):
         await backend.validate()
         await backend.default_model()
         response = None
-        async for response, _ in backend.resolve(GenerationRequest(columns={"text_column": [HELLO]}), RequestInfo()):
+        async for response, _ in backend.resolve(request, RequestInfo()):
             pass
         return response
     finally:
@@ -46,8 +49,24 @@ async def first_model(protocol):
 
 @case("a fixed number of tokens", FORMATS)
 async def fixed(protocol):
-    response = await ask(protocol, shipped, model=MODEL, extras={"body": {"ignore_eos": True}})
+    request = GenerationRequest(columns={"text_column": [HELLO]}, output_metrics=UsageMetrics(text_tokens=77))
+    for stream in True, False:
+        response = await ask(protocol, shipped, request, model=MODEL, stream=stream)
+        assert response.output_metrics.text_tokens == 77, response
+
+
+@case("at least some tokens", FORMATS)
+async def least(protocol):
+    response = await ask(protocol, shipped, model=MODEL, extras={"body": {"min_tokens": 64}})
     assert response.output_metrics.text_tokens == 64, response
+
+
+@case("a turn of tool calls", FORMATS)
+async def tools(protocol):
+    request = GenerationRequest(columns={"text_column": [BOTH], "tools_column": [TOOLS]}, turn_type="client_tool_call")
+    for stream in True, False:
+        response = await ask(protocol, recorded, request, model=MODEL, stream=stream)
+        assert [call.function.arguments for call in response.tool_calls] == ['{"city":"Paris"}', '{"city":"Rome"}'], response
 
 
 @case("errors", FORMATS)

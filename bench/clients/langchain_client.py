@@ -42,6 +42,20 @@ def tools(protocol):
     assert messages[1].tool_calls[0]["args"] == {"city": "Paris"}, messages
 
 
+@case("streamed call of a strict tool", ALL)
+def streamed_tools(protocol):
+    whole = None
+    for chunk in model(protocol, recorded).bind_tools([get_weather], strict=True).stream(WEATHER):
+        whole = chunk if whole is None else whole + chunk
+    assert [call["args"] for call in whole.tool_calls] == [{"city": "Paris"}], whole
+
+
+@case("tools of the server's side", ["messages"])
+def server_tools(protocol):
+    bound = model(protocol, recorded).bind_tools([{"type": "web_search_20250305", "name": "web_search"}, get_weather])
+    assert [call["name"] for call in bound.invoke(WEATHER).tool_calls] == ["get_weather"]
+
+
 @case("parallel tools", ALL)
 def parallel(protocol):
     agent = create_agent(model(protocol, recorded), [get_weather])
@@ -53,6 +67,11 @@ def parallel(protocol):
 @case("structured output", ALL)
 def structured(protocol):
     assert model(protocol, recorded).with_structured_output(Person).invoke(EXTRACT) == ANNA
+
+
+@case("structured output as a call", ALL)
+def structured_call(protocol):
+    assert model(protocol, recorded).with_structured_output(Person, method="function_calling").invoke(EXTRACT) == ANNA
 
 
 @case("agent's structured output", ALL)

@@ -49,6 +49,12 @@ def tools(protocol):
     assert loop(protocol, WEATHER) == (["Paris"], WARM)
 
 
+@case("streamed tool call", CHAT)
+def streamed_tools(protocol):
+    whole = litellm.stream_chunk_builder(list(ask(protocol, recorded, WEATHER, tools=TOOLS, stream=True)))
+    assert json.loads(whole.choices[0].message.tool_calls[0].function.arguments) == {"city": "Paris"}, whole
+
+
 @case("parallel tools", CHAT)
 def parallel(protocol):
     assert loop(protocol, BOTH) == (["Paris", "Rome"], WARMER)

@@ -47,6 +47,17 @@ async def tools(protocol):
     assert (await with_tool(protocol).run(WEATHER)).output == WARM
 
 
+async def last(agent, text):
+    """Streams an answer and returns all of it."""
+    async with agent.run_stream(text) as result:
+        return [output async for output in result.stream_output()][-1]
+
+
+@case("streamed tool round trip", ALL)
+async def streamed_tools(protocol):
+    assert await last(with_tool(protocol), WEATHER) == WARM
+
+
 @case("parallel tools", ALL)
 async def parallel(protocol):
     assert (await with_tool(protocol).run(BOTH)).output == WARMER
@@ -55,6 +66,11 @@ async def parallel(protocol):
 @case("structured output", ALL)
 async def structured(protocol):
     assert (await agent(protocol, recorded, output_type=Person).run(EXTRACT)).output == ANNA
+
+
+@case("streamed structured output", ALL)
+async def streamed_structured(protocol):
+    assert await last(agent(protocol, recorded, output_type=Person), EXTRACT) == ANNA
 
 
 @case("native structured output", ["chat", "responses"])

@@ -28,7 +28,8 @@ start() { # name, command...: sets url and key
   done
   key=$(cat "$dir/$name/default.key")
 }
-start shipped "$root/bin/corenode" serve; export BASE_URL=$url API_KEY=$key
+export PAGE_ORIGIN=http://chat.example # of the pages that may call the first node
+start shipped env CORENODE_SERVER_CORS_ORIGINS=$PAGE_ORIGIN "$root/bin/corenode" serve; export BASE_URL=$url API_KEY=$key
 start recorded env CORENODE_TEST_ANSWERS="$here/answers.json" "$root/bin/node.test"; export RECORDED_URL=$url RECORDED_KEY=$key
 export RESULTS=$dir/results; : >"$RESULTS"
 
@@ -55,6 +56,7 @@ if wanted "TypeScript AI SDK claude codex qwen"; then (cd "$dir" && npm install 
 npm_version() { node -p "require('$here/package.json').dependencies['$1']"; }
 whole "anthropic TypeScript" "$(npm_version @anthropic-ai/sdk)" messages node "$dir/messages.mjs"
 whole "openai TypeScript" "$(npm_version openai)" "chat, responses" node "$dir/openai.mjs"
+cases "TypeScript SDKs in a page" node "$dir/page.mjs"
 cases "AI SDK" node "$dir/ai_sdk.mjs"
 
 # Frameworks hold each other's SDKs back, so they live in two environments; guidellm
