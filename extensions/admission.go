@@ -29,7 +29,7 @@ func (h *Host) AdmissionClosed() bool {
 // Decide asks the admission policy; without one everything is allowed, and so is
 // what one declines that is over its share of the processors. The error is
 // Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
-func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
+func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, error) {
 	sl := h.slot(SlotAdmission)
 	g, standsIn := sl.acquire(in.Account)
 	if g == nil {
@@ -46,7 +46,7 @@ func (h *Host) Decide(in abi.AdmissionInput) (abi.Decision, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(sl, g, abi.OpDecide, in.Account, held, s)
+	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		return abi.Decision{}, nil // it has no opinion
 	}

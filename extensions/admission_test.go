@@ -26,11 +26,11 @@ func TestDecide(t *testing.T) {
 	}
 	for _, c := range cases {
 		h, _ := openTest(t, Options{})
-		if d, err := h.Decide(abi.AdmissionInput{}); err != nil || d != (abi.Decision{}) || h.Deciding() {
+		if d, err := h.Decide("", abi.AdmissionInput{}); err != nil || d != (abi.Decision{}) || h.Deciding() {
 			t.Errorf("without a policy: %+v, %v", d, err)
 		}
 		activate(t, h, admissionGuest(t, c.said))
-		if d, err := h.Decide(abi.AdmissionInput{Account: "a"}); err != nil || d != c.want || !h.Deciding() {
+		if d, err := h.Decide("", abi.AdmissionInput{Account: "a"}); err != nil || d != c.want || !h.Deciding() {
 			t.Errorf("%+v became %+v, %v; want %+v", c.said, d, err, c.want)
 		}
 		if _, err := h.Rollback(SlotAdmission); err != nil || h.Deciding() {
@@ -49,7 +49,7 @@ func TestPolicyFails(t *testing.T) {
 		h, _ := openTest(t, Options{AdmissionFailOpen: open})
 		info := activate(t, h, newGuest(SlotAdmission, "1").bytes(t)) // no output: a fault
 		for range 3 * breakerFaults {
-			_, err := h.Decide(abi.AdmissionInput{Account: "a"})
+			_, err := h.Decide("", abi.AdmissionInput{Account: "a"})
 			var e *abi.Error
 			if open && err != nil || !open && (!errors.As(err, &e) || e.Kind != abi.Overloaded || e.RetryAfter != time.Second) {
 				t.Fatalf("open %v: %v", open, err)
@@ -79,7 +79,7 @@ func TestAdmissionCanaryComesLast(t *testing.T) {
 			t.Errorf("fail open %v: deciding %v", open, h.Deciding())
 		}
 		for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
-			_, err := h.Decide(abi.AdmissionInput{Account: account})
+			_, err := h.Decide("", abi.AdmissionInput{Account: account})
 			if refused := err != nil; refused != (!open && inShare(account, 50)) {
 				t.Errorf("fail open %v, account %s: %v", open, account, err)
 			}

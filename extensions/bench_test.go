@@ -35,7 +35,7 @@ func cpu(b *testing.B, n int) func() {
 func benchTranslation(b *testing.B, wasm []byte) *Translation {
 	h, _ := openTest(b, Options{})
 	activate(b, h, wasm)
-	tr := h.Translate(SlotChat, "account", abi.Facts{ID: "abcdefghijklmnop", Created: 1_700_000_000, Model: "core-1.1", Stream: true})
+	tr := h.Translate(SlotChat, "account", "", abi.Facts{ID: "abcdefghijklmnop", Created: 1_700_000_000, Model: "core-1.1", Stream: true})
 	b.Cleanup(tr.Close)
 	return tr
 }
@@ -51,7 +51,7 @@ func BenchmarkEmptyCall(b *testing.B) {
 	b.ReportAllocs()
 	defer cpu(b, 1)()
 	for b.Loop() {
-		if _, f := tr.generation.do(abi.OpError, "account", in, 0, out); f != nil {
+		if _, f := tr.generation.do(abi.OpError, caller{account: "account"}, in, 0, out); f != nil {
 			b.Fatal(f)
 		}
 	}
@@ -80,7 +80,7 @@ func BenchmarkEvents8(b *testing.B) { benchEvents(b, 8) }
 // BenchmarkEventsNative is the same without a guest.
 func BenchmarkEventsNative(b *testing.B) {
 	h, _ := openTest(b, Options{})
-	tr := h.Translate(SlotChat, "account", abi.Facts{ID: "abcdefghijklmnop"})
+	tr := h.Translate(SlotChat, "account", "", abi.Facts{ID: "abcdefghijklmnop"})
 	defer tr.Close()
 	events := []abi.Event{{Kind: abi.EventDelta, Block: abi.BlockText, Text: " token"}}
 	dst := make([]byte, 0, 4096)
@@ -155,7 +155,7 @@ func BenchmarkCollection(b *testing.B) {
 	for range 4 {
 		w.Go(func() {
 			for !stop.Load() {
-				if _, f := spinning.do(abi.OpError, "a", nil, 0, nil); f != nil {
+				if _, f := spinning.do(abi.OpError, caller{account: "a"}, nil, 0, nil); f != nil {
 					b.Error(f)
 					return
 				}

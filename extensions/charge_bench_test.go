@@ -32,7 +32,7 @@ func BenchmarkQuoteAndCharge(b *testing.B) {
 			b.ReportAllocs()
 			defer cpu(b, 1)()
 			for b.Loop() {
-				q, err := h.Quote(ratingInput)
+				q, err := h.Quote("", ratingInput)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -22,7 +22,7 @@ func TestEventsInputIsKept(t *testing.T) {
 		return append(dst, okFrame(abi.Written{State: []byte(states[next-1]), Bytes: []byte("data")}.Append(nil))...)
 	}
 	h, _ := openWith(t, Options{}, []shippedModule{{slot: SlotChat, name: "chat", native: native, nativeAs: "builtin:chat"}})
-	tr := h.Translate(SlotChat, "a", abi.Facts{ID: "id"})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{ID: "id"})
 	defer tr.Close()
 	tr.kept = []byte("kept")
 	facts, state := abi.Facts{ID: "id"}, ""

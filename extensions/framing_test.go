@@ -62,7 +62,7 @@ func TestWhatTranslatorsWrite(t *testing.T) {
 			info := activate(t, h, writing(t, c.op, c.payload))
 			want, once := "data: native\n\n", `{"response":"native"}`
 			for n := range breakerFaults {
-				tr := h.Translate(SlotChat, "a", abi.Facts{})
+				tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 				if _, err := tr.Request([]byte("{}")); err != nil {
 					t.Fatal(err)
 				}
@@ -98,7 +98,7 @@ func TestBrokenInMidStream(t *testing.T) {
 	good, bad := okFrame(group("data: x\n\n")), okFrame(group("data: \xff\n\n"))
 	g.callAfter(abi.OpEvents, good, bad)
 	info := activate(t, h, g.bytes(t))
-	tr := h.Translate(SlotChat, "a", abi.Facts{ID: "id"})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{ID: "id"})
 	defer tr.Close()
 	if _, err := tr.Request([]byte("{}")); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestTakeOverGetsTheWholeAnswer(t *testing.T) {
 	r := &recorder{}
 	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
 	activate(t, h, writing(t, abi.OpEvents, group("")))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if _, err := tr.Request([]byte("{}")); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestForeignDialect(t *testing.T) {
 	}}
 	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
 	activate(t, h, writing(t, abi.OpEvents, group("hello")))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if _, err := tr.Request([]byte("{}")); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestErrorsAreChecked(t *testing.T) {
 	} {
 		h, _ := openTest(t, Options{})
 		info := activate(t, h, writing(t, abi.OpError, []byte(c.written)))
-		tr := h.Translate(SlotChat, "a", abi.Facts{Stream: c.stream})
+		tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: c.stream})
 		out := tr.Error(nil, &abi.Error{Kind: abi.Internal}, 500)
 		tr.Close()
 		now, _ := h.info(info.Digest)

@@ -74,11 +74,11 @@ func (g *generation) retire() {
 	}
 }
 
-// do runs one op for an account and appends the output frame to dst. The
+// do runs one op for a caller and appends the output frame to dst. The
 // caller has acquired g; held is what the slot's share holds for the call.
-func (g *generation) do(op abi.Op, account string, in []byte, held time.Duration, dst []byte) (out []byte, f *fault) {
+func (g *generation) do(op abi.Op, of caller, in []byte, held time.Duration, dst []byte) (out []byte, f *fault) {
 	if g.pool != nil {
-		return g.pool.call(op, account, in, g.manifest.budget(op, len(in)), held, dst)
+		return g.pool.call(op, of.account, in, g.manifest.budget(op, len(in)), held, dst)
 	}
 	out, f = g.doNative(op, in, dst)
 	g.nativeDone.add(len(in), len(out)-len(dst))

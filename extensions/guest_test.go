@@ -232,7 +232,7 @@ func activate(t testing.TB, h *Host, wasm []byte) Info {
 // request runs one request on the chat slot and returns its body.
 func request(t testing.TB, h *Host, account string) string {
 	t.Helper()
-	tr := h.Translate(SlotChat, account, abi.Facts{ID: "id"})
+	tr := h.Translate(SlotChat, account, "", abi.Facts{ID: "id"})
 	defer tr.Close()
 	body, err := tr.Request([]byte(`{}`))
 	if err != nil {

@@ -270,15 +270,21 @@ func (h *Host) spawn(f func()) {
 	}
 }
 
+// caller is who a call is for.
+type caller struct {
+	account string
+	request string // the request's id, "" where there is none, for the log
+}
+
 // call runs one op on a generation of a slot, which the caller has acquired:
 // the one way to every module, native or Wasm. held is what the slot's share
 // holds for it, of generation.turn. The output aliases s.out.
-func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, held time.Duration, s *scratch) (abi.Output, *fault) {
-	out, f := g.do(op, account, s.in, held, s.out[:0])
+func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, held time.Duration, s *scratch) (abi.Output, *fault) {
+	out, f := g.do(op, of, s.in, held, s.out[:0])
 	s.out = out
 	if f != nil {
 		f.input = len(s.in)
-		h.failed(g, op, account, f)
+		h.failed(g, op, of, f)
 		return abi.Output{}, f
 	}
 	o, _ := abi.ParseOutput(out) // checkOutput has decoded it
@@ -291,20 +297,21 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, account string, held tim
 	}
 	if sh := a.shadow; sh != nil && sh.generation != g &&
 		int(sl.samples.Add(1)%100) < sh.percent {
-		sh.offer(g, op, account, s.in, out)
+		sh.offer(g, op, of, s.in, out)
 	}
 	return o, nil
 }
 
 // failed hears of every fault: it is counted and logged, and too many of them
 // take the generation out of service.
-func (h *Host) failed(g *generation, op abi.Op, account string, f *fault) {
+func (h *Host) failed(g *generation, op abi.Op, of caller, f *fault) {
 	g.tally.faults[f.cause].Add(1)
 	if f.cause == causeOverloaded {
 		return
 	}
 	if g.faultLines.allow(h.now()) {
-		h.log.Warn("a module failed on a call", "slot", string(g.manifest.slot()), "module", g.title(), "op", op.String(), "account", account, "cause", f.cause.String(), "detail", f.detail)
+		h.log.Warn("a module failed on a call", "slot", string(g.manifest.slot()), "module", g.title(), "op", op.String(),
+			"id", of.request, "account", of.account, "cause", f.cause.String(), "detail", f.detail)
 	}
 	if g.native != nil || f.byBody() {
 		return

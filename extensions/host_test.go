@@ -26,7 +26,7 @@ func TestShippedTakeOver(t *testing.T) {
 	if !found {
 		t.Fatalf("the tariff does not serve as Wasm:\n%s", l)
 	}
-	q, err := h.Quote(abi.QuoteInput{Model: "core", Account: "a", Input: 1000, OutputMax: 100})
+	q, err := h.Quote("", abi.QuoteInput{Model: "core", Account: "a", Input: 1000, OutputMax: 100})
 	if err != nil || q.Upper != 480_000 || q.Minimum != 242_400 {
 		t.Fatalf("quote %+v, %v", q, err)
 	}

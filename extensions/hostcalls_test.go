@@ -48,7 +48,7 @@ func TestHostCallsCost(t *testing.T) {
 			metric := g.module.Import(importModule, "metric", []byte{i32, i64}, nil)
 			g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(0).I64(1).Call(metric).Op(body.Bytes()...).Br(0).End().I64(0)
 			digest := activate(t, h, g.bytes(t)).Digest
-			tr := h.Translate(SlotChat, "a", abi.Facts{})
+			tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 			defer tr.Close()
 			if _, err := tr.Request([]byte("{}")); err != nil {
 				t.Fatal(err)

@@ -157,7 +157,7 @@ func traffic(t *testing.T, h *Host) (stop func() int64) {
 		w.Go(func() {
 			first := sync.OnceFunc(begun.Done)
 			for !done.Load() {
-				tr := h.Translate(SlotResponses, "bystander", abi.Facts{})
+				tr := h.Translate(SlotResponses, "bystander", "", abi.Facts{})
 				body, err := tr.Request([]byte("{}"))
 				if err != nil || string(body) != `{"by":"good"}` {
 					t.Errorf("a bystander's request: %s, %v", body, err)
@@ -236,12 +236,12 @@ func TestContained(t *testing.T) {
 			c.shape(g)
 			bad := activate(t, h, g.bytes(t))
 
-			tr := h.Translate(SlotChat, "a", abi.Facts{})
+			tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 			if body, err := tr.Request([]byte("{}")); err != nil || string(body) != `{"by":"native"}` {
 				t.Errorf("request: %s, %v", body, err)
 			}
 			tr.Close()
-			tr = h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+			tr = h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 			if out, err := tr.Events([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
 				t.Errorf("events: %s, %v", out, err)
 			}
@@ -292,7 +292,7 @@ func TestEcho(t *testing.T) {
 			g, _ := h.slot(SlotChat).acquire(account)
 			defer g.release()
 			in := abi.ErrorInput{Facts: abi.Facts{ID: text}, Kind: abi.Internal, Status: 500, Msg: text}
-			out, f := g.do(abi.OpError, account, in.Append(nil), 0, nil)
+			out, f := g.do(abi.OpError, caller{account: account}, in.Append(nil), 0, nil)
 			if f != nil {
 				t.Fatal(f)
 			}
@@ -339,7 +339,7 @@ func TestDenialIsOfOneCall(t *testing.T) {
 		I32(3000).Imm(0x40, 0).Op(wasmtest.Drop).I64(packed).Op(wasmtest.Return).End().Op(wasmtest.Unreachable)
 	h, l := openTest(t, Options{PoolMax: 1})
 	activate(t, h, g.bytes(t))
-	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 	defer tr.Close()
 	if _, err := tr.Request([]byte("{}")); err != nil {
 		t.Fatal(err)

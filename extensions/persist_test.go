@@ -286,18 +286,18 @@ func TestMissingPolicies(t *testing.T) {
 		if h.Deciding() == open {
 			t.Errorf("fail open %v: deciding %v", open, h.Deciding())
 		}
-		if _, err := h.Decide(abi.AdmissionInput{}); (err == nil) != open || err != nil && abi.KindOf(err) != abi.Overloaded {
+		if _, err := h.Decide("", abi.AdmissionInput{}); (err == nil) != open || err != nil && abi.KindOf(err) != abi.Overloaded {
 			t.Errorf("fail open %v: %v", open, err)
 		}
 		rate := func() Charge {
 			t.Helper()
-			q, err := h.Quote(ratingInput)
+			q, err := h.Quote("", ratingInput)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer q.Close()
 			quoted, err := q.Charge(ratingUsage)
-			rated, err2 := h.Rate(ratingCharge)
+			rated, err2 := h.Rate("", ratingCharge)
 			if err != nil || err2 != nil || quoted.Provisional != rated.Provisional || quoted.Amount != nativeAmount {
 				t.Errorf("%+v, %v and %+v, %v", quoted, err, rated, err2)
 			}
@@ -311,7 +311,7 @@ func TestMissingPolicies(t *testing.T) {
 				t.Errorf("accepting what ships in slot %s: %v", s, err)
 			}
 		}
-		if _, err := h.Decide(abi.AdmissionInput{}); err != nil || h.Deciding() || rate().Provisional {
+		if _, err := h.Decide("", abi.AdmissionInput{}); err != nil || h.Deciding() || rate().Provisional {
 			t.Errorf("after the operator's decision: %v, deciding %v", err, h.Deciding())
 		}
 	}
@@ -343,10 +343,10 @@ func TestMissingStaysMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := h.Decide(abi.AdmissionInput{Account: "a"}); err == nil {
+		if _, err := h.Decide("", abi.AdmissionInput{Account: "a"}); err == nil {
 			t.Errorf("start %d: admission is open without its policy", start)
 		}
-		c, err := h.Rate(ratingCharge)
+		c, err := h.Rate("", ratingCharge)
 		if err != nil || !c.Provisional {
 			t.Errorf("start %d: the charge of what stands in is final: %+v, %v", start, c, err)
 		}
@@ -409,7 +409,7 @@ func TestVerbDuringTheStart(t *testing.T) {
 		{"the active one fails too often", func(h *Host, two, _ string) error {
 			g := h.slot(SlotChat).now.Load().active
 			for range breakerFaults {
-				h.failed(g, abi.OpRequest, "a", faultf(causeTrap, "unreachable"))
+				h.failed(g, abi.OpRequest, caller{account: "a"}, faultf(causeTrap, "unreachable"))
 			}
 			return nil
 		}, "1", 40},

@@ -21,6 +21,7 @@ type Quote struct {
 
 	host       *Host
 	generation *generation
+	request    string // its id
 	in         abi.QuoteInput
 	// provisional: what charges is only there because the operator's module
 	// could not quote or is not loaded, and the charge is to be rated again.
@@ -28,25 +29,25 @@ type Quote struct {
 	closed      atomic.Bool
 }
 
-// Quote asks billing what a request may cost. The host fills in.Prices by
+// Quote asks billing what the request of an id may cost. The host fills in.Prices by
 // in.Model; the error is ErrNoPrice for a model without one. A module that
 // fails, or whose slot is over its share of the processors, is replaced by the
 // builtin tariff for this request, which never waits.
-func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
+func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 	var err error
 	if in.Prices, err = h.Prices(in.Model); err != nil {
 		return nil, err
 	}
 	sl := h.slot(SlotBilling)
-	q := &Quote{host: h, in: in}
+	q := &Quote{host: h, request: request, in: in}
 	q.generation, q.provisional = sl.acquire(in.Account)
-	quoted, f := h.quote(q.generation, in)
+	quoted, f := h.quote(q.generation, caller{in.Account, request}, in)
 	if f != nil && q.generation != sl.builtin {
 		q.generation.tally.fallbacks.Add(1)
 		q.generation.release()
 		sl.builtin.acquire() // never retired
 		q.generation, q.provisional = sl.builtin, true
-		quoted, f = h.quote(q.generation, in)
+		quoted, f = h.quote(q.generation, caller{in.Account, request}, in)
 	}
 	if f != nil {
 		q.Close()
@@ -57,7 +58,7 @@ func (h *Host) Quote(in abi.QuoteInput) (*Quote, error) {
 }
 
 // quote asks one generation and checks that the answer makes sense.
-func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
+func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *fault) {
 	held, _, ok := g.turn(abi.OpQuote, 0)
 	if !ok {
 		return abi.Quote{}, overShare
@@ -65,7 +66,7 @@ func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, in.Account, held, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -75,7 +76,7 @@ func (h *Host) quote(g *generation, in abi.QuoteInput) (abi.Quote, *fault) {
 	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
 	if p := probe.CheckQuote(quoted); p != nil {
 		f = faultf(causeRule, "%s", p.What)
-		h.failed(g, abi.OpQuote, in.Account, f)
+		h.failed(g, abi.OpQuote, of, f)
 		return abi.Quote{}, f
 	}
 	return quoted, nil
@@ -91,7 +92,7 @@ func (q *Quote) Charge(u abi.Usage) (Charge, error) {
 		upper = -1 // the quote says nothing about more than was quoted
 	}
 	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
-	c, err := q.host.rate(q.generation, in, upper, 0)
+	c, err := q.host.rate(q.generation, q.request, in, upper, 0)
 	c.Provisional = c.Provisional || q.provisional
 	return c, err
 }
@@ -112,28 +113,28 @@ func (h *Host) Prices(model string) (abi.Prices, error) {
 	return prices, nil
 }
 
-// Rate charges without a quote, by the module that serves now and at the prices
+// Rate charges the request of an id without a quote, by the module that serves now and at the prices
 // of in: what a crash left open, and what is rated again. No request waits for it,
 // so it waits for its turn.
-func (h *Host) Rate(in abi.ChargeInput) (Charge, error) {
+func (h *Host) Rate(request string, in abi.ChargeInput) (Charge, error) {
 	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
 	defer g.release()
-	c, err := h.rate(g, in, -1, waitMax)
+	c, err := h.rate(g, request, in, -1, waitMax)
 	c.Provisional = c.Provisional || standsIn
 	return c, err
 }
 
 // rate charges with g, whose turn it waits for with patience, or else with the
 // builtin tariff.
-func (h *Host) rate(g *generation, in abi.ChargeInput, upper abi.Nano, patience time.Duration) (Charge, error) {
+func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration) (Charge, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
 	sl := h.slot(SlotBilling)
-	c, f := h.charge(g, in, upper, patience, s)
+	c, f := h.charge(g, request, in, upper, patience, s)
 	if f != nil && g != sl.builtin {
 		g.tally.fallbacks.Add(1)
-		c, f = h.charge(sl.builtin, in, -1, 0, s)
+		c, f = h.charge(sl.builtin, request, in, -1, 0, s)
 		c.Provisional = true
 	}
 	if f != nil {
@@ -145,12 +146,12 @@ func (h *Host) rate(g *generation, in abi.ChargeInput, upper abi.Nano, patience 
 }
 
 // charge asks one generation for the charge of s.in and holds it to the rules.
-func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, patience time.Duration, s *scratch) (Charge, *fault) {
+func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration, s *scratch) (Charge, *fault) {
 	held, _, ok := g.turn(abi.OpCharge, patience)
 	if !ok {
 		return Charge{}, overShare
 	}
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, in.Account, held, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -160,7 +161,7 @@ func (h *Host) charge(g *generation, in abi.ChargeInput, upper abi.Nano, patienc
 	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
 	if p := probe.CheckCharge(c, in, upper, g.manifest.Free); p != nil {
 		f = faultf(causeRule, "%s", p.What)
-		h.failed(g, abi.OpCharge, in.Account, f)
+		h.failed(g, abi.OpCharge, caller{in.Account, request}, f)
 		return Charge{}, f
 	}
 	return newCharge(c, g.digest), nil
@@ -192,7 +193,7 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 		g.acquire()
 	}
 	defer g.release()
-	out, f := g.do(abi.OpCharge, in.Account, input, 0, nil)
+	out, f := g.do(abi.OpCharge, caller{account: in.Account}, input, 0, nil)
 	if f != nil {
 		return Charge{}, f
 	}

@@ -61,7 +61,7 @@ func TestChargeRules(t *testing.T) {
 			g.manifest.Free = c.free
 			g.answers = map[abi.Op][]byte{abi.OpQuote: c.quote.Append(nil), abi.OpCharge: c.charge.Append(nil)}
 			info := activate(t, h, g.bytes(t))
-			q, err := h.Quote(ratingInput)
+			q, err := h.Quote("", ratingInput)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestChargeRules(t *testing.T) {
 func TestChargeBeyondTheQuote(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 10}, abi.Charge{Total: 20, Lines: []abi.Line{line(1, 20, 20)}}))
-	q, err := h.Quote(ratingInput)
+	q, err := h.Quote("", ratingInput)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestPolicyFaults(t *testing.T) {
 				g.raw[abi.OpQuote], g.raw[abi.OpCharge] = frame, frame
 			}
 			activate(t, h, g.bytes(t))
-			q, err := h.Quote(ratingInput)
+			q, err := h.Quote("", ratingInput)
 			if err != nil || q.Upper != 480_000 {
 				t.Fatalf("%+v, %v", q, err)
 			}
@@ -138,7 +138,7 @@ func TestPolicyFaults(t *testing.T) {
 			if c, err := q.Charge(ratingUsage); err != nil || c.Amount != nativeAmount || !c.Provisional {
 				t.Errorf("%+v, %v", c, err)
 			}
-			if c, err := h.Rate(ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
+			if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
 				t.Errorf("rate: %+v, %v", c, err)
 			}
 		})
@@ -147,20 +147,20 @@ func TestPolicyFaults(t *testing.T) {
 
 func TestNoPrice(t *testing.T) {
 	h, _ := openTest(t, Options{})
-	if _, err := h.Quote(abi.QuoteInput{Model: "other"}); !errors.Is(err, ErrNoPrice) {
+	if _, err := h.Quote("", abi.QuoteInput{Model: "other"}); !errors.Is(err, ErrNoPrice) {
 		t.Error(err)
 	}
 	if _, err := h.Prices("other"); !errors.Is(err, ErrNoPrice) {
 		t.Error(err)
 	}
-	if _, err := h.Rate(abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}); err == nil {
+	if _, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}); err == nil {
 		t.Error("negative usage was charged")
 	}
 	// What was free when it was used stays so, whatever its model costs now.
-	if c, err := h.Rate(abi.ChargeInput{Model: "core", Usage: ratingUsage}); err != nil || c.Amount != 0 || c.Provisional {
+	if c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}); err != nil || c.Amount != 0 || c.Provisional {
 		t.Errorf("at prices of zero: %+v, %v", c, err)
 	}
-	c, err := h.Rate(ratingCharge)
+	c, err := h.Rate("", ratingCharge)
 	if err != nil || c.Amount != nativeAmount || c.Provisional {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -178,7 +178,7 @@ func TestQuotePinsItsGeneration(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	charge := func(n abi.Nano) abi.Charge { return abi.Charge{Total: n, Lines: []abi.Line{line(1, n, n)}} }
 	first := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 10}, charge(5)))
-	q, err := h.Quote(ratingInput)
+	q, err := h.Quote("", ratingInput)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestQuotePinsItsGeneration(t *testing.T) {
 	}
 	q.Close()
 	q.Close()
-	if c, err := h.Rate(ratingCharge); err != nil || c.Amount != 7 {
+	if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != 7 {
 		t.Errorf("without a quote the active module charges: %+v, %v", c, err)
 	}
 	if c, err := h.Replay(first.Digest, c.Input); err != nil || c.Amount != 5 {
@@ -222,13 +222,13 @@ func TestCanaryComesLast(t *testing.T) {
 		t.Helper()
 		in, again := ratingInput, ratingCharge
 		in.Account, again.Account = accounts[inCanary], accounts[inCanary]
-		q, err := h.Quote(in)
+		q, err := h.Quote("", in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer q.Close()
 		quoted, err := q.Charge(ratingUsage)
-		rated, err2 := h.Rate(again)
+		rated, err2 := h.Rate("", again)
 		if err != nil || err2 != nil || quoted.Amount != amount || rated.Amount != amount || quoted.Provisional != provisional || rated.Provisional != provisional {
 			t.Errorf("in the canary %v: %+v, %v and %+v, %v; want %d, provisional %v", inCanary, quoted, err, rated, err2, amount, provisional)
 		}
@@ -267,10 +267,10 @@ func TestStandInIsProvisional(t *testing.T) {
 	}
 	o.AllowUnsigned = true
 	h, _ = openWith(t, o, shipped)
-	if c, err := h.Rate(ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
+	if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err := h.Rate(ratingCharge); err != nil || c.Amount != 5 || c.Provisional {
+	if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != 5 || c.Provisional {
 		t.Errorf("by the module: %+v, %v", c, err)
 	}
 }

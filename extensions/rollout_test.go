@@ -146,7 +146,7 @@ func TestAmbiguous(t *testing.T) {
 func TestStreamKeepsItsGeneration(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	activate(t, h, chatGuest(t, "1"))
-	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 	g := tr.generation
 	for _, version := range []string{"2", "3", "4"} {
 		activate(t, h, chatGuest(t, version))
@@ -197,8 +197,8 @@ func TestFaultsByBody(t *testing.T) {
 	digest := activate(t, h, chatGuest(t, "good")).Digest
 	good := h.slot(SlotChat).now.Load().active
 	for range 2 * breakerFaults {
-		h.failed(good, abi.OpRequest, "a", &fault{cause: causeTicks, input: 2 << 20})
-		h.failed(good, abi.OpRequest, "a", &fault{cause: causeMemory, input: 2 << 20})
+		h.failed(good, abi.OpRequest, caller{account: "a"}, &fault{cause: causeTicks, input: 2 << 20})
+		h.failed(good, abi.OpRequest, caller{account: "a"}, &fault{cause: causeMemory, input: 2 << 20})
 	}
 	h.background.Wait() // of a demotion
 	if got := stateOf(t, h, digest); got != StateActive {
@@ -224,7 +224,7 @@ func TestShadowFaultsByBody(t *testing.T) {
 	}
 	s := h.slot(SlotChat).now.Load().shadow
 	for range breakerFaults {
-		s.offer(&generation{}, abi.OpError, "a", make([]byte, bodyBytesFair+1), nil)
+		s.offer(&generation{}, abi.OpError, caller{account: "a"}, make([]byte, bodyBytesFair+1), nil)
 	}
 	s.stop()
 	h.background.Wait() // of a demotion
@@ -300,9 +300,9 @@ func TestShadowDrops(t *testing.T) {
 	g := &generation{native: func(_ abi.Op, _, dst []byte) []byte { return append(dst, okFrame(nil)...) }}
 	s := (&Host{now: time.Now}).startShadow(g, 100)
 	big := make([]byte, shadowBytesMax+1)
-	s.offer(&generation{}, abi.OpError, "a", big, nil)
+	s.offer(&generation{}, abi.OpError, caller{account: "a"}, big, nil)
 	s.stop()
-	s.offer(&generation{}, abi.OpError, "a", nil, nil)
+	s.offer(&generation{}, abi.OpError, caller{account: "a"}, nil, nil)
 	s.stop()
 	if n := g.tally.shadowDropped.Load(); n != 1 || g.tally.shadowRuns.Load() != 0 || s.queued.Load() != 0 {
 		t.Errorf("dropped %d, queued %d", n, s.queued.Load())
@@ -322,7 +322,7 @@ func TestGuestLog(t *testing.T) {
 	c.I32(2).I64(7).Call(metric).I32(99).I64(7).Call(metric)
 	g.call = c.I64(g.place(okFrame([]byte(`{}`))))
 	info := activate(t, h, g.bytes(t))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	for range 3 * logBurst {
 		tr.Error(nil, &abi.Error{}, 500)

@@ -17,7 +17,7 @@ type shadow struct {
 	generation *generation
 	percent    int
 	compared   *compare.Comparison // also g's, which keeps it when the shadow has ended
-	failed     func(g *generation, op abi.Op, account string, f *fault)
+	failed     func(g *generation, op abi.Op, of caller, f *fault)
 	queue      chan shadowJob
 	queued     atomic.Int64 // bytes
 	worker     sync.WaitGroup
@@ -29,7 +29,7 @@ type shadow struct {
 type shadowJob struct {
 	op      abi.Op
 	by      string // the module that answered
-	account string
+	of      caller
 	in, out []byte
 }
 
@@ -50,7 +50,7 @@ func (h *Host) startShadow(g *generation, percent int) *shadow {
 }
 
 // offer queues the repetition of a call to which by gave out, or drops it.
-func (s *shadow) offer(by *generation, op abi.Op, account string, in, out []byte) {
+func (s *shadow) offer(by *generation, op abi.Op, of caller, in, out []byte) {
 	n := int64(len(in) + len(out))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -62,7 +62,7 @@ func (s *shadow) offer(by *generation, op abi.Op, account string, in, out []byte
 		return
 	}
 	select {
-	case s.queue <- shadowJob{op: op, by: by.manifest.ref(), account: account, in: bytes.Clone(in), out: bytes.Clone(out)}:
+	case s.queue <- shadowJob{op: op, by: by.manifest.ref(), of: of, in: bytes.Clone(in), out: bytes.Clone(out)}:
 	default:
 		s.drop(n)
 	}
@@ -85,10 +85,10 @@ func (s *shadow) work() {
 			continue
 		}
 		var f *fault
-		out, f = s.generation.do(job.op, job.account, job.in, held, out[:0])
+		out, f = s.generation.do(job.op, job.of, job.in, held, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
-		call := compare.Call{Op: job.op, Account: job.account, By: job.by, In: job.in, Old: job.out, New: out}
+		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: job.in, Old: job.out, New: out}
 		if f != nil {
 			call.New, call.Fault = nil, f.cause.String()
 		}
@@ -97,7 +97,7 @@ func (s *shadow) work() {
 		}
 		if f != nil {
 			f.input = len(job.in)
-			s.failed(s.generation, job.op, job.account, f)
+			s.failed(s.generation, job.op, job.of, f)
 		}
 		if cap(out) > scratchKeep {
 			out = nil

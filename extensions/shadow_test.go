@@ -23,7 +23,7 @@ func TestShadowReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		q, err := h.Quote(ratingInput)
+		q, err := h.Quote("", ratingInput)
 		if err != nil {
 			t.Fatal(err)
 		}

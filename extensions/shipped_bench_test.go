@@ -78,7 +78,7 @@ var shippedFacts = abi.Facts{ID: "0198c0ffee1234567890abcdef012345", Created: 1_
 // stream opens a stream and takes it to the middle of a text block.
 func stream(b *testing.B, h *Host, s Slot) *Translation {
 	b.Helper()
-	tr := h.Translate(s, "account", abi.Facts{ID: shippedFacts.ID, Created: shippedFacts.Created})
+	tr := h.Translate(s, "account", "", abi.Facts{ID: shippedFacts.ID, Created: shippedFacts.Created})
 	b.Cleanup(tr.Close)
 	body := `{"model":"core-1.1-mini","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 	if s == SlotResponses {
@@ -169,7 +169,7 @@ func BenchmarkShippedRequest100KB(b *testing.B) {
 	h := openShipped(b)
 	request := func(name string, s Slot, h *Host, body string) subject {
 		in := []byte(body)
-		tr := h.Translate(s, "account", abi.Facts{ID: shippedFacts.ID, Created: shippedFacts.Created})
+		tr := h.Translate(s, "account", "", abi.Facts{ID: shippedFacts.ID, Created: shippedFacts.Created})
 		b.Cleanup(tr.Close)
 		return subject{name, 1, func() {
 			if out, err := tr.Request(in); err != nil || len(out) < len(in)/2 || tr.generation.pool == nil {

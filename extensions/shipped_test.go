@@ -105,7 +105,7 @@ func TestShippedErrorIsWhole(t *testing.T) {
 		}
 	}
 	h, l := openWith(t, Options{}, shipped)
-	tr := h.Translate(SlotResponses, "a", abi.Facts{ID: "x", Stream: true})
+	tr := h.Translate(SlotResponses, "a", "", abi.Facts{ID: "x", Stream: true})
 	defer tr.Close()
 	long := strings.Repeat("x", 200<<10)
 	if _, err := tr.Request([]byte(`{"model":"m","input":"a","stream":true,"instructions":"` + long + `"}`)); err != nil {

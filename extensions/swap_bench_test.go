@@ -112,7 +112,7 @@ func (c *callers) start(b *testing.B, h *Host, body []byte) {
 		c.wait.Go(func() {
 			for !c.stop.Load() {
 				began := time.Now()
-				tr := h.Translate(SlotChat, fmt.Sprint("account-", n), abi.Facts{ID: "x"})
+				tr := h.Translate(SlotChat, fmt.Sprint("account-", n), "", abi.Facts{ID: "x"})
 				_, err := tr.Request(body)
 				tr.SetFacts(abi.Facts{ID: "x", Model: "core-1.1", Stream: true})
 				for i := 0; err == nil && i < len(group); i++ {

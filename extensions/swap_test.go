@@ -39,7 +39,7 @@ func startLoad(t testing.TB, h *Host, workers int) *load {
 }
 
 func oneStream(h *Host, account string) error {
-	tr := h.Translate(SlotChat, account, abi.Facts{ID: "x"})
+	tr := h.Translate(SlotChat, account, "", abi.Facts{ID: "x"})
 	defer tr.Close()
 	body, err := tr.Request([]byte("{}"))
 	if err != nil {
@@ -127,7 +127,7 @@ func TestOverloaded(t *testing.T) {
 	if f != nil {
 		t.Fatal(f)
 	}
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if _, err := tr.Request(nil); abi.KindOf(err) != abi.Overloaded {
 		t.Errorf("%v", err)
@@ -147,7 +147,7 @@ func TestGrownInstanceIsReplaced(t *testing.T) {
 	g := newGuest(SlotChat, "1")
 	g.call = wasmtest.Asm().I32(5*guestPages).Imm(0x40, 0).Op(wasmtest.Drop).I64(g.place(okFrame([]byte("{}"))))
 	info := activate(t, h, g.bytes(t))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	for range 3 {
 		tr.Error(nil, &abi.Error{}, 500)
@@ -174,7 +174,7 @@ func TestCollectorRuns(t *testing.T) {
 	var done atomic.Int64
 	for range 4 {
 		w.Go(func() {
-			_, f := spinning.do(abi.OpError, "a", nil, 0, nil)
+			_, f := spinning.do(abi.OpError, caller{account: "a"}, nil, 0, nil)
 			if f == nil || f.cause != causeTicks {
 				t.Errorf("a spinning guest ended with %v", f)
 			}

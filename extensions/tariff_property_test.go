@@ -114,7 +114,7 @@ func chargesAgree(t *testing.T, r tariffDraws, h *Host, digest string) {
 			}
 			continue
 		}
-		guest, err := h.Rate(in)
+		guest, err := h.Rate("", in)
 		if err != nil || errNative != nil || guest.Provisional || guest.ModuleDigest != digest {
 			t.Fatalf("%+v: %+v, %v; native %v", in, guest, err, errNative)
 		}
@@ -144,7 +144,7 @@ func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map
 		dearest.Input = max(p.Input, p.Cached)
 		wantUpper := charged(dearest, abi.Usage{InputUncached: input, Output: outputMax})
 		wantMinimum := charged(p, abi.Usage{InputUncached: input, Output: 1})
-		q, err := h.Quote(abi.QuoteInput{Model: model, Account: "a", Input: input, OutputMax: outputMax, At: 7})
+		q, err := h.Quote("", abi.QuoteInput{Model: model, Account: "a", Input: input, OutputMax: outputMax, At: 7})
 		if err != nil || errNative != nil || q.Module() != digest {
 			t.Fatalf("%+v for %d and %d: %v, native %v", p, input, outputMax, err, errNative)
 		}
@@ -185,13 +185,13 @@ func tariffsRefuse(t *testing.T, h *Host, digest string) {
 		if c, err := h.Replay(digest, in.Append(nil)); err == nil {
 			t.Errorf("%s: Wasm charges %+v", name, c)
 		}
-		if c, err := h.Rate(in); err == nil {
+		if c, err := h.Rate("", in); err == nil {
 			t.Errorf("%s: the host charges %+v", name, c)
 		}
 	}
 	// What makes sense is charged afterwards as before, by the module.
 	in := abi.ChargeInput{Prices: p, Usage: abi.Usage{InputUncached: 200_001, Output: 1}, Model: "contract", Account: "a"}
-	c, err := h.Rate(in)
+	c, err := h.Rate("", in)
 	if err != nil || c.Amount != 2*(200_001*240+2400) {
 		t.Errorf("afterwards: %+v, %v", c, err)
 	}

@@ -160,7 +160,7 @@ func TestStreamOverItsShare(t *testing.T) {
 			r := &recorder{}
 			h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
 			activate(t, h, c.wasm)
-			tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+			tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 			defer tr.Close()
 			if _, err := tr.Request([]byte("{}")); err != nil {
 				t.Fatal(err)
@@ -195,7 +195,7 @@ func TestShippedStreamOverItsShare(t *testing.T) {
 	wasm := chatGuest(t, "wasm")
 	h, l := openWith(t, Options{}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat",
 		digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}})
-	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 	defer tr.Close()
 	if body, err := tr.Request([]byte("{}")); err != nil || string(body) != `{"by":"wasm"}` {
 		t.Fatalf("%s, %v\n%s", body, err, l)
@@ -214,7 +214,7 @@ func TestShippedStreamOverItsShare(t *testing.T) {
 func TestAnswersOverTheShare(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if _, err := tr.Request([]byte("{}")); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestForeignDialectOverItsShare(t *testing.T) {
 	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
 	spend(h, SlotChat)
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	_, err := tr.Request([]byte(`{"prompt":"x"}`))
 	if e := abi.AsError(err); err == nil || e.Kind != abi.Overloaded || e.RetryAfter == 0 {
@@ -250,7 +250,7 @@ func TestPatienceIsOfTheRequest(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	th := h.slot(SlotChat).throttle
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	for n, want := range []bool{true, false} {
 		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.share.rate)))
@@ -270,7 +270,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 	charge := abi.Charge{Total: 900, Tier: 1, Lines: []abi.Line{line(1, 900, 900)}}
 	activate(t, h, slowGuest(t, SlotBilling, map[abi.Op][]byte{
 		abi.OpQuote: abi.Quote{Upper: 1000, Minimum: 10}.Append(nil), abi.OpCharge: charge.Append(nil)}))
-	first, err := h.Quote(ratingInput)
+	first, err := h.Quote("", ratingInput)
 	if err != nil || first.Upper != 1000 || first.Provisional() {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -278,7 +278,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount || c.ModuleDigest != builtin.TariffDigest {
 		t.Errorf("the charge is %+v, %v", c, err)
 	}
-	second, err := h.Quote(ratingInput)
+	second, err := h.Quote("", ratingInput)
 	if err != nil || !second.Provisional() || second.Module() != builtin.TariffDigest {
 		t.Fatalf("%+v, %v", second, err)
 	}
@@ -287,7 +287,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	h.slot(SlotBilling).throttle.level.Store(-1000) // for which this share needs half a second
-	if c, err := h.Rate(ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
+	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
 		t.Errorf("rated again %+v, %v", c, err)
 	}
 }
@@ -298,7 +298,7 @@ func TestSlowPolicyDeclines(t *testing.T) {
 	deny := abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}
 	activate(t, h, slowGuest(t, SlotAdmission, map[abi.Op][]byte{abi.OpDecide: deny.Append(nil)}))
 	for n, want := range []abi.Verdict{abi.Deny, abi.Allow, abi.Allow} {
-		if d, err := h.Decide(abi.AdmissionInput{Account: "a"}); err != nil || d.Verdict != want {
+		if d, err := h.Decide("", abi.AdmissionInput{Account: "a"}); err != nil || d.Verdict != want {
 			t.Errorf("decision %d is %+v, %v", n, d, err)
 		}
 	}

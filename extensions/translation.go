@@ -15,7 +15,7 @@ type Translation struct {
 	host       *Host
 	slot       *slot
 	generation *generation
-	account    string
+	of         caller
 	facts      abi.Facts
 	kept       []byte // Translated.Kept
 	state      []byte // Written.State
@@ -37,11 +37,11 @@ type Translation struct {
 }
 
 // Translate pins the generation that serves this account on a translator's
-// slot, for one request. Close gives it back.
-func (h *Host) Translate(s Slot, account string, facts abi.Facts) *Translation {
+// slot, for one request, whose id the log names. Close gives it back.
+func (h *Host) Translate(s Slot, account, request string, facts abi.Facts) *Translation {
 	sl := h.slot(s)
 	g, _ := sl.acquire(account)
-	return &Translation{host: h, slot: sl, generation: g, account: account, facts: facts, patience: shareWaitMax}
+	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: shareWaitMax}
 }
 
 // Close gives the generation back; more than once is harmless.
@@ -166,14 +166,14 @@ func (t *Translation) groupCall(in, dst []byte, end bool, held time.Duration) ([
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.account, held, s)
+	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.of, held, s)
 	if f != nil || o.Status != abi.StatusOK {
 		return t.groupAgain(in, dst, f)
 	}
 	w, _ := abi.ParseWritten(o.Payload) // checkOutput decoded it before
 	if f = t.silent(w, end); f != nil {
 		f.input = len(in)
-		t.host.failed(t.generation, abi.OpEvents, t.account, f)
+		t.host.failed(t.generation, abi.OpEvents, t.of, f)
 		return t.groupAgain(in, dst, f)
 	}
 	return t.written(dst, w), nil
@@ -184,10 +184,10 @@ func (t *Translation) groupCall(in, dst []byte, end bool, held time.Duration) ([
 // fault or a decline.
 func (t *Translation) direct(p *pool, in, dst []byte, end bool, held time.Duration) (out []byte, ok bool, f *fault) {
 	g := t.generation
-	i, f := p.take(t.account)
+	i, f := p.take(t.of.account)
 	if f != nil {
 		p.throttle.settle(held, 0)
-		t.host.failed(g, abi.OpEvents, t.account, f)
+		t.host.failed(g, abi.OpEvents, t.of, f)
 		return dst, false, f
 	}
 	frame, f := p.run(i, abi.OpEvents, in, g.manifest.budget(abi.OpEvents, len(in)), held)
@@ -201,7 +201,7 @@ func (t *Translation) direct(p *pool, in, dst []byte, end bool, held time.Durati
 	switch {
 	case f != nil:
 		f.input = len(in)
-		t.host.failed(g, abi.OpEvents, t.account, f)
+		t.host.failed(g, abi.OpEvents, t.of, f)
 	case !ok:
 		g.tally.declined.Add(1)
 	}
@@ -349,7 +349,7 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	}
 	s.in = in.Append(s.in[:0])
 	t.generation.tally.fallbacks.Add(1)
-	out, f := t.slot.builtin.do(abi.OpError, t.account, s.in, 0, s.out[:0])
+	out, f := t.slot.builtin.do(abi.OpError, t.of, s.in, 0, s.out[:0])
 	s.out = out
 	if f != nil {
 		t.host.log.Error("the builtin translator cannot write an error", "slot", t.slot.name, "err", f)
@@ -373,7 +373,7 @@ func (t *Translation) errorFits(written []byte) bool {
 	if err == nil {
 		return true
 	}
-	t.host.failed(t.generation, abi.OpError, t.account, faultf(causeProtocol, "its error: %v", err))
+	t.host.failed(t.generation, abi.OpError, t.of, faultf(causeProtocol, "its error: %v", err))
 	return false
 }
 
@@ -410,5 +410,5 @@ func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *fault) {
 	if !ok {
 		return abi.Output{}, overShare
 	}
-	return t.host.call(t.slot, t.generation, op, t.account, held, s)
+	return t.host.call(t.slot, t.generation, op, t.of, held, s)
 }

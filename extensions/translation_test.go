@@ -91,7 +91,7 @@ func TestEventsInput(t *testing.T) {
 	for _, history := range []bool{false, true} {
 		for cut := 1; cut < len(all); cut++ {
 			r := &recorder{}
-			tr := openNative(t, history, r).Translate(SlotChat, "a", abi.Facts{ID: "id"})
+			tr := openNative(t, history, r).Translate(SlotChat, "a", "", abi.Facts{ID: "id"})
 			if _, err := tr.Request([]byte("{}")); err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestEventsInput(t *testing.T) {
 // TestKeptOnlyAtTheEnds has a group in the middle, which gets nothing extra.
 func TestKeptOnlyAtTheEnds(t *testing.T) {
 	r := &recorder{}
-	tr := openNative(t, true, r).Translate(SlotChat, "a", abi.Facts{})
+	tr := openNative(t, true, r).Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if _, err := tr.Request(nil); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestKeptOnlyAtTheEnds(t *testing.T) {
 
 func TestResponseMergesDeltas(t *testing.T) {
 	r := &recorder{}
-	tr := openNative(t, false, r).Translate(SlotChat, "a", abi.Facts{Model: "m"})
+	tr := openNative(t, false, r).Translate(SlotChat, "a", "", abi.Facts{Model: "m"})
 	defer tr.Close()
 	if _, err := tr.Request(nil); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestRefusal(t *testing.T) {
 	g.raw[abi.OpRequest] = statusFrame(abi.StatusError, abi.Unauthenticated,
 		abi.Refusal{Param: "messages.0\n", Msg: "bad\x1b[31m \xff" + strings.Repeat("x", 3000)}.Append(nil))
 	activate(t, h, g.bytes(t))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	_, err := tr.Request([]byte("{}"))
 	var e *abi.Error
@@ -202,7 +202,7 @@ func TestDecline(t *testing.T) {
 	delete(g.answers, abi.OpRequest)
 	g.raw[abi.OpRequest] = statusFrame(abi.StatusDecline, 0, nil)
 	info := activate(t, h, g.bytes(t))
-	tr := h.Translate(SlotChat, "a", abi.Facts{})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if body, err := tr.Request([]byte("{}")); err != nil || string(body) != `{"by":"native"}` {
 		t.Errorf("%s, %v", body, err)
@@ -225,7 +225,7 @@ func TestShippedFallsBack(t *testing.T) {
 	wasm := g.bytes(t)
 	h, l := openWith(t, Options{}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat",
 		digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}})
-	tr := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 	defer tr.Close()
 	if body, err := tr.Request([]byte("{}")); err != nil || string(body) != `{"by":"wasm"}` {
 		t.Fatalf("%s, %v\n%s", body, err, l)
@@ -242,7 +242,7 @@ func TestShippedFallsBack(t *testing.T) {
 // and nothing breaks.
 func TestErrorNeverFails(t *testing.T) {
 	r := &recorder{answer: func(abi.Op) []byte { panic("broken") }}
-	tr := openNative(t, false, r).Translate(SlotChat, "a", abi.Facts{})
+	tr := openNative(t, false, r).Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	if _, err := tr.Request([]byte("{}")); abi.KindOf(err) != abi.Internal {
 		t.Errorf("%v", err)

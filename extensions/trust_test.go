@@ -70,7 +70,7 @@ func TestDeniedModule(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	h, l := openTest(t, o)
 	one, two, three := threeOnChat(t, h)
-	running := h.Translate(SlotChat, "a", abi.Facts{Stream: true})
+	running := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 	begun := running.generation.digest
 	check := func(by string, states ...string) {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestDeniedPolicies(t *testing.T) {
 			admission := activate(t, h, admissionGuest(t, abi.Decision{})).Digest
 			charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
 			billing := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge)).Digest
-			q, err := h.Quote(ratingInput)
+			q, err := h.Quote("", ratingInput)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,19 +190,19 @@ func TestDeniedPolicies(t *testing.T) {
 				}
 				q.Close()
 			}
-			if c, err := h.Rate(ratingCharge); err != nil || c.Provisional || c.Amount != nativeAmount {
+			if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != nativeAmount {
 				t.Errorf("charged %+v, %v", c, err)
 			}
 			if c, err := h.Replay(billing, abi.ChargeInput{Model: "core", Usage: ratingUsage}.Append(nil)); err != nil || c.Amount != 5 {
 				t.Errorf("a replay gives %+v, %v", c, err)
 			}
-			if _, err := h.Decide(abi.AdmissionInput{}); (err == nil) != open {
+			if _, err := h.Decide("", abi.AdmissionInput{}); (err == nil) != open {
 				t.Errorf("fail open %v: %v", open, err)
 			}
 			if _, err := h.Rollback(SlotAdmission); err != nil {
 				t.Error(err)
 			}
-			if _, err := h.Decide(abi.AdmissionInput{}); err != nil || h.Deciding() {
+			if _, err := h.Decide("", abi.AdmissionInput{}); err != nil || h.Deciding() {
 				t.Errorf("after the operator's decision: %v", err)
 			}
 		}
@@ -250,7 +250,7 @@ func TestTrustedKeysChange(t *testing.T) {
 	}
 	h.Trust([]ed25519.PublicKey{young}, nil)
 	i, err := h.info(digestOf(billing))
-	if c, err2 := h.Rate(ratingCharge); err != nil || err2 != nil || c.Provisional || c.Amount != 5 || i.State != StateActive {
+	if c, err2 := h.Rate("", ratingCharge); err != nil || err2 != nil || c.Provisional || c.Amount != 5 || i.State != StateActive {
 		t.Errorf("signed again: %+v, %+v, %v, %v", i, c, err, err2)
 	}
 	if i, err = h.info(digestOf(chat)); err != nil || i.State != StateFailed || !strings.Contains(i.Error, "no trusted key") {

@@ -46,7 +46,7 @@ func prices(cfg *config.Config) map[string]abi.Prices {
 type billing struct{ *extensions.Host }
 
 func (b billing) Quote(a tree.Ask) (tree.Quote, error) {
-	q, err := b.Host.Quote(abi.QuoteInput{Input: a.Input, OutputMax: a.OutputMax, At: a.At.Unix(), Model: a.Model, Account: a.Account})
+	q, err := b.Host.Quote(a.RequestID, abi.QuoteInput{Input: a.Input, OutputMax: a.OutputMax, At: a.At.Unix(), Model: a.Model, Account: a.Account})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 	c, err := n.modules.Replay(e.ModuleDigest, in.Append(nil))
 	if err != nil {
 		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
-		c, err = n.modules.Rate(in)
+		c, err = n.modules.Rate(e.RequestID, in)
 		c.Provisional = true
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, e.Provisional || c.Provisional
@@ -92,6 +92,6 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 // translators shows the translator modules to the front end.
 type translators struct{ *extensions.Host }
 
-func (t translators) Translate(protocol, account string, facts abi.Facts) server.Translation {
-	return t.Host.Translate(extensions.Slot(protocol), account, facts)
+func (t translators) Translate(protocol, account, request string, facts abi.Facts) server.Translation {
+	return t.Host.Translate(extensions.Slot(protocol), account, request, facts)
 }

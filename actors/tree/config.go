@@ -131,6 +131,7 @@ type Accounts interface {
 
 // Ask is what billing is asked before a request starts.
 type Ask struct {
+	RequestID        string
 	Account, Model   string
 	Input, OutputMax int64 // tokens
 	At               time.Time
@@ -173,8 +174,8 @@ type Quote interface {
 type Policy interface {
 	// Deciding says whether there is a policy; without one nothing is asked.
 	Deciding() bool
-	// Decide answers for one request; an error refuses it.
-	Decide(abi.AdmissionInput) (abi.Decision, error)
+	// Decide answers for the request of an id; an error refuses it.
+	Decide(request string, in abi.AdmissionInput) (abi.Decision, error)
 }
 
 // Deps is what the tree needs from the node.

@@ -18,7 +18,7 @@ func (t *Tree) consult(f *flight) *abi.Error {
 		return &abi.Error{Kind: abi.Overloaded, Op: "tree.consult", RetryAfter: time.Second,
 			Msg: "accounts are unavailable; try again", Err: fmt.Errorf("counters for the admission policy: %w", err)}
 	}
-	d, err := t.decide(in)
+	d, err := t.decide(f.call.RequestID, in)
 	if err != nil {
 		return abi.AsError(err)
 	}
@@ -32,13 +32,13 @@ func (t *Tree) consult(f *flight) *abi.Error {
 }
 
 // decide asks the policy; its panic refuses the request.
-func (t *Tree) decide(in abi.AdmissionInput) (d abi.Decision, err error) {
+func (t *Tree) decide(request string, in abi.AdmissionInput) (d abi.Decision, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = overloaded("tree.decide", fmt.Errorf("the admission policy panicked: %v", r))
 		}
 	}()
-	return t.deps.Policy.Decide(in)
+	return t.deps.Policy.Decide(request, in)
 }
 
 // denial is the error of a request that the policy refused.

@@ -314,7 +314,7 @@ type fakePolicy struct {
 
 func (p *fakePolicy) Deciding() bool { return p.decision.Load() != nil }
 
-func (p *fakePolicy) Decide(in abi.AdmissionInput) (abi.Decision, error) {
+func (p *fakePolicy) Decide(_ string, in abi.AdmissionInput) (abi.Decision, error) {
 	p.asked.Store(&in)
 	d := *p.decision.Load()
 	if d.Msg == "fail" {

@@ -127,7 +127,7 @@ func (f *flight) charge(e *account.Entry) {
 	if err != nil {
 		f.t.log.Error("billing failed", "request", f.call.RequestID, "err", err)
 		c = Charge{Total: f.reservation.Hold, Provisional: true}
-		if q, err := f.t.quote(Ask{Account: e.AccountID, Model: e.Model, Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: f.began}); err == nil {
+		if q, err := f.t.quote(Ask{RequestID: e.RequestID, Account: e.AccountID, Model: e.Model, Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: f.began}); err == nil {
 			c.Total, _ = q.Bounds()
 			q.Close()
 		}

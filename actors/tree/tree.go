@@ -253,7 +253,7 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 	}
 	now := time.Now()
 	input, output := int64(len(c.Request.Prompt)), int64(c.Request.MaxTokens)
-	quote, err := t.quote(Ask{Account: c.Account.ID, Model: c.Request.Model, Input: input, OutputMax: output, At: now})
+	quote, err := t.quote(Ask{RequestID: c.RequestID, Account: c.Account.ID, Model: c.Request.Model, Input: input, OutputMax: output, At: now})
 	if err != nil {
 		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
 	}

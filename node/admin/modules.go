@@ -25,7 +25,7 @@ type Modules interface {
 	Rollback(extensions.Slot) (extensions.Info, error)
 	Remove(ref string) error
 	Prices(model string) (abi.Prices, error)
-	Rate(in abi.ChargeInput) (extensions.Charge, error)
+	Rate(request string, in abi.ChargeInput) (extensions.Charge, error)
 	Replay(digest string, input []byte) (extensions.Charge, error)
 }
 
@@ -216,7 +216,7 @@ func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
 		}
 		in = abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
 	}
-	charge, err := a.modules.Rate(in)
+	charge, err := a.modules.Rate(e.RequestID, in)
 	if err != nil || charge.Provisional {
 		return 0, false, nil // the caller lists it
 	}

@@ -37,7 +37,7 @@ type builtinTranslation struct {
 	history     []abi.Event
 }
 
-func (b builtinTranslators) Translate(protocol, _ string, facts abi.Facts) Translation {
+func (b builtinTranslators) Translate(protocol, _, _ string, facts abi.Facts) Translation {
 	return &builtinTranslation{m: b[protocol], facts: facts}
 }
 
@@ -127,7 +127,7 @@ func TestShippedErrorsAreOurs(t *testing.T) {
 			} {
 				e.Kind = k
 				status := familyChat.statusOf(k)
-				got := shipped(t).Translate(protocol, "", abi.Facts{ID: "a", Created: 1}).Error(nil, &e, status)
+				got := shipped(t).Translate(protocol, "", "", abi.Facts{ID: "a", Created: 1}).Error(nil, &e, status)
 				if want := familyChat.appendError(nil, &e); string(got) != string(want) {
 					t.Errorf("%s, %s:\n got %s\nwant %s", protocol, k, got, want)
 				}

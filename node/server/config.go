@@ -219,7 +219,7 @@ type Model interface {
 type Translators interface {
 	// Translate begins one request's translation. protocol is "chat" or
 	// "responses"; facts hold ID and Created so far.
-	Translate(protocol, account string, facts abi.Facts) Translation
+	Translate(protocol, account, request string, facts abi.Facts) Translation
 }
 
 // Translation turns one request and its answer between a protocol and messages.

@@ -26,7 +26,7 @@ type fakeTranslation struct {
 	closed            atomic.Bool
 }
 
-func (f *fakeTranslators) Translate(protocol, account string, facts abi.Facts) Translation {
+func (f *fakeTranslators) Translate(protocol, account, _ string, facts abi.Facts) Translation {
 	f.opened.Add(1)
 	t := &fakeTranslation{of: f, protocol: protocol, account: account, facts: facts}
 	f.last.Store(t)

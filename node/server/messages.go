@@ -18,7 +18,7 @@ import (
 func (x *exchange) generate() {
 	read := messages.Parse
 	if x.route.translated() {
-		x.translation = x.s.deps.Translators.Translate(protocols[x.route], x.who.Account.ID, x.facts())
+		x.translation = x.s.deps.Translators.Translate(protocols[x.route], x.who.Account.ID, x.id, x.facts())
 		read = x.translate
 	}
 	prepared, refusal := x.prepare(read)

@@ -1,0 +1,62 @@
+package extensions
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"corenode/extensions/meter/wasmtest"
+	"corenode/wasm/abi"
+)
+
+// TestFaultNamesTheRequest: the line of a fault has the id of the request that it
+// hurt, whichever operation failed, beside a shadow's too.
+func TestFaultNamesTheRequest(t *testing.T) {
+	traps := func(s Slot) []byte {
+		g := newGuest(s, "bad")
+		g.call = wasmtest.Asm().Op(wasmtest.Unreachable)
+		return g.bytes(t)
+	}
+	calls := map[Slot]func(h *Host, id string){
+		SlotChat: func(h *Host, id string) {
+			tr := h.Translate(SlotChat, "a", id, abi.Facts{})
+			defer tr.Close()
+			_, _ = tr.Request([]byte("{}"))
+		},
+		SlotBilling:   func(h *Host, id string) { _, _ = h.Quote(id, ratingInput) },
+		SlotAdmission: func(h *Host, id string) { _, _ = h.Decide(id, abi.AdmissionInput{Account: "a"}) },
+	}
+	for s, call := range calls {
+		h, l := openTest(t, Options{})
+		activate(t, h, traps(s))
+		call(h, "req_"+string(s))
+		if !strings.Contains(l.String(), "op=") || !strings.Contains(l.String(), fmt.Sprintf("id=req_%s account=a cause=trap", s)) {
+			t.Errorf("slot %s:\n%s", s, l)
+		}
+	}
+
+	h, l := openTest(t, Options{})
+	g := newGuest(SlotBilling, "late") // it quotes, and fails when it is to charge
+	g.answers[abi.OpQuote] = abi.Quote{Upper: 9}.Append(nil)
+	activate(t, h, g.bytes(t))
+	q, err := h.Quote("req_charged", ratingInput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	_, _ = q.Charge(ratingUsage)
+	if !strings.Contains(l.String(), "op=charge id=req_charged") {
+		t.Errorf("a charge:\n%s", l)
+	}
+
+	h, l = openTest(t, Options{})
+	activate(t, h, chatGuest(t, "1"))
+	if _, err := h.Shadow(mustLoad(t, h, traps(SlotChat)), 100); err != nil {
+		t.Fatal(err)
+	}
+	calls[SlotChat](h, "req_beside")
+	eventually(func() bool { return strings.Contains(l.String(), "id=req_beside") })
+	if !strings.Contains(l.String(), "id=req_beside account=a cause=trap") {
+		t.Errorf("a shadow:\n%s", l)
+	}
+}
