@@ -85,6 +85,7 @@ type Host struct {
 	log     *slog.Logger
 	now     func() time.Time
 	slots   [len(Slots)]*slot
+	ships   []shippedModule // never changes
 	ready   chan struct{}
 	trust   atomic.Pointer[trust] // changed with mu held
 
@@ -150,7 +151,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	o.CPUShare = cmp.Or(o.CPUShare, CPUShareDefault)
 	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
 	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
-	h := &Host{options: o, log: o.Log, now: o.Now, ready: make(chan struct{}), modules: map[string]*module{}}
+	h := &Host{options: o, log: o.Log, now: o.Now, ships: shipped, ready: make(chan struct{}), modules: map[string]*module{}}
 	if h.log == nil {
 		h.log = slog.Default()
 	}

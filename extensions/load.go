@@ -34,7 +34,10 @@ type file struct {
 	trusted, shipped bool
 	// served: it was taken once, and serves or did. What has been required of
 	// new modules since then does not bind it: a restart must not change who serves.
-	served   bool
+	served bool
+	// loaded: an operator hands it in now, and it keeps what is asked of new
+	// manifests (see checkNew).
+	loaded   bool
 	replayed bool // to compute a charge again, which modules.denied does not keep from it
 }
 
@@ -174,6 +177,11 @@ func (h *Host) check(f file) (info *meter.Info, m Manifest, signedBy string, err
 			return nil, m, "", err
 		}
 	}
+	if f.loaded {
+		if err := h.checkNew(digestOf(f.wasm), &m); err != nil {
+			return nil, m, "", err
+		}
+	}
 	for _, rule := range []func(*meter.Info, *Manifest) error{checkImports, checkExports, checkFloats} {
 		if err := rule(info, &m); err != nil {
 			return nil, m, "", err
@@ -200,6 +208,21 @@ func manifestOf(info *meter.Info) (Manifest, error) {
 		return m, refused("manifest", "", "%w", err)
 	}
 	return m, nil
+}
+
+// checkNew is what only a module that is loaded now must keep: earlier hosts cut
+// numbers above their bounds, and took any name.
+func (h *Host) checkNew(digest string, m *Manifest) error {
+	for _, s := range h.ships {
+		if s.name == m.Name && s.digest != digest {
+			return refused("manifest", "give it a name of its own: names are what lists, logs and modules.denied tell modules by",
+				"the name %q is that of a module of the program, which this is not", m.Name)
+		}
+	}
+	if err := m.checkBounds(); err != nil {
+		return refused("manifest", "ask for no more than the most, or leave the key out for the default", "%w", err)
+	}
+	return nil
 }
 
 // checkFloats keeps floats away from money and admission. Go's runtime always

@@ -66,8 +66,8 @@ type Manifest struct {
 	History bool `json:"history,omitempty"`
 	// Free: a billing module may charge nothing for tokens that were used.
 	Free bool `json:"free,omitempty"`
-	// MemoryMaxBytes caps the memory of one instance. 0 = memoryDefault; the
-	// host allows memoryMost.
+	// MemoryMaxBytes caps the memory of one instance. 0 = memoryDefault; more than
+	// memoryMost is refused at load, and cut in a module that was taken before.
 	MemoryMaxBytes int64 `json:"memory_max_bytes,omitempty"`
 	// Ticks bounds the work of one call; see ticks.go. 0 = the default.
 	Ticks Ticks `json:"ticks,omitzero"`
@@ -138,6 +138,20 @@ func (m *Manifest) validate() error {
 	}
 	if m.MemoryMaxBytes < 0 || m.Ticks.Call < 0 || m.Ticks.PerKB < 0 {
 		wrong("memory_max_bytes and ticks are zero or more")
+	}
+	return errors.Join(errs...)
+}
+
+// checkBounds says which numbers are above what a host grants.
+func (m *Manifest) checkBounds() error {
+	var errs []error
+	for _, n := range []struct {
+		key        string
+		asks, most int64
+	}{{"memory_max_bytes", m.MemoryMaxBytes, memoryMost}, {"ticks.call", m.Ticks.Call, ticksCallMost}, {"ticks.per_kb", m.Ticks.PerKB, ticksPerKBMost}} {
+		if n.asks > n.most {
+			errs = append(errs, fmt.Errorf("manifest: %s is %d, at most %d", n.key, n.asks, n.most))
+		}
 	}
 	return errors.Join(errs...)
 }

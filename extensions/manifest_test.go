@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -86,4 +87,57 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("%+v became %+v, %v", m, back, err)
 		}
 	})
+}
+
+// TestNewManifests: a module that is loaded now has a name of its own and asks for
+// no more than there is; one that was taken before these rules serves on.
+func TestNewManifests(t *testing.T) {
+	set := func(change func(*Manifest)) []byte {
+		g := newGuest(SlotChat, "1")
+		g.answers = chatAnswers("1")
+		change(&g.manifest)
+		return g.bytes(t)
+	}
+	ships := testShipped()
+	own := set(func(m *Manifest) { m.Name = "own" })
+	ships[0].name, ships[0].digest = "own", digestOf(own)
+	cases := []struct {
+		name, says string
+		wasm       []byte
+	}{
+		{"a shipped name", `the name "chat" is that of a module of the program`, set(func(m *Manifest) { m.Name = "chat" })},
+		{"the shipped name of another slot", `the name "responses"`, set(func(m *Manifest) { m.Name = "responses" })},
+		{"another file of that name", `the name "own"`, set(func(m *Manifest) { m.Name, m.Version = "own", "2" })},
+		{"that very file", "", own},
+		{"too much memory", "memory_max_bytes is 536870913, at most 536870912", set(func(m *Manifest) { m.MemoryMaxBytes = memoryMost + 1 })},
+		{"too many ticks, twice", "ticks.per_kb is 200001, at most 200000", set(func(m *Manifest) { m.Ticks = Ticks{ticksCallMost + 1, ticksPerKBMost + 1} })},
+		{"the most of all", "", set(func(m *Manifest) { m.MemoryMaxBytes, m.Ticks = memoryMost, Ticks{ticksCallMost, ticksPerKBMost} })},
+	}
+	for _, c := range cases {
+		h, _ := openWith(t, Options{AllowUnsigned: true}, ships)
+		_, err := h.Load(t.Context(), c.wasm, nil, nil)
+		var refused *LoadError
+		if (err == nil) != (c.says == "") || err != nil && (!errors.As(err, &refused) || refused.Stage != "manifest" || refused.Fix == "" || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if o, err := OpenOffline(c.wasm, nil); c.name == "a shipped name" || c.name == "too much memory" {
+			if err == nil {
+				t.Errorf("module check takes %s", c.name)
+				o.Close()
+			}
+		}
+
+		// A file that an earlier version of the program took, and its state.
+		o := Options{Dir: t.TempDir(), AllowUnsigned: true}
+		h, _ = openWith(t, o, ships)
+		writeTestFile(t, h.path(digestOf(c.wasm), extWasm), c.wasm)
+		h.state.Slots = map[Slot]wanted{SlotChat: {Active: digestOf(c.wasm)}}
+		h.saveOrSay()
+		_ = h.Close()
+		h, l := openWith(t, o, ships)
+		if got := stateOf(t, h, digestOf(c.wasm)); got != StateActive {
+			t.Errorf("%s, after a restart: %s\n%s", c.name, got, l)
+		}
+		_ = h.Close()
+	}
 }

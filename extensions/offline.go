@@ -30,9 +30,9 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{options: Options{AllowUnsigned: true}, log: log, now: time.Now}
+	h := &Host{options: Options{AllowUnsigned: true}, log: log, now: time.Now, ships: shippedModules()}
 	h.trust.Store(&trust{})
-	info, m, _, err := h.check(file{wasm: wasm})
+	info, m, _, err := h.check(file{wasm: wasm, loaded: true})
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, 
 		}
 		return h.info(digest)
 	}
-	g, err := h.build(ctx, file{wasm: wasm, signature: signature, config: config})
+	g, err := h.build(ctx, file{wasm: wasm, signature: signature, config: config, loaded: true})
 	if err != nil {
 		return Info{}, err
 	}

@@ -213,12 +213,7 @@ func (h *Host) loseState() (slots []string) {
 
 // isShippedName says whether a module of the program has a name.
 func (h *Host) isShippedName(name string) bool {
-	for _, sl := range h.slots {
-		if sl.builtin != nil && sl.builtin.manifest.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.ships, func(s shippedModule) bool { return s.name == name })
 }
 
 // save writes the state, and its copy when it is written. mu is held.
