@@ -31,7 +31,7 @@ func benchmarkPrepare(b *testing.B, body string) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := e.Prepare(q); err != nil {
+		if _, err := e.Prepare("acct", q); err != nil {
 			b.Fatal(err)
 		}
 	}

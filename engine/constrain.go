@@ -12,7 +12,7 @@ import (
 // constrain compiles what the request asks of the answer's form: calls, JSON, or with
 // tools that may be called either of them. Of a free answer with tools it is every call that
 // the model makes. The grammar is nil where nothing is held.
-func (e *Engine) constrain(q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
+func (e *Engine) constrain(account string, q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls, Marked: e.marker >= 0}
 	var tools []int // where those of the form stand in the body
 	forced := forced(q)
@@ -38,7 +38,7 @@ func (e *Engine) constrain(q *messages.Request, thinking, begun bool) (*grammar.
 	case f.Free:
 		trigger.At = AtBlock
 	}
-	g, err := e.grammars.compile(f)
+	g, err := e.grammars.compile(account, f)
 	if wrong, ok := errors.AsType[*grammar.Error](err); ok {
 		param := "tools"
 		switch {

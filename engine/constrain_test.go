@@ -151,7 +151,7 @@ func TestSchemasThatCannotBeCompiled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = e.Prepare(q)
+		_, err = e.Prepare("acct", q)
 		refused, _ := errors.AsType[*abi.Error](err)
 		if param == "" {
 			if err != nil {

@@ -63,7 +63,7 @@ func ask(t testing.TB, e *Engine, body string) *Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.Prepare(q)
+	r, err := e.Prepare("acct", q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -588,7 +588,7 @@ func TestContextWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
-		r, err := c.e.Prepare(q)
+		r, err := c.e.Prepare("acct", q)
 		switch {
 		case c.want > 0 && (err != nil || r.MaxTokens != c.want):
 			t.Errorf("%s: %v, want %d tokens of output", c.name, err, c.want)
@@ -627,7 +627,7 @@ func TestPromptThatFillsTheWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := e.Prepare(q)
+			r, err := e.Prepare("acct", q)
 			if (err == nil) != (n < window) || err == nil && r.MaxTokens != window-n {
 				t.Fatalf("a prompt of %d in a window of %d: %v", n, window, err)
 			}

@@ -13,7 +13,8 @@ import (
 const grammarsMax = 400_000
 
 // grammars are those that were used last: an agent brings the same tools with each of its
-// requests, and takes milliseconds to compile them. The zero value is ready.
+// requests, and takes milliseconds to compile them. Each account has its own: that a form
+// is known another one could tell by the time. The zero value is ready.
 type grammars struct {
 	mu     sync.Mutex
 	known  map[[sha256.Size]byte]*list.Element // Guarded by mu
@@ -26,9 +27,9 @@ type kept struct {
 	grammar *grammar.Grammar
 }
 
-// compile is the grammar of a form. What cannot be compiled is not remembered.
-func (k *grammars) compile(f grammar.Form) (*grammar.Grammar, error) {
-	key := formKey(f)
+// compile is the grammar of an account's form. What cannot be compiled is not remembered.
+func (k *grammars) compile(account string, f grammar.Form) (*grammar.Grammar, error) {
+	key := formKey(account, f)
 	if g := k.find(key); g != nil {
 		return g, nil
 	}
@@ -40,10 +41,11 @@ func (k *grammars) compile(f grammar.Form) (*grammar.Grammar, error) {
 	return g, nil
 }
 
-// formKey tells forms apart by all that they say.
-func formKey(f grammar.Form) (key [sha256.Size]byte) {
+// formKey tells accounts apart, and forms by all that they say.
+func formKey(account string, f grammar.Form) (key [sha256.Size]byte) {
 	h := sha256.New()
 	write := func(s string) { fmt.Fprintf(h, "%d %s", len(s), s) }
+	write(account)
 	fmt.Fprint(h, f.Thinking, f.Free, f.Marked, f.SingleCall, f.JSONCalls, f.Text != nil)
 	write(string(f.Text))
 	for _, t := range f.Calls {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"corenode/engine/grammar"
+	"corenode/engine/messages"
 )
 
 // TestGrammarsAreKept compiles a form once while it is used, and keeps no more than there is room for.
@@ -17,7 +18,7 @@ func TestGrammarsAreKept(t *testing.T) {
 	}
 	compile := func(f grammar.Form) *grammar.Grammar {
 		t.Helper()
-		g, err := k.compile(f)
+		g, err := k.compile("acct", f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,31 @@ func TestGrammarsAreKept(t *testing.T) {
 			t.Errorf("%+v has the grammar of another form", f)
 		}
 	}
-	if _, err := k.compile(grammar.Form{Text: json.RawMessage(`{"enum":[]}`)}); err == nil {
+	if _, err := k.compile("acct", grammar.Form{Text: json.RawMessage(`{"enum":[]}`)}); err == nil {
 		t.Error("a schema without values compiles")
+	}
+}
+
+// TestGrammarsOfOthers: what one account's tools compiled to is compiled again for another's.
+func TestGrammarsOfOthers(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	prepared := func(account string) *grammar.Grammar {
+		t.Helper()
+		q, err := messages.Parse([]byte(constrained(1, orderTools+`,"tool_choice":{"type":"any"}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Prepare(account, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Grammar
+	}
+	first := prepared("a")
+	if prepared("a") != first {
+		t.Error("an account's tools are compiled twice")
+	}
+	if prepared("b") == first {
+		t.Error("an account finds what another's tools compiled to")
 	}
 }

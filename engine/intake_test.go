@@ -57,7 +57,7 @@ func TestLongPromptsTakeLittle(t *testing.T) {
 				t.Fatal(err)
 			}
 			for what, f := range map[string]func() error{
-				"prepare": func() error { _, err := e.Prepare(q); return err },
+				"prepare": func() error { _, err := e.Prepare("acct", q); return err },
 				"count":   func() error { _, err := e.Count(q); return err },
 			} {
 				used := allocated(func() { err = f() })

@@ -87,7 +87,7 @@ func TestMinTokensHasToFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Prepare(q)
+	_, err = e.Prepare("acct", q)
 	if wrong, ok := errors.AsType[*abi.Error](err); !ok || wrong.Kind != abi.InvalidRequest || wrong.Param != "min_tokens" {
 		t.Errorf("error %v, want one of min_tokens", err)
 	}

@@ -26,7 +26,9 @@ import (
 // A replayed thinking block is used the same way whether its signature holds
 // or not: even text that the model wrote may spell a control token that
 // somebody asked it to repeat, so all content is guarded alike.
-func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
+//
+// What is remembered of an account's requests for its next ones no other account finds.
+func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) {
 	params, err := e.sampling(q)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func (e *Engine) Prepare(q *messages.Request) (*Request, error) {
 	if least := q.Sampling.MinTokens; least > most {
 		return nil, invalidf("min_tokens", "%d is over %d, the most tokens that this answer may have", least, most)
 	}
-	form, trigger, err := e.constrain(q, thinking, begun)
+	form, trigger, err := e.constrain(account, q, thinking, begun)
 	if err != nil {
 		return nil, err
 	}

@@ -174,11 +174,11 @@ func TestMergingKeepsTheRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			first, err := e.Prepare(q)
+			first, err := e.Prepare("acct", q)
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			if again, err := e.Prepare(q); err != nil || !slices.Equal(again.Prompt, first.Prompt) {
+			if again, err := e.Prepare("acct", q); err != nil || !slices.Equal(again.Prompt, first.Prompt) {
 				t.Errorf("%s: prepared again, another prompt (%v)", name, err)
 			}
 		}
@@ -228,7 +228,7 @@ func TestTemplateErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Prepare(q); err == nil || abi.KindOf(err) != c.want {
+		if _, err := e.Prepare("acct", q); err == nil || abi.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want an error of kind %v", c.name, err, c.want)
 		}
 	}

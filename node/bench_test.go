@@ -102,7 +102,7 @@ func (n *node) ask(b *testing.B, a account.Account, model, id string, tokens int
 	if err != nil {
 		b.Fatal(err)
 	}
-	prepared, err := n.catalog.engines[model].Prepare(q)
+	prepared, err := n.catalog.engines[model].Prepare("acct", q)
 	if err != nil {
 		b.Fatal(err)
 	}

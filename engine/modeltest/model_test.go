@@ -64,7 +64,7 @@ func play(t *testing.T, e *engine.Engine, s *engine.Stepper, body string) (shown
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.Prepare(q)
+	r, err := e.Prepare("acct", q)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -420,6 +420,27 @@ func penalized(p Params, x float32, n int) float32 {
 }
 
 // TestHide: what is hidden for one draw is drawn again at the next.
+// TestPreview: a look ahead is the draw, and changes neither it nor the logits.
+func TestPreview(t *testing.T) {
+	for _, p := range []Params{{}, {Temperature: 1, TopP: 1}, {Temperature: 1.3, TopP: 0.9, TopK: 20, PresencePenalty: 1, RepetitionPenalty: 1.2, Seed: 7}} {
+		looking, plain := New(p, []int32{3}, []int32{5}), New(p, []int32{3}, []int32{5})
+		for n := range uint64(50) {
+			logits := noise(300, 2, n)
+			before := slices.Clone(logits)
+			got := looking.Preview(logits)
+			if !slices.Equal(logits, before) {
+				t.Fatal("a look ahead changes the logits")
+			}
+			drawn, want := looking.Sample(logits), plain.Sample(before)
+			if got != want || drawn != want {
+				t.Fatalf("%+v: previewed %d, drew %d; without a look %d", p, got, drawn, want)
+			}
+			looking.Accept(drawn)
+			plain.Accept(want)
+		}
+	}
+}
+
 func TestHide(t *testing.T) {
 	s := New(Params{RepetitionPenalty: 2}, []int32{2}, []int32{0})
 	logits := []float32{1, 5, 9, 4}

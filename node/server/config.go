@@ -211,7 +211,7 @@ type Catalog interface {
 // Model prepares requests on the caller's goroutine; errors are *abi.Error.
 type Model interface {
 	Info() engine.Info
-	Prepare(*messages.Request) (*engine.Request, error)
+	Prepare(account string, q *messages.Request) (*engine.Request, error)
 	Count(*messages.Request) (int, error)
 }
 

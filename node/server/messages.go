@@ -63,7 +63,7 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engin
 	if refusal != nil {
 		return nil, refusal
 	}
-	prepared, err := model.Prepare(request)
+	prepared, err := model.Prepare(x.who.Account.ID, request)
 	if err != nil {
 		return nil, abi.AsError(err)
 	}

@@ -190,7 +190,7 @@ func (m fakeModel) Info() engine.Info {
 	return engine.Info{ID: m.id, DisplayName: "Model " + m.id, ContextLength: 262144, OutputMax: 131072, Created: 1_700_000_000}
 }
 
-func (m fakeModel) Prepare(q *messages.Request) (*engine.Request, error) {
+func (m fakeModel) Prepare(_ string, q *messages.Request) (*engine.Request, error) {
 	if m.prepare != nil {
 		m.prepare()
 	}
