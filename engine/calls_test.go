@@ -131,6 +131,47 @@ func TestCallsOfFreeAnswers(t *testing.T) {
 	}
 }
 
+// TestForcedCallComesAfterThinking: a model that has thought and would say something instead makes
+// the call all the same. The token that begins a call ends thinking, but not a text behind it.
+func TestForcedCallComesAfterThinking(t *testing.T) {
+	for name, data := range vocabularies() {
+		e, s := mumbler(t, data)
+		for _, choice := range []string{`{"type":"any"}`, `{"type":"any","disable_parallel_tool_use":true}`, `{"type":"tool","name":"ship"}`} {
+			body := constrained(1, orderTools+`,"tool_choice":`+choice)
+			body = strings.Replace(body, `"thinking":{"type":"disabled"},`, "", 1)
+			for _, written := range []string{"Hm.</think>\n\nI have no tool for that.", "Hm.</think>No", "</think>", "Hm. </thinking", "Hm. </thi§", "§"} {
+				a := mumbles(t, e, s, body, written, 1)
+				said := slices.ContainsFunc(a.events, func(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Block == abi.BlockText })
+				if names, _ := calls(a.events); len(names) == 0 || said || a.result.Stop != abi.StopToolUse {
+					t.Errorf("%s, %s, %q: %v, calls %q: %.200q", name, choice, written, a.result.Stop, names, text(a.events))
+				}
+			}
+		}
+	}
+}
+
+// TestFormatOrCallAfterThinking: with tools that may be called the text of an answer with a format
+// is of that format behind thinking too.
+func TestFormatOrCallAfterThinking(t *testing.T) {
+	for name, data := range vocabularies() {
+		e, s := mumbler(t, data)
+		body := constrained(1, orderTools+`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"enum":["yes","no"]}}}`)
+		body = strings.Replace(body, `"thinking":{"type":"disabled"},`, "", 1)
+		for _, written := range []string{"Hm.</think>\n\nYes, it is.", "Hm.</think>Yes", "Hm.</think>\n\n\"no\" it is.", "Hm.</think>\n\n§"} {
+			a := mumbles(t, e, s, body, written, 1)
+			said := ""
+			for _, e := range a.events {
+				if e.Kind == abi.EventDelta && e.Block == abi.BlockText {
+					said += e.Text
+				}
+			}
+			if names, _ := calls(a.events); len(names) == 0 && said != `"yes"` && said != `"no"` || len(names) > 0 && said != "" {
+				t.Errorf("%s, %q: %v, calls %q: %.200q", name, written, a.result.Stop, names, said)
+			}
+		}
+	}
+}
+
 // spelledCall is a whole call, but for its marker.
 const spelledCall = "\n<function=ship>\n<parameter=id>\n5\n</parameter>\n</function>\n</tool_call>"
 

@@ -387,6 +387,33 @@ func until(end string, forbidden ...string) expr {
 	}
 }
 
+// without is text in which word does not occur, of any length.
+func without(word string) expr {
+	return func(b *builder, next int32) int32 {
+		at := make([]int32, len(word)) // behind as much of word
+		for i := range at {
+			at[i] = b.fork(b.add(state{}), next)
+		}
+		if b.err != nil {
+			return 0
+		}
+		b.states[at[0]].plain = plainText
+		for i := range at {
+			b.follow(b.states[at[i]].split[0], func(c byte) (int32, bool) {
+				text := word[:i] + string([]byte{c})
+				if text == word {
+					return 0, false
+				}
+				for !strings.HasPrefix(word, text) {
+					text = text[1:]
+				}
+				return at[len(text)], true
+			})
+		}
+		return at[0]
+	}
+}
+
 // steer makes s go, for every byte, to where to says, if anywhere; only way leads to an end.
 func (b *builder) steer(s int32, way byte, to func(byte) (int32, bool)) {
 	target, ok := to(way)

@@ -147,7 +147,7 @@ func (b *builder) form(f Form) expr {
 	if len(calls) == 0 {
 		return first
 	}
-	return alt(first, seq(star(oneOf(anyByte)), thoughtEnd, calls[0])) // the token ends thinking too
+	return alt(first, seq(without(thinkClose), thoughtEnd, calls[0])) // the token ends thinking too
 }
 
 // mark is what begins a call.
