@@ -64,7 +64,7 @@ type role uint8
 
 const (
 	// roleRepeats: split[0] begins what may be left out, such as another item of an array,
-	// and split[1] leaves it out.
+	// and split[1] leaves it out. Or some of split nest where others do not (descents).
 	roleRepeats role = 1 << iota
 	// roleGoesOn: split[0] goes on with a string, number or thought, and split[1] ends it.
 	roleGoesOn
@@ -73,12 +73,22 @@ const (
 	roleThinks // it is a thought
 )
 
+// kept are the ways that an answer in a mode goes from a state.
+func (s *state) kept(in mode) []int32 {
+	if in&ending != 0 && s.role&roleRepeats != 0 || in&closing != 0 && s.role&roleGoesOn != 0 {
+		return s.split[max(1, s.onward):]
+	}
+	return s.split
+}
+
 type state struct {
 	kind  kind
 	plain plain // tokens of this class lead back to a state like this one
 	role  role
 	// released says that anything may follow, until the grammar is triggered again.
 	released bool
+	// onward is how many of split, at its front, roleRepeats means, where it is more than one.
+	onward int32
 	// limit is the most characters of the string that goes on here, counted by the matcher; 0: any number.
 	limit int32
 	rule  int32
@@ -164,6 +174,9 @@ func (b *builder) finish() {
 	}
 	if b.err == nil {
 		b.prune()
+	}
+	if b.err == nil {
+		b.descents()
 	}
 }
 

@@ -53,3 +53,48 @@ func TestAnswersThatAreToEndDo(t *testing.T) {
 		}
 	}
 }
+
+// TestNestingEnds has a model that wants to nest, of schemas that refer to themselves: when the
+// answer is to end it does not go deeper.
+func TestNestingEnds(t *testing.T) {
+	texts, v := tokens()
+	for _, schema := range []string{
+		`{"$defs":{"t":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/t"},{"type":"null"}]}},"required":["v","next"]}},"$ref":"#/$defs/t"}`,
+		`{"$defs":{"e":{"anyOf":[{"type":"object","properties":{"a":{"$ref":"#/$defs/e"},"b":{"$ref":"#/$defs/f"}},"required":["a","b"]},{"type":"boolean"}]},
+			"f":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/e"},"minItems":2},{"$ref":"#/$defs/e"}]}},"$ref":"#/$defs/f"}`,
+		`{"$defs":{"n":{"type":"object","properties":{"name":{"type":"string"},"left":{"$ref":"#/$defs/n"},"kin":{"type":"array","items":{"$ref":"#/$defs/n"}}},"required":["kin"]}},"$ref":"#/$defs/n"}`,
+	} {
+		g, err := grammar.Compile(grammar.Form{Text: json.RawMessage(schema)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := grammartest.Validator(t, schema)
+		for _, enough := range []int{0, 1, 9, 30, 60} {
+			m, text := g.NewMatcher(v), ""
+			for n := 0; n < sayMax; n++ {
+				if n >= enough && !m.MayEnd() {
+					m.End()
+				}
+				logits := make([]float32, len(texts))
+				m.Mask(logits)
+				best := int32(stop)
+				for i, c := range "{[}],:1\"nextvbakiflrum" { // the first that it can have
+					if logits[c] == 0 {
+						logits[c] = float32(100 - i)
+						if best == stop || logits[c] > logits[best] {
+							best = c
+						}
+					}
+				}
+				if best == stop {
+					break
+				}
+				m.Accept(best)
+				text += texts[best]
+			}
+			if err := check(text); err != nil {
+				t.Errorf("%s, ended after %d tokens: %.200q: %v", schema, enough, text, err)
+			}
+		}
+	}
+}

@@ -9,6 +9,9 @@
 // far as it is used. Which tokens of the vocabulary are allowed is found by
 // walking their bytes, in an order in which neighbours share beginnings.
 //
+// Where the model would end its answer and it is not complete, Matcher.End closes what is
+// open and leaves out what may be left out. Choices know which of their ways lead there.
+//
 // A form's text is always one that the schema accepts, but for keywords that
 // are reported as ignored. Not every text that a schema accepts is of its form:
 // objects have their members in the order of the schema.

@@ -341,10 +341,8 @@ func (m *Matcher) close() int32 {
 
 // split follows the ways from a state, but for one that is not to be gone.
 func (m *Matcher) split(s *set, st *state, at config) {
-	to := st.split
-	if at.mode&ending != 0 && st.role&roleRepeats != 0 || at.mode&closing != 0 && st.role&roleGoesOn != 0 {
-		to = to[1:]
-	} else {
+	to := st.kept(at.mode)
+	if len(to) == len(st.split) {
 		s.plain |= st.plain
 		s.limit = max(s.limit, st.limit)
 	}
