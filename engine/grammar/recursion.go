@@ -12,18 +12,26 @@ type recursion struct {
 
 // descents marks those choices.
 func (b *builder) descents() {
-	r := &recursion{builder: b, leadsBack: make([]bool, len(b.states))}
+	r := &recursion{builder: b}
 	owners := r.owners()
 	r.groups()
+	var work []int32 // states that call a rule of their rule's group
+	for at := range b.states {
+		if s := &b.states[at]; s.kind == kindCall && owners[at] >= 0 && r.group[s.rule] == r.group[owners[at]] {
+			work = append(work, int32(at))
+		}
+	}
+	if len(work) == 0 { // as most often
+		return
+	}
+	r.leadsBack = make([]bool, len(b.states))
+	for _, at := range work {
+		r.leadsBack[at] = true
+	}
 	before := make([][]int32, len(b.states)) // the states that go to a state of the same rule
-	var work []int32
 	for at := range b.states {
 		for _, to := range r.after(int32(at)) {
 			before[to] = append(before[to], int32(at))
-		}
-		if s := &b.states[at]; s.kind == kindCall && owners[at] >= 0 && r.group[s.rule] == r.group[owners[at]] {
-			r.leadsBack[at] = true
-			work = append(work, int32(at))
 		}
 	}
 	for len(work) > 0 {
@@ -77,8 +85,9 @@ func (r *recursion) owners() []int32 {
 		owners[i] = -1
 	}
 	r.calls = make([][]int32, len(r.entries))
+	var work []int32
 	for rule, first := range r.entries {
-		work := []int32{first}
+		work = append(work, first)
 		for len(work) > 0 {
 			at := work[len(work)-1]
 			work = work[:len(work)-1]
@@ -89,7 +98,11 @@ func (r *recursion) owners() []int32 {
 			if s := &r.states[at]; s.kind == kindCall {
 				r.calls[rule] = append(r.calls[rule], s.rule)
 			}
-			work = append(work, r.after(at)...)
+			if s := &r.states[at]; s.kind == kindSplit {
+				work = append(work, s.kept(ending)...)
+			} else if s.kind != kindEnd {
+				work = append(work, s.next)
+			}
 		}
 	}
 	return owners
