@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,28 +126,64 @@ func TestRevokedWhileItStreams(t *testing.T) {
 	}
 }
 
-// TestTimeoutPaysWhatWasComputed: a request that does not stream and takes too long
-// ends with a 504, and its row is that of one that its client cancelled.
+// TestTimeoutPaysWhatWasComputed: a request that does not stream and takes too long ends with
+// the 504 of a gateway on every path, and its row is that of one that its client cancelled. A
+// stream takes as long as it takes.
 func TestTimeoutPaysWhatWasComputed(t *testing.T) {
 	n, base, _ := startNode(t, func(cfg *config.Config) {
 		slowConfig(t)(cfg)
 		cfg.Limits.NonstreamingTimeout = 4 * time.Second // enough for one token on any machine, and never for all
 	})
-	id, key := customerOf(t, n, account.Account{Name: "patient"}, 1e9)
 	const tokens = 32_768
-	answer, text := postTo(t, base, "/v1/messages", key,
-		fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, slowModel, tokens))
-	if answer.StatusCode != http.StatusGatewayTimeout {
-		t.Fatalf("status %d: %s", answer.StatusCode, text)
+	_, key := customerOf(t, n, account.Account{Name: "listener", Unlimited: true}, 0)
+	deltas, ended := listen(t, base, errand{key: key, path: "/v1/messages", model: slowModel, stream: true, prompt: "x", maxTokens: 200_000})
+	waitFor(t, "the stream", func() bool { return deltas.Load() > 0 })
+	t.Run("plain", func(t *testing.T) {
+		for _, path := range paths {
+			t.Run(path, func(t *testing.T) {
+				t.Parallel()
+				id, key := customerOf(t, n, account.Account{Name: "patient" + strings.ReplaceAll(path, "/", "-")}, 1e9)
+				answer, text := postTo(t, base, path, key, string(errand{path: path, model: slowModel, prompt: "x", maxTokens: tokens}.body()))
+				if answer.StatusCode != http.StatusGatewayTimeout || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") || !strings.Contains(text, "<html>") {
+					t.Errorf("status %d, %q: %s", answer.StatusCode, answer.Header.Get("Content-Type"), text)
+				}
+				rows, err := operator(t, n).Ledger(id, time.Time{}, 0)
+				if err != nil || len(rows) != 2 { // after its top-up
+					t.Fatalf("rows %+v, %v", rows, err)
+				}
+				if r := rows[1]; r.RequestID != answer.Header.Get("X-Llm-Request-Id") || r.Reason != account.Cancelled ||
+					r.Usage.InputUncached == 0 || r.Usage.Output == 0 || r.Usage.Output >= tokens || !costs(slowModel, r) {
+					t.Errorf("row %+v with %+v", r, *r.Usage)
+				}
+			})
+		}
+	})
+	seen := deltas.Load()
+	waitFor(t, "more of the stream", func() bool { return deltas.Load() > seen || ended.Load() })
+	if ended.Load() {
+		t.Error("the stream ended too")
 	}
-	rows, err := operator(t, n).Ledger(id, time.Time{}, 0)
-	if err != nil || len(rows) != 2 { // after its top-up
-		t.Fatalf("rows %+v, %v", rows, err)
+}
+
+// listen reads a stream until the test ends and counts its deltas.
+func listen(t *testing.T, base string, e errand) (deltas *atomic.Int64, ended *atomic.Bool) {
+	t.Helper()
+	deltas, ended = &atomic.Int64{}, &atomic.Bool{}
+	answer, err := post(t.Context(), base, e.key, string(e.body()))
+	if err != nil || answer.StatusCode != 200 {
+		t.Fatal(answer, err)
 	}
-	if r := rows[1]; r.RequestID != answer.Header.Get("X-Llm-Request-Id") || r.Reason != account.Cancelled ||
-		r.Usage.InputUncached == 0 || r.Usage.Output == 0 || r.Usage.Output >= tokens || !costs(slowModel, r) {
-		t.Errorf("row %+v with %+v", r, *r.Usage)
-	}
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+			if strings.Contains(lines.Text(), "content_block_delta") {
+				deltas.Add(1)
+			}
+		}
+		ended.Store(true)
+	})
+	t.Cleanup(func() { answer.Body.Close(); reader.Wait() })
+	return deltas, ended
 }
 
 // rateHeaders are the names of a family's headers: of requests and of tokens,
