@@ -45,7 +45,11 @@ func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, erro
 	}
 	s := takeScratch()
 	defer putScratch(s)
-	s.in = in.Append(s.in[:0])
+	if g.manifest.ABI == abi10 {
+		s.in = in.Append10(s.in[:0])
+	} else {
+		s.in = in.Append(s.in[:0])
+	}
 	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, held, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		return abi.Decision{}, nil // it has no opinion

@@ -2,9 +2,11 @@ package extensions
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
 
@@ -84,5 +86,40 @@ func TestAdmissionCanaryComesLast(t *testing.T) {
 				t.Errorf("fail open %v, account %s: %v", open, account, err)
 			}
 		}
+	}
+}
+
+// TestRecordsOfItsVersion: a module is given the records of the version that its
+// manifest says, by requests, at load and as a shadow of another one's.
+func TestRecordsOfItsVersion(t *testing.T) {
+	module := func(version, wants string) []byte {
+		g := newGuest(SlotAdmission, version)
+		g.manifest.ABI = version
+		g.call = wasmtest.Asm().I32(guestInput+7).Mem(wasmtest.I32Load8U, 0).I32(int32(wants[0])).Op(wasmtest.I32Eq).If(wasmtest.Void).
+			I64(g.place(okFrame(abi.Decision{}.Append(nil)))).Op(wasmtest.Return).End().Op(wasmtest.Unreachable) // "decide/1" or "decide/2"
+		return g.bytes(t)
+	}
+	in := abi.AdmissionInput{Account: "a", Counters: abi.Counters{ModelQueued: 3}}
+	h, l := openTest(t, Options{})
+	h.untried = false
+	for _, pair := range [][2]string{{"1.0", "1"}, {"1.1", "2"}} {
+		digest := mustLoad(t, h, module(pair[0], pair[1]))
+		if _, err := h.Activate(digest); err != nil {
+			t.Fatal(err)
+		}
+		other := mustLoad(t, h, module(map[string]string{"1.0": "1.1", "1.1": "1.0"}[pair[0]], map[string]string{"1": "2", "2": "1"}[pair[1]]))
+		if _, err := h.Shadow(other, 100); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Decide("", in); err != nil {
+			t.Errorf("%s: %v\n%s", pair[0], err, l)
+		}
+		eventually(func() bool { i, _ := h.info(other); return i.ShadowRuns == 1 })
+		if i, err := h.info(other); err != nil || i.ShadowMismatches != 0 || len(i.Faults) > 0 {
+			t.Errorf("beside %s: %+v, %v", pair[0], i, err)
+		}
+	}
+	if _, err := h.Load(t.Context(), module("1.2", "2"), nil, nil); err == nil || !strings.Contains(err.Error(), "this node speaks 1.0 and 1.1") {
+		t.Errorf("a version to come: %v", err)
 	}
 }

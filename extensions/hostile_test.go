@@ -31,19 +31,19 @@ func TestRefused(t *testing.T) {
 			m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0","network":true}`))
 			return m.Bytes()
 		}},
-		{"wrong ABI in the manifest", "manifest", "this node speaks 1.0", func() []byte {
+		{"wrong ABI in the manifest", "manifest", "this node speaks 1.0 and 1.1", func() []byte {
 			g := newGuest(SlotChat, "1")
 			g.manifest.ABI = "2.0"
 			return g.bytes(t)
 		}},
-		{"wrong ABI", "abi", "it speaks ABI 2.0, this node 1.0", func() []byte {
+		{"wrong ABI", "abi", "it speaks ABI 2.0, this node 1.1", func() []byte {
 			g := newGuest(SlotChat, "1")
 			g.version = 2 << 16
 			return g.bytes(t)
 		}},
-		{"newer ABI", "abi", "it speaks ABI 1.1", func() []byte {
+		{"newer ABI", "abi", "it speaks ABI 1.2", func() []byte {
 			g := newGuest(SlotChat, "1")
-			g.version = 1<<16 | 1
+			g.version = 1<<16 | 2
 			return g.bytes(t)
 		}},
 		{"forbidden import", "imports", "env.system", func() []byte {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"corenode/wasm/abi"
 )
 
 // Names of the custom sections of a module file.
@@ -59,7 +61,7 @@ type Manifest struct {
 	Kind        string `json:"kind"`               // translator, billing or admission
 	Protocol    string `json:"protocol,omitempty"` // of a translator: chat or responses
 	Version     string `json:"version"`            // shown and used in references: name@version
-	ABI         string `json:"abi"`                // "1.0"
+	ABI         string `json:"abi"`                // "1.0" or "1.1": which records it is given
 	Runtime     string `json:"runtime,omitempty"`  // "go" allows the imports and float instructions of Go's runtime
 	Description string `json:"description,omitempty"`
 	// History: a translator wants the whole answer so far with its events.
@@ -77,6 +79,26 @@ type Manifest struct {
 type Ticks struct {
 	Call  int64 `json:"call,omitempty"`   // of every call
 	PerKB int64 `json:"per_kb,omitempty"` // more for each 1024 bytes of input
+}
+
+// What a manifest may say in abi. A module is given the records of the version
+// that it says, for ever.
+const (
+	abi10 = "1.0"
+	abi11 = "1.1" // decide says more of the model
+)
+
+// record is an input as a module of this manifest reads it. in is of the latest
+// version; what is no such record stays as it is.
+func (m *Manifest) record(op abi.Op, in []byte) []byte {
+	if op != abi.OpDecide || m.ABI != abi10 {
+		return in
+	}
+	facts, err := abi.ParseAdmissionInput(in)
+	if err != nil {
+		return in
+	}
+	return facts.Append10(nil)
 }
 
 // runtimeGo is the manifest's word for a guest built by the Go toolchain.
@@ -127,8 +149,8 @@ func (m *Manifest) validate() error {
 	default:
 		wrong("kind is %q, want translator, billing or admission", m.Kind)
 	}
-	if m.ABI != "1.0" {
-		wrong("abi is %q, this node speaks 1.0", m.ABI)
+	if m.ABI != abi10 && m.ABI != abi11 {
+		wrong("abi is %q, this node speaks %s and %s", m.ABI, abi10, abi11)
 	}
 	if m.History && m.Kind != kindTranslator {
 		wrong("history is for translators")

@@ -109,6 +109,7 @@ type OfflineInstance struct {
 // to dst and tells the ticks it took. After an error, which is what a host
 // counts as a fault, the instance is only to be closed.
 func (i *OfflineInstance) Call(op abi.Op, in, dst []byte) (out []byte, ticks int64, err error) {
+	in = i.module.Manifest.record(op, in)
 	frame, f := i.instance.run(op, in, i.module.Budget(op, len(in)))
 	ticks = int64(i.instance.ticks)
 	if f != nil {

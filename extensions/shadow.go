@@ -85,7 +85,7 @@ func (s *shadow) work() {
 			continue
 		}
 		var f *fault
-		out, f = s.generation.do(job.op, job.of, job.in, held, out[:0])
+		out, f = s.generation.do(job.op, job.of, s.recordOf(job), held, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
 		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: job.in, Old: job.out, New: out}
@@ -103,6 +103,17 @@ func (s *shadow) work() {
 			out = nil
 		}
 	}
+}
+
+// recordOf is a job's input as the shadow reads it, which may be of another
+// version than the module that answered.
+func (s *shadow) recordOf(job shadowJob) []byte {
+	if job.op == abi.OpDecide {
+		if facts, err := abi.ParseAdmissionInput(job.in); err == nil {
+			return s.generation.manifest.record(job.op, facts.Append(nil))
+		}
+	}
+	return job.in
 }
 
 // stop ends the shadow and waits for its worker.

@@ -78,6 +78,7 @@ func (t *trial) run(i *instance, op abi.Op, in []byte) ([]byte, error) {
 	if err := t.stop(); err != nil {
 		return nil, err
 	}
+	in = t.starter.manifest.record(op, in)
 	frame, f := i.run(op, in, t.starter.manifest.budget(op, len(in)))
 	t.spent += int64(i.ticks)
 	if f != nil {

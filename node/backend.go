@@ -46,14 +46,24 @@ func (s stream) Settle() (server.Settled, error) {
 }
 
 // treeModels are the engines as the tree starts them.
-func treeModels(c *catalog) (models []tree.Model) {
+func treeModels(c *catalog, queueMax int) (models []tree.Model) {
 	for _, info := range c.infos {
 		e := c.engines[info.ID]
 		models = append(models, tree.Model{
 			IDs:              []string{info.ID},
 			PinBytesPerToken: e.BytesPerToken(),
 			New:              func() (batcher.Stepper, error) { return e.NewStepper() },
+			Load:             func() tree.Load { return loadOf(e, queueMax) },
 		})
 	}
 	return models
+}
+
+// loadOf is how full a model was when its step loop last said so. Before it has,
+// nothing waits.
+func loadOf(e *engine.Engine, queueMax int) tree.Load {
+	s, _ := e.Stats()
+	p := s.Pool
+	return tree.Load{Queued: s.Scheduler.Waiting, QueuedMax: queueMax, Wait: s.Scheduler.QueueWait,
+		PagesUsed: p.PagesOwned, Pages: p.PagesOwned + p.PagesCached + p.PagesFree}
 }

@@ -321,7 +321,7 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog), Store: n.store, Accounts: n.store, Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
+		Models: treeModels(n.catalog, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})
 }

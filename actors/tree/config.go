@@ -121,6 +121,17 @@ type Model struct {
 	// PinBytesPerToken is what one token of a pinned prefix costs in memory; it
 	// weighs sessions against AccountPinnedBytesMax.
 	PinBytesPerToken int64
+	// Load says how full it is, for Policy; nil: not known. It must not wait.
+	Load func() Load
+}
+
+// Load is how full a model is: requests that wait for their first step and how
+// many may, what those take until one behind them begins, and the pages of its
+// cache that requests hold, of all.
+type Load struct {
+	Queued, QueuedMax int
+	Wait              time.Duration
+	PagesUsed, Pages  int
 }
 
 // Accounts tells what an account is and has now.

@@ -61,7 +61,7 @@ func (t *Tree) admissionInput(f *flight) (in abi.AdmissionInput, err error) {
 	if err != nil {
 		return in, err
 	}
-	return abi.AdmissionInput{
+	in = abi.AdmissionInput{
 		At: f.began.Unix(), PromptTokens: f.ask.Prompt, OutputMax: f.ask.OutputMax, Stream: f.call.Request.Stream,
 		Account: a.ID, Key: f.call.KeyID, Model: f.call.Request.Model, Protocol: f.call.Protocol,
 		Counters: abi.Counters{
@@ -70,7 +70,13 @@ func (t *Tree) admissionInput(f *flight) (in abi.AdmissionInput, err error) {
 			Available: use.Available, Unlimited: a.Unlimited,
 			NodeRequests: int64(t.requests.len()), NodeRequestsMax: int64(t.cfg.RequestsMax),
 		},
-	}, nil
+	}
+	if f.model.load != nil {
+		l, n := f.model.load(), &in.Counters
+		n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS = int64(l.Queued), int64(l.QueuedMax), l.Wait.Milliseconds()
+		n.ModelPagesUsed, n.ModelPages = int64(l.PagesUsed), int64(l.Pages)
+	}
+	return in, nil
 }
 
 // use reads what an account has: from its limiter, or, when it has none yet,

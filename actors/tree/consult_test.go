@@ -26,7 +26,8 @@ func TestPolicy(t *testing.T) {
 		in := w.policy.asked.Load()
 		want := abi.AdmissionInput{At: time.Now().Unix(), PromptTokens: 10, OutputMax: 5, Stream: true, Account: a.ID, Key: "key",
 			Model: "one", Protocol: "chat", Counters: abi.Counters{AccountRequestsMax: 3, TokensRemaining: 60_000,
-				TokensPerMinute: 60_000, Available: 1000, NodeRequestsMax: 4096}}
+				TokensPerMinute: 60_000, Available: 1000, NodeRequestsMax: 4096,
+				ModelQueued: 3, ModelQueuedMax: 9, ModelWaitMS: 1500, ModelPagesUsed: 5, ModelPages: 7}}
 		if *in != want {
 			t.Errorf("the policy was told\n%+v, want\n%+v", *in, want)
 		}

@@ -370,7 +370,10 @@ func newWorld(t testing.TB, cfg Config) *world {
 	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
-			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PinBytesPerToken: 10},
+			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PinBytesPerToken: 10,
+				Load: func() Load {
+					return Load{Queued: 3, QueuedMax: 9, Wait: 1500 * time.Millisecond, PagesUsed: 5, Pages: 7}
+				}},
 			{IDs: []string{"two"}, New: w.models["two"].New, PinBytesPerToken: 10}}})
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ type model struct {
 	unit     *batcher.Unit
 	ref      *system.Ref
 	pinBytes int64
+	load     func() Load // may be nil
 }
 
 // refusal says why a batcher did not take a message.
@@ -204,7 +205,7 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 		if len(d.IDs) == 0 {
 			return nil, errors.New("a model has no id")
 		}
-		m := &model{pinBytes: d.PinBytesPerToken, unit: batcher.NewUnit(batcher.Config{
+		m := &model{pinBytes: d.PinBytesPerToken, load: d.Load, unit: batcher.NewUnit(batcher.Config{
 			Model: d.IDs[0], New: d.New, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
 		t.units = append(t.units, m)
 		for _, id := range d.IDs {

@@ -285,7 +285,8 @@ func admissions() (all []attack) {
 		in := abi.AdmissionInput{
 			At: n, PromptTokens: n, OutputMax: n, Account: strings.Repeat("a", longText), Key: "\xff", Model: "\x00",
 			Counters: abi.Counters{AccountRequests: n, AccountRequestsMax: n, TokensRemaining: n, TokensPerMinute: n,
-				Available: abi.Nano(n), NodeRequests: n, NodeRequestsMax: n},
+				Available: abi.Nano(n), NodeRequests: n, NodeRequestsMax: n,
+				ModelQueued: n, ModelQueuedMax: n, ModelWaitMS: n, ModelPagesUsed: n, ModelPages: n},
 		}
 		all = append(all, attack{what: fmt.Sprintf("a decision with every number %d", n), op: abi.OpDecide, in: in.Append(nil)})
 	}

@@ -66,10 +66,12 @@ func admission() []Call {
 		Counters: abi.Counters{
 			AccountRequests: 3, AccountRequestsMax: 8, TokensRemaining: 90_000, TokensPerMinute: 100_000,
 			Available: 12_000_000_000, NodeRequests: 17, NodeRequestsMax: 64,
+			ModelQueued: 3, ModelQueuedMax: 1024, ModelWaitMS: 250, ModelPagesUsed: 700, ModelPages: 4096,
 		},
 	}
 	busy := in
 	busy.Counters.NodeRequests, busy.Counters.AccountRequests, busy.Counters.TokensRemaining = 64, 8, -500
+	busy.Counters.ModelQueued, busy.Counters.ModelWaitMS, busy.Counters.ModelPagesUsed = 1024, 60_000, 4096
 	return []Call{
 		{Name: "decide", Op: abi.OpDecide, In: in.Append(nil), Bench: true, First: true},
 		{Name: "decide when all is full", Op: abi.OpDecide, In: busy.Append(nil)},

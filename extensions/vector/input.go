@@ -128,6 +128,11 @@ type counters struct {
 	Unlimited          bool  `json:"unlimited"`
 	NodeRequests       int64 `json:"node_requests"`
 	NodeRequestsMax    int64 `json:"node_requests_max"`
+	ModelQueued        int64 `json:"model_queued"`
+	ModelQueuedMax     int64 `json:"model_queued_max"`
+	ModelWaitMS        int64 `json:"model_wait_ms"`
+	ModelPagesUsed     int64 `json:"model_pages_used"`
+	ModelPages         int64 `json:"model_pages"`
 }
 
 type admission struct {
@@ -152,6 +157,8 @@ func (a *admission) abi() abi.AdmissionInput {
 			TokensRemaining: n.TokensRemaining, TokensPerMinute: n.TokensPerMinute,
 			Available: abi.Nano(n.Available), Unlimited: n.Unlimited,
 			NodeRequests: n.NodeRequests, NodeRequestsMax: n.NodeRequestsMax,
+			ModelQueued: n.ModelQueued, ModelQueuedMax: n.ModelQueuedMax, ModelWaitMS: n.ModelWaitMS,
+			ModelPagesUsed: n.ModelPagesUsed, ModelPages: n.ModelPages,
 		},
 	}
 }

@@ -1,6 +1,9 @@
 package abi
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // AdmissionInput is the input of OpDecide: the facts of a request that passed
 // every check but the account's limits, and the host's counters at that time.
@@ -26,9 +29,16 @@ type Counters struct {
 	Unlimited          bool  // the account needs no money
 	NodeRequests       int64 // running or waiting on the node
 	NodeRequestsMax    int64
+
+	// Of the model, some milliseconds old; since ABI 1.1. 0 where it is not known.
+	ModelQueued    int64 // requests that wait for their first step
+	ModelQueuedMax int64 // more are refused
+	ModelWaitMS    int64 // what those are expected to take until one behind them begins
+	ModelPagesUsed int64 // pages of the cache that requests hold; what is only kept for reuse is not in it
+	ModelPages     int64 // all pages; 0 for a model without
 }
 
-const decideTag = "decide/1"
+const decideTag, decideTag10 = "decide/2", "decide/1"
 
 func flag(b bool) int64 {
 	if b {
@@ -37,24 +47,45 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// Append encodes in.
+// Append encodes in, as modules of ABI 1.1 read it.
 func (in AdmissionInput) Append(dst []byte) []byte {
 	n := &in.Counters
-	dst = append(dst, decideTag...)
-	dst = appendInts(dst, in.At, in.PromptTokens, in.OutputMax, flag(in.Stream),
+	dst = in.appendInts(append(dst, decideTag...))
+	dst = appendInts(dst, n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages)
+	return in.appendTexts(dst)
+}
+
+// Append10 encodes in as modules of ABI 1.0 read it: without what is of the model.
+func (in AdmissionInput) Append10(dst []byte) []byte {
+	return in.appendTexts(in.appendInts(append(dst, decideTag10...)))
+}
+
+func (in *AdmissionInput) appendInts(dst []byte) []byte {
+	n := &in.Counters
+	return appendInts(dst, in.At, in.PromptTokens, in.OutputMax, flag(in.Stream),
 		n.AccountRequests, n.AccountRequestsMax, n.TokensRemaining, n.TokensPerMinute,
 		int64(n.Available), flag(n.Unlimited), n.NodeRequests, n.NodeRequestsMax)
+}
+
+func (in *AdmissionInput) appendTexts(dst []byte) []byte {
 	return append(appendText(appendText(appendText(dst, in.Account), in.Key), in.Model), in.Protocol...)
 }
 
-// ParseAdmissionInput decodes an AdmissionInput, which aliases b.
+// ParseAdmissionInput decodes an AdmissionInput of either version, which aliases b.
 func ParseAdmissionInput(b []byte) (in AdmissionInput, err error) {
 	c := cursor{b: b}
 	n := &in.Counters
-	c.tag(decideTag)
+	tag := decideTag
+	if bytes.HasPrefix(b, []byte(decideTag10)) {
+		tag = decideTag10
+	}
+	c.tag(tag)
 	in.At, in.PromptTokens, in.OutputMax, in.Stream = c.i64(), c.i64(), c.i64(), c.i64() != 0
 	n.AccountRequests, n.AccountRequestsMax, n.TokensRemaining, n.TokensPerMinute = c.i64(), c.i64(), c.i64(), c.i64()
 	n.Available, n.Unlimited, n.NodeRequests, n.NodeRequestsMax = Nano(c.i64()), c.i64() != 0, c.i64(), c.i64()
+	if tag == decideTag {
+		n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages = c.i64(), c.i64(), c.i64(), c.i64(), c.i64()
+	}
 	in.Account, in.Key, in.Model = c.aliasedText(), c.aliasedText(), c.aliasedText()
 	in.Protocol = c.aliasedRest()
 	return in, c.err

@@ -2,9 +2,14 @@ package abi
 
 import "encoding/binary"
 
-// Version is what this host and this SDK speak, major<<16 | minor. A guest's
-// major must be the host's; its minor must not be above the host's.
-const Version = 1 << 16
+// Version is what this host speaks, major<<16 | minor. A guest's major must be the
+// host's; its minor must not be above the host's. VersionGuest is what the kits
+// export: nothing in them needs more, and which records a module is given follows
+// from "abi" in its manifest.
+const (
+	Version      = VersionGuest | 1
+	VersionGuest = 1 << 16
+)
 
 // A module of node-abi/1 exports, besides exactly one memory:
 //

@@ -92,6 +92,8 @@ func TestHeaderReadsEveryField(t *testing.T) {
 	const factsText = `id m\"\n\u0001 -5 1|`
 	const eventsText = `0 0 0 [1 2 3 0 0 ]` + `1 2 258 [toolu_1 look]` + `2 2 258 [{\"a\":1}]` + `3 2 258 []` +
 		`4 4 0 [1 2 3 4 -9223372036854775808 \n]`
+	counted := abi.Counters{AccountRequests: 4, AccountRequestsMax: 5, TokensRemaining: -6, TokensPerMinute: 7, Available: 8, Unlimited: true, NodeRequests: 9, NodeRequestsMax: 10,
+		ModelQueued: 11, ModelQueuedMax: 12, ModelWaitMS: 13, ModelPagesUsed: 14, ModelPages: 15}
 	cases := []struct {
 		op   abi.Op
 		in   []byte
@@ -105,7 +107,10 @@ func TestHeaderReadsEveryField(t *testing.T) {
 		{abi.OpCharge, abi.ChargeInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3}, Usage: abi.Usage{InputUncached: 4, CacheRead: 5, CacheWrite: 6, Output: 7, Reasoning: 8}, At: 9, Model: "m", Account: "a"}.Append(nil),
 			string(abi.Charge{Total: 123456789, Tier: 11, Lines: []abi.Line{{Unit: "0123456789abcdef", Tokens: 5, Price: 3, Amount: 15}}}.Append(nil))},
 		{abi.OpDecide, abi.AdmissionInput{At: 1, PromptTokens: 2, OutputMax: 3, Stream: true, Account: "a", Key: "k", Model: "m", Protocol: "p",
-			Counters: abi.Counters{AccountRequests: 4, AccountRequestsMax: 5, TokensRemaining: -6, TokensPerMinute: 7, Available: 8, Unlimited: true, NodeRequests: 9, NodeRequestsMax: 10}}.Append(nil),
+			Counters: counted}.Append(nil),
+			string(abi.Decision{Verdict: abi.Deny, Priority: -6, Kind: abi.Kind(10), RetryAfterMS: 12345789, Msg: "p"}.Append(nil))},
+		{abi.OpDecide, abi.AdmissionInput{At: 1, PromptTokens: 2, OutputMax: 3, Stream: true, Account: "a", Key: "k", Model: "m", Protocol: "p",
+			Counters: counted}.Append10(nil),
 			string(abi.Decision{Verdict: abi.Deny, Priority: -6, Kind: abi.Kind(5), RetryAfterMS: 12345789, Msg: "p"}.Append(nil))},
 	}
 	for _, c := range cases {

@@ -45,7 +45,7 @@ func open(t *testing.T, wasm []byte, config string) *guest {
 		t.Fatal(err)
 	}
 	version, err := g.module.ExportedFunction("abi").Call(ctx)
-	if err != nil || version[0] != abi.Version {
+	if err != nil || version[0] != abi.VersionGuest {
 		t.Fatalf("abi: %d, %v", version, err)
 	}
 	out, err := g.run("init", []byte(config))

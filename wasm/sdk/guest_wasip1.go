@@ -21,7 +21,7 @@ var guest struct {
 func serve(h Handler, c Configurable) { guest.handler, guest.config = h, c }
 
 //go:wasmexport abi
-func exportABI() int32 { return abi.Version }
+func exportABI() int32 { return abi.VersionGuest }
 
 // exportBuf gives the input buffer. The heap of a Go guest never moves what it
 // holds, so the place stays right until a larger buffer is asked for.

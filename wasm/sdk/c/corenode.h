@@ -96,6 +96,8 @@ typedef struct {
 	int64_t account_requests, account_requests_max, tokens_remaining, tokens_per_minute, available;
 	int unlimited;
 	int64_t node_requests, node_requests_max;
+	/* of the model; 0 where it is not known, or "abi" in the manifest is not "1.1" */
+	int64_t model_queued, model_queued_max, model_wait_ms, model_pages_used, model_pages;
 	cn_text account, key, model, protocol;
 } cn_admission_input;
 
@@ -829,7 +831,13 @@ static int cn_op_decide(cn_reader *r)
 {
 	cn_admission_input in;
 	cn_decision out = { CN_ALLOW, 0, 0, 0, { 0, 0 } };
-	cn_tag(r, "decide/1");
+	const char *tag = cn_take(r, 8);
+	int with_model = tag[7] == '2';
+	for (int i = 0; i < 7; i++)
+		if (tag[i] != "decide/"[i])
+			r->bad = 1;
+	if (!with_model && tag[7] != '1')
+		r->bad = 1;
 	in.at = cn_i64(r);
 	in.prompt_tokens = cn_i64(r);
 	in.output_max = cn_i64(r);
@@ -842,6 +850,11 @@ static int cn_op_decide(cn_reader *r)
 	in.unlimited = cn_i64(r) != 0;
 	in.node_requests = cn_i64(r);
 	in.node_requests_max = cn_i64(r);
+	in.model_queued = with_model ? cn_i64(r) : 0;
+	in.model_queued_max = with_model ? cn_i64(r) : 0;
+	in.model_wait_ms = with_model ? cn_i64(r) : 0;
+	in.model_pages_used = with_model ? cn_i64(r) : 0;
+	in.model_pages = with_model ? cn_i64(r) : 0;
 	in.account = cn_section(r);
 	in.key = cn_section(r);
 	in.model = cn_section(r);

@@ -167,7 +167,9 @@ static int cn_decide(const cn_admission_input *in, cn_decision *out)
 	out->priority = (int8_t)in->tokens_remaining;
 	out->retry_after_ms = (uint32_t)digits(n, in->node_requests);
 	out->kind = (uint16_t)(in->stream + in->unlimited + cn_same(in->account, CN_LITERAL("a")) + cn_same(in->key, CN_LITERAL("k")) +
-	                       cn_same(in->model, CN_LITERAL("m")) + (in->node_requests_max == 10) - 1);
+	                       cn_same(in->model, CN_LITERAL("m")) + (in->node_requests_max == 10) - 1 +
+	                       (in->model_queued == 11) + (in->model_queued_max == 12) + (in->model_wait_ms == 13) + (in->model_pages_used == 14) +
+	                       (in->model_pages == 15));
 	out->msg = in->protocol;
 	return CN_OK;
 }
