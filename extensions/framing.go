@@ -15,6 +15,7 @@ var (
 	errFrameEnd    = errors.New("it does not end with the empty line that ends a server-sent event")
 	errNotUTF8     = errors.New("it is not UTF-8; a rune may not continue in the next group")
 	errBodyNotJSON = errors.New("the body is not JSON")
+	errNoObject    = errors.New("the body is no JSON object, which begins with {")
 )
 
 // frameFields begin the lines of server-sent events.
@@ -46,6 +47,15 @@ func beginsFrame(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// checkRequest checks the body of a request that a translator made. What is in it
+// the node checks like what a client sends.
+func checkRequest(b []byte) error {
+	if len(b) > 0 && b[0] != '{' {
+		return errNoObject
+	}
+	return checkBody(b)
 }
 
 // checkBody checks the body of an answer that is no stream.

@@ -208,3 +208,22 @@ func BenchmarkCheckFrames(b *testing.B) {
 		}
 	}
 }
+
+// TestRequestsAreChecked: what a translator makes of a request and no client sent
+// is the module's fault, not the client's: the native build takes the request, and
+// the breaker acts.
+func TestRequestsAreChecked(t *testing.T) {
+	for name, body := range map[string]string{"no JSON": "{not json", "nothing": "", "another encoding": "{\"a\":\"\xe4\"}", "a list": "[]", "a word": "true"} {
+		h, l := openTest(t, Options{})
+		info := activate(t, h, writing(t, abi.OpRequest, abi.Translated{Body: []byte(body)}.Append(nil)))
+		for n := range breakerFaults {
+			if got := request(t, h, "a"); got != `{"by":"native"}` {
+				t.Errorf("%s: %s takes the request", name, got)
+			}
+			if now, _ := h.info(info.Digest); n < breakerFaults-1 && (now.Faults["protocol"] != uint64(n+1) || now.Fallbacks != uint64(n+1)) {
+				t.Errorf("%s: %d requests, faults %v, %d fallbacks\n%s", name, n+1, now.Faults, now.Fallbacks, l)
+			}
+		}
+		eventually(func() bool { now, _ := h.info(info.Digest); return now.State == StateFailed })
+	}
+}

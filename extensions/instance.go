@@ -16,6 +16,7 @@ import (
 // took it out of the pool, for one call at a time; a fault ends it.
 type instance struct {
 	tried     bool // as in starter
+	shipped   bool // as in starter
 	ctx       context.Context
 	module    api.Module
 	memory    api.Memory
@@ -78,7 +79,7 @@ func (i *instance) enter(op abi.Op, in []byte) ([]byte, *fault) {
 		f = checkOutput(op, frame)
 	}
 	if f == nil && !i.tried {
-		f = checkWritten(op, frame)
+		f = checkWritten(op, frame, i.shipped)
 	}
 	if f != nil {
 		return nil, f
@@ -234,15 +235,21 @@ func checkPayload(op abi.Op, payload []byte) (err error) {
 	return err
 }
 
-// checkWritten checks what a translator wrote for clients, in a frame that
-// checkOutput took. An error is checked by Translation.Error, which knows
-// whether a stream or a body is to be written.
-func checkWritten(op abi.Op, frame []byte) *fault {
+// checkWritten checks what a translator wrote for clients, or of their requests,
+// in a frame that checkOutput took. An error is checked by Translation.Error, which
+// knows whether a stream or a body is to be written. The requests of modules that
+// ship are not looked at: their code is ours, and a body may be long.
+func checkWritten(op abi.Op, frame []byte, shipped bool) *fault {
 	if frame[0] != byte(abi.StatusOK) {
 		return nil
 	}
 	var err error
 	switch payload := frame[abi.OutputHeader:]; op {
+	case abi.OpRequest:
+		if !shipped {
+			t, _ := abi.ParseTranslated(payload)
+			err = checkRequest(t.Body)
+		}
 	case abi.OpEvents:
 		w, _ := abi.ParseWritten(payload)
 		err = checkFrames(w.Bytes)

@@ -85,7 +85,7 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 		g.code.close()
 		return nil, refused("instantiate", "", "%w", err)
 	}
-	s := &starter{code: g.code, info: info, manifest: &g.manifest, config: f.config}
+	s := &starter{code: g.code, info: info, manifest: &g.manifest, config: f.config, shipped: f.shipped}
 	if g.pool, err = h.try(ctx, g, s, f.served); err != nil {
 		g.code.close()
 		return nil, err
@@ -287,7 +287,8 @@ type starter struct {
 	manifest *Manifest
 	config   []byte
 	stop     func() error // asked at every safepoint of an instance; nil is go on
-	tried    bool         // what its instances write is looked at by the trial, which says more about it
+	shipped  bool
+	tried    bool // what its instances write is looked at by the trial, which says more about it
 }
 
 // fill makes the pool of a generation of its first instance.
@@ -321,7 +322,7 @@ func joinNotes(a, b string) string {
 
 // start makes one instance: memory, _initialize, ABI version, init.
 func (s *starter) start() (*instance, error) {
-	i := &instance{ctx: context.Background(), tried: s.tried, draws: rand.Uint64()}
+	i := &instance{ctx: context.Background(), tried: s.tried, shipped: s.shipped, draws: rand.Uint64()}
 	limit := s.manifest.memoryMax()
 	if s.info.MemoryBounded {
 		limit = min(limit, int64(s.info.MemoryMax)*pageBytes)
