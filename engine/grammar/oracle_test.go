@@ -208,6 +208,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		if g, err := grammar.Compile(form); err == nil {
 			say(t, g, texts, v, rand.New(rand.NewPCG(7, 8)))
+			sayUntil(t, g, texts, v, rand.New(rand.NewPCG(8, 9)), len(schema)%20) // it wants to end
 		}
 	})
 }
