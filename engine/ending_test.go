@@ -64,6 +64,37 @@ func TestThoughtsAndCallsEnd(t *testing.T) {
 	}
 }
 
+// TestCallsOfFreeAnswersEnd: a model that would end within a call that it began itself ends with a
+// call that is valid.
+func TestCallsOfFreeAnswersEnd(t *testing.T) {
+	valid := map[string]func(string) error{"order": grammartest.Validator(t, order), "ship": grammartest.Validator(t, ship)}
+	for name, data := range vocabularies() {
+		e, s := mumbler(t, data)
+		for _, begins := range []string{"", "\n<function=order>\n", "\n<function=order>\n<parameter=item>\nlam", "\n<function=order>\n<parameter=item>\nlamp\n</parameter>\n<parameter=count>\n4"} {
+			r := ask(t, e, constrained(1, orderTools))
+			var script []int32
+			if e.marker >= 0 {
+				script = append(script, e.marker)
+			} else {
+				begins = "<tool_call>" + begins
+			}
+			script = e.tokenizer.Encode(script, begins)
+			e.forwarder = &mumble{seed: 1, prompt: len(r.Prompt), script: script, end: len(script), stop: e.tokenizer.Stops()[0]}
+			_, a := submit(t, s, "acct", r)
+			runAll(t, s)
+			checkStream(t, a.events)
+			names, arguments := calls(a.events)
+			if a.result.Stop != abi.StopToolUse || len(names) != 1 {
+				t.Errorf("%s, %q: %v, %q: %q", name, begins, a.result.Stop, names, text(a.events))
+				continue
+			}
+			if err := valid[names[0]](arguments[0]); err != nil {
+				t.Errorf("%s, %q: %s: %v", name, begins, arguments[0], err)
+			}
+		}
+	}
+}
+
 // TestNoEndWhereNoneCounts: where the model's end is not to count it closes nothing.
 func TestNoEndWhereNoneCounts(t *testing.T) {
 	for _, more := range []string{`,"ignore_eos":true`, `,"min_tokens":400`} {
@@ -112,24 +143,23 @@ func TestFreeStringsAreBounded(t *testing.T) {
 		return a
 	}
 	for _, c := range []struct {
-		schema      string
+		schema, on  string
 		least, most int
 	}{
-		{`{"type":"string"}`, 3000, 4096},
-		{`{"type":"string","maxLength":2500}`, 1900, 2500},
-		{`{"type":"string","maxLength":5000}`, 4400, 5000},
-		{`{"type":"string","minLength":7}`, 3000, 4096},
-		{`{"type":"string","minLength":7,"maxLength":900}`, 900, 900},
+		{`{"type":"string"}`, "a", 3000, 4096},
+		{`{"type":"string"}`, " the", 3000, 4096},
+		{`{"type":"string","maxLength":2500}`, " the", 1900, 2500},
+		{`{"type":"string","maxLength":5000}`, " the", 4400, 5000},
+		{`{"type":"string","minLength":7}`, " the", 3000, 4096},
+		{`{"type":"string","minLength":7,"maxLength":900}`, " the", 897, 900},
 	} {
-		for _, on := range []string{"a", " the"} {
-			a := says(formatOf(c.schema, ``), "", on)
-			got := text(a.events)
-			if n := utf8.RuneCountInString(got) - len(`""`); a.result.Stop != abi.StopEndTurn || n < c.least || n > c.most {
-				t.Errorf("%s: %v after %d characters, want %d to %d", c.schema, a.result.Stop, n, c.least, c.most)
-			}
-			if err := grammartest.Validator(t, c.schema)(got); err != nil {
-				t.Error(err)
-			}
+		a := says(formatOf(c.schema, ``), "", c.on)
+		got := text(a.events)
+		if n := utf8.RuneCountInString(got) - len(`""`); a.result.Stop != abi.StopEndTurn || n < c.least || n > c.most {
+			t.Errorf("%s: %v after %d characters, want %d to %d", c.schema, a.result.Stop, n, c.least, c.most)
+		}
+		if err := grammartest.Validator(t, c.schema)(got); err != nil {
+			t.Error(err)
 		}
 	}
 	body := formatOf(`{}`, `,"tools":[{"name":"write","input_schema":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"]}}],"tool_choice":{"type":"any"}`)

@@ -3,6 +3,7 @@ package grammar_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,35 @@ func TestAnswersThatAreToEndDo(t *testing.T) {
 					t.Errorf("%s\n%q\n%v", schema, text, err)
 				}
 			}
+		}
+	}
+}
+
+// TestWhitespaceIsBounded: between the tokens of JSON there is a blank, or a line's end and its indent.
+func TestWhitespaceIsBounded(t *testing.T) {
+	texts, v := tokens()
+	g, err := grammar.Compile(grammar.Form{Text: json.RawMessage(`{"type":"array","items":{"type":"null"},"minItems":2}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{"[", "[null", "[null,", "[null,null"} {
+		m := g.NewMatcher(v)
+		for _, c := range []byte(said) {
+			m.Accept(int32(c))
+		}
+		blanks := 0
+		for range 100 {
+			logits := make([]float32, len(texts))
+			m.Mask(logits)
+			at := slices.IndexFunc([]byte("\n \t\r"), func(c byte) bool { return logits[c] == 0 })
+			if at < 0 {
+				break
+			}
+			m.Accept(int32("\n \t\r"[at]))
+			blanks++
+		}
+		if blanks > 41 {
+			t.Errorf("%q may be followed by %d blanks", said, blanks)
 		}
 	}
 }
