@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# An unmodified coding agent that speaks chat completions completes a turn.
+# An unmodified coding agent that speaks chat completions completes a turn. Its settings keep
+# it from a second agent, which takes notes behind each turn as long as the model calls tools,
+# and ask for the model's likeliest answer.
 set -euo pipefail
 dir=$1
-mkdir -p "$dir/chat-home" "$dir/chat-project"
+mkdir -p "$dir/chat-home/.qwen" "$dir/chat-project"
+cat >"$dir/chat-home/.qwen/settings.json" <<'S'
+{"memory": {"enableManagedAutoMemory": false}, "model": {"generationConfig": {"samplingParams": {"temperature": 0, "max_tokens": 400}}}}
+S
 cd "$dir/chat-project"
 echo "hello" > notes.txt
 HOME=$dir/chat-home QWEN_TELEMETRY_ENABLED=false NO_COLOR=1 \
