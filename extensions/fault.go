@@ -1,8 +1,11 @@
 package extensions
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+
+	"corenode/extensions/meter"
 )
 
 // cause is why a call failed. All but overloaded are faults of the module: its
@@ -74,4 +77,18 @@ func (e *LoadError) Unwrap() error { return e.Err }
 func refused(stage, fix, format string, args ...any) *LoadError {
 	err := fmt.Errorf(format, args...)
 	return &LoadError{Stage: stage, Reason: err.Error(), Fix: fix, Err: err}
+}
+
+// fixRebuild is the remedy for a file in which something is wrong that no source says.
+const fixRebuild = "the file is damaged or was made by a tool with a fault: build it again with a current toolchain"
+
+// refusedByMeter takes reason and remedy apart, which the meter says in one.
+func refusedByMeter(stage string, err error) *LoadError {
+	r := refused(stage, fixRebuild, "%w", err)
+	if e, ok := errors.AsType[*meter.Error](err); ok && e.Fix != "" {
+		plain := *e
+		plain.Fix = ""
+		r.Reason, r.Fix = plain.Error(), e.Fix
+	}
+	return r
 }

@@ -52,10 +52,10 @@ var whatTranslatorsWrite = []struct {
 	{"a body in another encoding", abi.OpResponse, []byte("{\"a\":\"\xe4\"}")},
 }
 
-// TestWhatTranslatorsWrite checks that it counts as a fault of the protocol,
+// TestAttackTranslators checks that it counts as a fault of the protocol,
 // that the native build answers instead as long as no byte has left, and that
 // the breaker acts.
-func TestWhatTranslatorsWrite(t *testing.T) {
+func TestAttackTranslators(t *testing.T) {
 	for _, c := range whatTranslatorsWrite {
 		t.Run(c.name, func(t *testing.T) {
 			h, l := openTest(t, Options{})
@@ -209,10 +209,10 @@ func BenchmarkCheckFrames(b *testing.B) {
 	}
 }
 
-// TestRequestsAreChecked: what a translator makes of a request and no client sent
+// TestAttackTranslatorsRequests: what a translator makes of a request and no client sent
 // is the module's fault, not the client's: the native build takes the request, and
 // the breaker acts.
-func TestRequestsAreChecked(t *testing.T) {
+func TestAttackTranslatorsRequests(t *testing.T) {
 	for name, body := range map[string]string{"no JSON": "{not json", "nothing": "", "another encoding": "{\"a\":\"\xe4\"}", "a list": "[]", "a word": "true"} {
 		h, l := openTest(t, Options{})
 		info := activate(t, h, writing(t, abi.OpRequest, abi.Translated{Body: []byte(body)}.Append(nil)))

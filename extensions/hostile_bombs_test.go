@@ -150,9 +150,9 @@ var bombs = []struct {
 	}},
 }
 
-// TestBombs: what would take the engine too long to compile is refused before
+// TestAttackBombs: what would take the engine too long to compile is refused before
 // it is compiled, by stage effort, with what there is too much of and what to do.
-func TestBombs(t *testing.T) {
+func TestAttackBombs(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	for _, b := range bombs {
 		t.Run(b.name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestBombs(t *testing.T) {
 			}
 			refused, ok := errors.AsType[*LoadError](load(b.n, "large"))
 			if !ok || refused.Stage != "effort" || !strings.Contains(refused.Reason, b.says) ||
-				!strings.Contains(refused.Reason, "split the function") && !strings.Contains(refused.Reason, "leave code out") {
+				!strings.Contains(refused.Fix, "split the function") && !strings.Contains(refused.Fix, "leave code out") {
 				t.Errorf("%v; want stage effort, %q and what to do", refused, b.says)
 			}
 			if err := load(max(1, b.n/50), "small"); err != nil {

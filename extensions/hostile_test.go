@@ -2,7 +2,6 @@ package extensions
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,139 +11,6 @@ import (
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
-
-// TestRefused has one module for each reason to refuse one, and what the
-// operator reads.
-func TestRefused(t *testing.T) {
-	i32 := wasmtest.I32
-	spin := func() *wasmtest.Code { return wasmtest.Asm().Loop(wasmtest.Void).Br(0).End() }
-	cases := []struct {
-		name, stage, says string
-		make              func() []byte
-	}{
-		{"too large", "size", "at most 8388608", func() []byte { return make([]byte, moduleBytesMax+1) }},
-		{"no module", "parse", "", func() []byte { return []byte("#!/bin/sh") }},
-		{"cut off", "parse", "", func() []byte { b := chatGuest(t, "1"); return b[:len(b)/2] }},
-		{"no manifest", "manifest", "0 custom sections", func() []byte { return wasmtest.Preamble() }},
-		{"unknown key", "manifest", "unknown field", func() []byte {
-			m := &wasmtest.Module{}
-			m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0","network":true}`))
-			return m.Bytes()
-		}},
-		{"wrong ABI in the manifest", "manifest", "this node speaks 1.0 and 1.1", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.manifest.ABI = "2.0"
-			return g.bytes(t)
-		}},
-		{"wrong ABI", "abi", "it speaks ABI 2.0, this node 1.1", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.version = 2 << 16
-			return g.bytes(t)
-		}},
-		{"newer ABI", "abi", "it speaks ABI 1.2", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.version = 1<<16 | 2
-			return g.bytes(t)
-		}},
-		{"forbidden import", "imports", "env.system", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.module.Import("env", "system", []byte{i32}, []byte{i32})
-			return g.bytes(t)
-		}},
-		{"WASI without Go", "imports", "wasi_snapshot_preview1.fd_write", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.module.Import(wasiModule, "fd_write", []byte{i32, i32, i32, i32}, []byte{i32})
-			return g.bytes(t)
-		}},
-		{"WASI with another signature", "imports", "another signature", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.manifest.Runtime = runtimeGo
-			g.module.Import(wasiModule, "fd_write", []byte{i32}, []byte{i32})
-			return g.bytes(t)
-		}},
-		{"unknown host function", "imports", "corenode.read_file", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.module.Import(importModule, "read_file", nil, nil)
-			return g.bytes(t)
-		}},
-		{"log with another signature", "imports", "another signature", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.module.Import(importModule, "log", []byte{i32}, nil)
-			return g.bytes(t)
-		}},
-		{"float in billing", "floats", "kind billing must not use floats", func() []byte {
-			g := newGuest(SlotBilling, "1")
-			g.module.Func("", nil, []byte{wasmtest.F64}, nil, wasmtest.Asm().Op(0x44, 0, 0, 0, 0, 0, 0, 0, 0))
-			return g.bytes(t)
-		}},
-		{"float in admission", "floats", "kind admission", func() []byte {
-			g := newGuest(SlotAdmission, "1")
-			g.module.Global(wasmtest.F32, true, wasmtest.Asm().Op(0x43, 0, 0, 0, 0))
-			return g.bytes(t)
-		}},
-		{"missing export", "exports", "no function buf", func() []byte {
-			m := &wasmtest.Module{}
-			m.Func("abi", nil, []byte{i32}, nil, wasmtest.I32Const(1<<16))
-			m.Memory(1, 1)
-			m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}`))
-			return m.Bytes()
-		}},
-		{"too much memory at once", "memory", "and may have 65536", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.manifest.MemoryMaxBytes = 1
-			return g.bytes(t)
-		}},
-		{"never-ending start function", "instantiate", "its start function: ticks: ", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.module.Start(g.module.Func("", nil, nil, nil, spin()))
-			return g.bytes(t)
-		}},
-		{"never-ending _initialize", "instantiate", "ticks", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.start = spin()
-			return g.bytes(t)
-		}},
-		{"trap in init", "init", "unreachable", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.config = func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) }
-			return g.bytes(t)
-		}},
-		{"refused configuration", "init", "no such currency", func() []byte {
-			g := newGuest(SlotChat, "1")
-			g.config = func(c *wasmtest.Code) {
-				c.I64(g.place(statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Msg: "no such\x00 currency"}.Append(nil))))
-			}
-			return g.bytes(t)
-		}},
-		{"vectors that fail", "vectors", `1 of 1 golden vectors fail, the first: vector "asks"`, func() []byte {
-			g := newGuest(SlotBilling, "1")
-			g.answers[abi.OpQuote] = abi.Quote{Upper: 1}.Append(nil)
-			g.vectors = `[{"name":"asks","op":"quote","quote":{"input":1,"output_max":1},"want":{"quote":{"upper":2,"minimum":0}}}]`
-			return g.bytes(t)
-		}},
-		{"vectors that are none", "vectors", "", func() []byte {
-			g := newGuest(SlotBilling, "1")
-			g.vectors = `{}`
-			return g.bytes(t)
-		}},
-	}
-	h, _ := openTest(t, Options{Dir: t.TempDir()})
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := h.Load(t.Context(), c.make(), nil, nil)
-			var refused *LoadError
-			if !errors.As(err, &refused) || refused.Stage != c.stage || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("Load = %v; want stage %s and %q", err, c.stage, c.says)
-			}
-			t.Log(err)
-		})
-	}
-	for _, i := range h.Modules() {
-		if i.State != StateBuiltin {
-			t.Errorf("a refused module is kept: %+v", i)
-		}
-	}
-}
 
 // traffic sends requests over the responses slot and the native tariff until
 // stop is called, which says how many there were; any failure fails the test.
@@ -186,40 +52,40 @@ func goodResponses(t *testing.T) []byte {
 	return g.bytes(t)
 }
 
-// TestContained runs translators that misbehave in every op, while another
+// TestAttacksWhileServing runs translators that misbehave in every op, while another
 // slot has traffic: the request goes to the builtin, an answer is an error, an
 // error is written by the builtin, and the cause is counted.
-func TestContained(t *testing.T) {
+func TestAttacksWhileServing(t *testing.T) {
 	i32 := wasmtest.I32
 	cases := []struct {
 		name, cause string
 		shape       func(g *guest)
 	}{
-		{"trap", "trap", func(g *guest) { g.call = wasmtest.Asm().Op(wasmtest.Unreachable) }},
-		{"division by zero", "trap", func(g *guest) { g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS, wasmtest.I64ExtendU) }},
-		{"infinite loop", "ticks", func(g *guest) { g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0) }},
-		{"endless recursion", "depth", func(g *guest) {
+		{"traps/trap", "trap", func(g *guest) { g.call = wasmtest.Asm().Op(wasmtest.Unreachable) }},
+		{"traps/division by zero", "trap", func(g *guest) { g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS, wasmtest.I64ExtendU) }},
+		{"hangs/infinite loop", "ticks", func(g *guest) { g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0) }},
+		{"hangs/endless recursion", "depth", func(g *guest) {
 			f := g.module.Func("", []byte{i32}, []byte{i32}, nil, wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))
 			g.call = wasmtest.Asm().I32(1).Call(f).Op(wasmtest.I64ExtendU)
 		}},
-		{"memory bomb", "memory", func(g *guest) {
+		{"bombs/memory bomb", "memory", func(g *guest) {
 			g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(100).Imm(0x40, 0).I32(-1).Op(wasmtest.I32Ne).BrIf(0).End().Op(wasmtest.Unreachable)
 		}},
-		{"no output", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0) }},
-		{"output outside the memory", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) }},
-		{"output over the end", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64((guestPages*pageBytes-8)<<32 | 100) }},
-		{"output shorter than its header", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(guestData<<32 | 3) }},
-		{"huge output", "protocol", func(g *guest) {
+		{"translators/no output", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0) }},
+		{"translators/output outside the memory", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) }},
+		{"translators/output over the end", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64((guestPages*pageBytes-8)<<32 | 100) }},
+		{"translators/output shorter than its header", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(guestData<<32 | 3) }},
+		{"bombs/huge output", "protocol", func(g *guest) {
 			g.call = wasmtest.Asm().I32(4000).Imm(0x40, 0).Op(wasmtest.Drop).I64(8<<32 | 200<<20)
 		}},
-		{"length that is not the frame's", "protocol", func(g *guest) {
+		{"translators/length that is not the frame's", "protocol", func(g *guest) {
 			g.call = wasmtest.Asm().I64(g.place(append(okFrame(nil), 1, 2, 3)))
 		}},
-		{"unknown status", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(g.place(statusFrame(77, 0, nil))) }},
-		{"payload that does not decode", "protocol", func(g *guest) {
+		{"translators/unknown status", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(g.place(statusFrame(77, 0, nil))) }},
+		{"translators/payload that does not decode", "protocol", func(g *guest) {
 			g.call = wasmtest.Asm().I64(g.place(okFrame([]byte{255, 255, 255, 255})))
 		}},
-		{"state too big", "protocol", func(g *guest) {
+		{"translators/state too big", "protocol", func(g *guest) {
 			g.answers = chatAnswers("big")
 			g.answers[abi.OpEvents] = abi.Written{State: make([]byte, abi.StateBytesMax+1)}.Append(nil)
 			for _, op := range []abi.Op{abi.OpRequest, abi.OpResponse, abi.OpError} {
@@ -263,10 +129,10 @@ func TestContained(t *testing.T) {
 	}
 }
 
-// TestEcho gives the same module to two accounts: it answers with what the
+// TestAttackLeaks gives the same module to two accounts: it answers with what the
 // caller before it sent, from its memory, from a global and from memory it has
 // grown. Another account must see none of it; the same account may.
-func TestEcho(t *testing.T) {
+func TestAttackLeaks(t *testing.T) {
 	const keep, out = 2 * pageBytes, 3 * pageBytes
 	echo := func(grow bool) []byte {
 		g := newGuest(SlotChat, "echo")

@@ -83,7 +83,7 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 	g.refs.Store(1)
 	if err := h.link(g.code.runtime, g, info); err != nil {
 		g.code.close()
-		return nil, refused("instantiate", "", "%w", err)
+		return nil, refused("instantiate", fixRebuild, "%w", err)
 	}
 	s := &starter{code: g.code, info: info, manifest: &g.manifest, config: f.config, shipped: f.shipped}
 	if g.pool, err = h.try(ctx, g, s, f.served); err != nil {
@@ -100,11 +100,11 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 func translate(ctx context.Context, wasm []byte, cacheDir string, served bool) (*code, error) {
 	metered, _, err := meter.Rewrite(wasm, metering)
 	if err != nil {
-		return nil, refused("meter", "", "%w", err) // it says how to mend it
+		return nil, refusedByMeter("meter", err)
 	}
 	if !served {
 		if err := meter.CheckEffort(metered); err != nil {
-			return nil, refused("effort", "", "%w", err) // it says how to mend it
+			return nil, refusedByMeter("effort", err)
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -167,7 +167,7 @@ func (h *Host) check(f file) (info *meter.Info, m Manifest, signedBy string, err
 		return nil, m, "", err
 	}
 	if info, err = meter.Inspect(f.wasm); err != nil {
-		return nil, m, "", refused("parse", "", "%w", err) // it says how to mend it
+		return nil, m, "", refusedByMeter("parse", err)
 	}
 	if m, err = manifestOf(info); err != nil {
 		return nil, m, "", err
@@ -205,7 +205,7 @@ func manifestOf(info *meter.Info) (Manifest, error) {
 	}
 	m, err := ParseManifest(section)
 	if err != nil {
-		return m, refused("manifest", "", "%w", err)
+		return m, refused("manifest", "correct it, and pack the module again: corenode module pack", "%w", err)
 	}
 	return m, nil
 }
@@ -366,7 +366,7 @@ func (s *starter) prepare(i *instance) error {
 		}
 	}
 	if err := i.module.ExportedFunction("abi").CallWithStack(i.ctx, i.stack[:]); err != nil {
-		return refused("abi", "", "abi(): %w", i.diagnose(err))
+		return refused("abi", "abi returns the version as a number, and does nothing else", "abi(): %w", i.diagnose(err))
 	}
 	if v := uint32(i.stack[0]); v>>16 != abi.Version>>16 || v&0xffff > abi.Version&0xffff {
 		return refused("abi", "build it with an SDK of this node's version or an older one of the same major",
@@ -386,7 +386,7 @@ func (s *starter) init(i *instance) error {
 	}
 	i.stack[0] = uint64(len(config))
 	if err := i.module.ExportedFunction("init").CallWithStack(i.ctx, i.stack[:]); err != nil {
-		return refused("init", "", "init: %w", i.diagnose(err))
+		return refused("init", "init must return an output frame, within its ticks", "init: %w", i.diagnose(err))
 	}
 	frame, f := i.frame(i.stack[0], 64<<10)
 	if f != nil {

@@ -47,7 +47,7 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 	g := &generation{digest: digestOf(wasm), manifest: m, size: len(wasm), code: c}
 	if err := h.link(g.code.runtime, g, info); err != nil {
 		g.code.close()
-		return nil, refused("instantiate", "", "%w", err)
+		return nil, refused("instantiate", fixRebuild, "%w", err)
 	}
 	o := &Offline{Manifest: m, Digest: g.digest, Vectors: vectors, generation: g, info: info,
 		starter: &starter{code: g.code, info: info, manifest: &g.manifest, tried: true}}

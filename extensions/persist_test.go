@@ -86,26 +86,37 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartRefuses: a module that was active is checked again in full; when it
+// TestAttackDisk: a module that was active is checked again in full; when it
 // no longer passes, the builtin serves and the list says why.
-func TestRestartRefuses(t *testing.T) {
+func TestAttackDisk(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wasm := chatGuest(t, "1")
 	cases := []struct {
-		name, says string
-		spoil      func(t *testing.T, o *Options)
+		name, stage, says, remedy string
+		spoil                     func(t *testing.T, o *Options)
 	}{
-		{"changed file", "it was changed", func(t *testing.T, o *Options) {
+		{"changed file", "digest", "it was changed", "restore the file from a backup", func(t *testing.T, o *Options) {
 			flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm), 20)
 		}},
-		{"changed signature", "no trusted key", func(t *testing.T, o *Options) {
+		{"cut file", "digest", "it was changed", "restore the file from a backup", func(t *testing.T, o *Options) {
+			if err := os.Truncate(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm), 100); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"another module under its name", "digest", "it was changed", "restore the file from a backup", func(t *testing.T, o *Options) {
+			writeTestFile(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm), chatGuest(t, "other"))
+		}},
+		{"cut signature", "signature", "the signature is 10 bytes", "corenode module sign", func(t *testing.T, o *Options) {
+			writeTestFile(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), make([]byte, 10))
+		}},
+		{"changed signature", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys", func(t *testing.T, o *Options) {
 			flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), 20)
 		}},
-		{"key no longer trusted", "no trusted key", func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
-		{"missing file", "no such file", func(t *testing.T, o *Options) {
+		{"key no longer trusted", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys", func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
+		{"missing file", "", "no such file", "", func(t *testing.T, o *Options) {
 			if err := os.Remove(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm)); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +139,8 @@ func TestRestartRefuses(t *testing.T) {
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
 				t.Errorf("%s serves", got)
 			}
-			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed || !strings.Contains(i.Error, c.says)) {
+			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed || !strings.Contains(i.Error, c.says) || !strings.Contains(i.Error, c.remedy) ||
+				c.stage != "" && !strings.HasPrefix(i.Error, "module refused ("+c.stage+"): ")) {
 				t.Errorf("%+v, %v", i, err)
 			}
 			if !strings.Contains(l.String(), "does not load") {
@@ -150,32 +162,33 @@ func flip(t *testing.T, path string, at int) {
 	}
 }
 
-func TestSignatures(t *testing.T) {
+func TestAttackSignatures(t *testing.T) {
 	public, private, _ := ed25519.GenerateKey(rand.Reader)
 	_, stranger, _ := ed25519.GenerateKey(rand.Reader)
 	wasm, other := chatGuest(t, "1"), chatGuest(t, "2")
 	text := []byte(base64.StdEncoding.EncodeToString(Sign(private, wasm)) + "\n")
 	cases := []struct {
-		name      string
-		unsigned  bool // allowed
-		signature []byte
-		ok        bool
+		name         string
+		unsigned     bool // allowed
+		signature    []byte
+		says, remedy string // "" = it is taken
 	}{
-		{"signed", false, Sign(private, wasm), true},
-		{"signed, as text", false, text, true},
-		{"unsigned", false, nil, false},
-		{"unsigned where that is allowed", true, nil, true},
-		{"a stranger's", false, Sign(stranger, wasm), false},
-		{"a wrong one where none is needed", true, Sign(stranger, wasm), false},
-		{"another module's", false, Sign(private, other), false},
-		{"without the context", false, ed25519.Sign(private, wasm), false},
-		{"too short", true, []byte("x"), false},
+		{"signed", false, Sign(private, wasm), "", ""},
+		{"signed, as text", false, text, "", ""},
+		{"unsigned", false, nil, "the module is not signed", "corenode module sign"},
+		{"unsigned where that is allowed", true, nil, "", ""},
+		{"a stranger's", false, Sign(stranger, wasm), "no trusted key made this signature", "modules.trusted_keys"},
+		{"a wrong one where none is needed", true, Sign(stranger, wasm), "no trusted key made this signature", "modules.trusted_keys"},
+		{"another module's", false, Sign(private, other), "no trusted key made this signature", "modules.trusted_keys"},
+		{"without the context", false, ed25519.Sign(private, wasm), "no trusted key made this signature", "modules.trusted_keys"},
+		{"too short", true, []byte("x"), "the signature is 1 bytes", "corenode module sign"},
 	}
 	for _, c := range cases {
 		h, _ := openWith(t, Options{TrustedKeys: []ed25519.PublicKey{public}, AllowUnsigned: c.unsigned}, testShipped())
 		i, err := h.Load(t.Context(), wasm, c.signature, nil)
 		var refused *LoadError
-		if (err == nil) != c.ok || !c.ok && (!errors.As(err, &refused) || refused.Stage != "signature") {
+		if (err == nil) != (c.says == "") || err != nil && (!errors.As(err, &refused) || refused.Stage != "signature" ||
+			!strings.Contains(refused.Reason, c.says) || !strings.Contains(refused.Fix, c.remedy)) {
 			t.Errorf("%s: %+v, %v", c.name, i, err)
 		}
 		_ = h.Close()

@@ -55,84 +55,10 @@ func counting(g *guest, then func(*wasmtest.Code)) {
 	g.call.I64(0)
 }
 
-// TestFirstCalls: load makes a usual call of each operation and refuses what
-// check refuses, with the same remedy.
+// TestFirstCalls: a module of each kind that keeps the rules is loaded. Those that
+// do not are among TestAttacks.
 func TestFirstCalls(t *testing.T) {
-	cases := []struct {
-		name, says, fix string
-		make            func() *guest
-	}{
-		{"a trap in each call", "decide: trap", "a usual call must be answered", func() *guest {
-			g := newGuest(SlotAdmission, "1")
-			g.call = wasmtest.Asm().Op(wasmtest.Unreachable)
-			return g
-		}},
-		{"an endless loop", "decide: ticks", "a usual call must be answered", func() *guest {
-			g := newGuest(SlotAdmission, "1")
-			g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)
-			return g
-		}},
-		{"a request that is no JSON", "request of 1 KB: the body is no JSON object", "write what the protocol's clients read", func() *guest {
-			g := goodGuest(SlotChat, "1")
-			g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{not json`)}.Append(nil)
-			return g
-		}},
-		{"an answer that is no JSON", "answer: the body is no JSON object", "write what the protocol's clients read", func() *guest {
-			g := goodGuest(SlotChat, "1")
-			g.answers[abi.OpResponse] = []byte("hello")
-			return g
-		}},
-		{"a stream that ends within an event", "a whole stream in one group: the stream's bytes end within an event", "write what the protocol's clients read", func() *guest {
-			g := goodGuest(SlotResponses, "1")
-			g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}")}.Append(nil)
-			return g
-		}},
-		{"an error that is no UTF-8", "error: the body is no UTF-8", "write what the protocol's clients read", func() *guest {
-			g := goodGuest(SlotChat, "1")
-			g.answers[abi.OpError] = []byte("{\"a\":\"\xff\"}")
-			return g
-		}},
-		{"a quote upside down", "quote: the quote has minimum 9 and upper 1", "0 <= minimum <= upper", func() *guest {
-			g := goodGuest(SlotBilling, "1")
-			g.answers[abi.OpQuote] = abi.Quote{Upper: 1, Minimum: 9}.Append(nil)
-			return g
-		}},
-		{"a charge above its quote", "charge: the charge of 5 is above the quote of 4", "quote the dearest use", func() *guest {
-			g := goodGuest(SlotBilling, "1")
-			g.answers[abi.OpQuote] = abi.Quote{Upper: 4}.Append(nil)
-			return g
-		}},
-		{"a total that is no sum", "charge: the total is 6, the lines add up to 0", "the total is their sum", func() *guest {
-			g := goodGuest(SlotBilling, "1")
-			g.answers[abi.OpCharge] = abi.Charge{Total: 6}.Append(nil)
-			return g
-		}},
-		{"a charge of nothing", "charge: nothing is charged", `"free": true`, func() *guest {
-			g := goodGuest(SlotBilling, "1")
-			g.answers[abi.OpCharge] = abi.Charge{}.Append(nil)
-			return g
-		}},
-		{"a call that remembers", "quote gives other bytes on an instance that answered before", "depend on its input only", func() *guest {
-			g := goodGuest(SlotBilling, "1")
-			counting(g, func(c *wasmtest.Code) { c.I64(g.place(okFrame(abi.Quote{Upper: 8}.Append(nil)))).Op(wasmtest.Return) })
-			return g
-		}},
-		{"a second call that traps", "quote, on an instance that answered before: trap", "depend on its input only", func() *guest {
-			g := goodGuest(SlotBilling, "1")
-			counting(g, func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) })
-			return g
-		}},
-	}
 	h := tried(t, Options{})
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := h.Load(t.Context(), c.make().bytes(t), nil, nil)
-			refused, ok := errors.AsType[*LoadError](err)
-			if !ok || refused.Stage != "probe" || !strings.Contains(refused.Reason, c.says) || !strings.Contains(refused.Fix, c.fix) {
-				t.Errorf("%v; want stage probe, %q and %q", err, c.says, c.fix)
-			}
-		})
-	}
 	for _, kind := range Slots {
 		if _, err := h.Load(t.Context(), goodGuest(kind, "good").bytes(t), nil, nil); err != nil {
 			t.Errorf("a module that keeps the rules: %v", err)
