@@ -73,7 +73,8 @@ var hangs = []attack{
 		i32 := []byte{wasmtest.I32}
 		g.call = wasmtest.Asm().I32(1).Call(g.module.Func("", i32, i32, nil, wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))).Op(wasmtest.I64ExtendU)
 	})},
-	{"hangs", "in a vector", "vectors", "ticks", "corenode module check", shaped(SlotBilling, func(g *guest) { g.call, g.vectors = spin().I64(0), oneVector })},
+	{"hangs", "in a vector", "vectors", "ticks", "corenode module check",
+		shaped(SlotBilling, func(g *guest) { g.call, g.vectors = spin().I64(0), oneVector })},
 }
 
 var traps = []attack{
@@ -100,9 +101,10 @@ var lies = []attack{
 		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpQuote] = abi.Quote{Upper: 4}.Append(nil) })},
 	{"lies", "a total that is no sum", "probe", "charge: the total is 6, the lines add up to 0", "the total is their sum",
 		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpCharge] = abi.Charge{Total: 6}.Append(nil) })},
-	{"lies", "a negative line", "probe", "is negative", "every line is tokens, price and amount of zero or more", shaped(SlotBilling, func(g *guest) {
-		g.answers[abi.OpCharge] = abi.Charge{Total: 1, Lines: []abi.Line{{Unit: "a", Amount: -1}, {Unit: "b", Amount: 2}}}.Append(nil)
-	})},
+	{"lies", "a negative line", "probe", "is negative", "every line is tokens, price and amount of zero or more",
+		shaped(SlotBilling, func(g *guest) {
+			g.answers[abi.OpCharge] = abi.Charge{Total: 1, Lines: []abi.Line{{Unit: "a", Amount: -1}, {Unit: "b", Amount: 2}}}.Append(nil)
+		})},
 	{"lies", "a charge of nothing", "probe", "charge: nothing is charged", `"free": true`,
 		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpCharge] = abi.Charge{}.Append(nil) })},
 	{"lies", "another answer to the same question", "probe", "quote gives other bytes on an instance that answered before", remedyInput,
@@ -112,8 +114,10 @@ var lies = []attack{
 	{"lies", "other vectors than it answers", "vectors", `1 of 1 golden vectors fail, the first: vector "a"`, "corenode module check",
 		shaped(SlotBilling, func(g *guest) { g.vectors = strings.Replace(oneVector, `"upper":9`, `"upper":8`, 1) })},
 	{"lies", "vectors that are none", "vectors", "", "corenode module check", shaped(SlotBilling, func(g *guest) { g.vectors = `{}` })},
-	{"lies", "a version to come", "abi", "it speaks ABI 1.2, this node 1.1", "an SDK of this node's version", shaped(SlotChat, func(g *guest) { g.version = 1<<16 | 2 })},
-	{"lies", "another major version", "abi", "it speaks ABI 2.0, this node 1.1", "an SDK of this node's version", shaped(SlotChat, func(g *guest) { g.version = 2 << 16 })},
+	{"lies", "a version to come", "abi", "it speaks ABI 1.2, this node 1.1", "an SDK of this node's version",
+		shaped(SlotChat, func(g *guest) { g.version = 1<<16 | 2 })},
+	{"lies", "another major version", "abi", "it speaks ABI 2.0, this node 1.1", "an SDK of this node's version",
+		shaped(SlotChat, func(g *guest) { g.version = 2 << 16 })},
 	{"lies", "an output outside of its memory", "probe", "decide: protocol", remedyUsual,
 		shaped(SlotAdmission, func(g *guest) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) })},
 	{"lies", "a missing export", "exports", "no function buf", "export abi() i32, buf(i32) i32", func(*testing.T) []byte {
@@ -134,12 +138,15 @@ var featureSets = []attack{
 	{"feature sets", "relaxed SIMD", "parse", "unknown instruction", "core WebAssembly 2.0", coded(0xfd, 0x80, 0x02)},
 	{"feature sets", "shared memory", "parse", "threads", remedyTarget, raw(func(m *wasmtest.Module) { m.MemoryRaw(3, 1, 2) })},
 	{"feature sets", "64-bit memory", "parse", "64-bit", remedyTarget, raw(func(m *wasmtest.Module) { m.MemoryRaw(5, 1, 2) })},
-	{"feature sets", "two memories", "parse", "at most one", remedyTarget, raw(func(m *wasmtest.Module) { m.MemoryRaw(0, 1); m.MemoryRaw(0, 1) })},
-	{"feature sets", "a component", "parse", "not version 1 of the module format", "give the core module inside", func(*testing.T) []byte { return []byte("\x00asm\x0d\x00\x01\x00") }},
+	{"feature sets", "two memories", "parse", "at most one", remedyTarget,
+		raw(func(m *wasmtest.Module) { m.MemoryRaw(0, 1); m.MemoryRaw(0, 1) })},
+	{"feature sets", "a component", "parse", "not version 1 of the module format", "give the core module inside",
+		func(*testing.T) []byte { return []byte("\x00asm\x0d\x00\x01\x00") }},
 	{"feature sets", "no module", "parse", "not a WebAssembly module", "", func(*testing.T) []byte { return []byte("#!/bin/sh") }},
 	{"feature sets", "cut off", "parse", "", "", func(t *testing.T) []byte { b := chatGuest(t, "1"); return b[:len(b)/2] }},
 	{"feature sets", "what metering adds", "parse", "global 0 does not exist", "", coded(0x24, 0)},
-	{"feature sets", "floats in billing", "floats", "kind billing must not use floats", "compute in integers", coded(0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x1a)},
+	{"feature sets", "floats in billing", "floats", "kind billing must not use floats", "compute in integers",
+		coded(0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x1a)},
 	{"feature sets", "floats in admission", "floats", "kind admission", "compute in integers",
 		shaped(SlotAdmission, func(g *guest) { g.module.Global(wasmtest.F32, true, wasmtest.Asm().Op(0x43, 0, 0, 0, 0)) })},
 }
@@ -156,13 +163,19 @@ func raw(change func(m *wasmtest.Module)) func(*testing.T) []byte {
 
 var imports = []attack{
 	{"imports", "of the system", "imports", "env.system", remedyImports, imported("env", "system", "", wasmtest.I32)},
-	{"imports", "of WASI without Go", "imports", "wasi_snapshot_preview1.fd_write", `"runtime": "go"`, imported(wasiModule, "fd_write", "", wasmtest.I32)},
-	{"imports", "of WASI with another signature", "imports", "another signature", "build it with the Go toolchain", imported(wasiModule, "fd_write", runtimeGo, wasmtest.I32)},
-	{"imports", "of WASI that is none", "imports", "wasi_snapshot_preview1.run_program", "WASI preview 1 only", imported(wasiModule, "run_program", runtimeGo)},
+	{"imports", "of WASI without Go", "imports", "wasi_snapshot_preview1.fd_write", `"runtime": "go"`,
+		imported(wasiModule, "fd_write", "", wasmtest.I32)},
+	{"imports", "of WASI with another signature", "imports", "another signature", "build it with the Go toolchain",
+		imported(wasiModule, "fd_write", runtimeGo, wasmtest.I32)},
+	{"imports", "of WASI that is none", "imports", "wasi_snapshot_preview1.run_program", "WASI preview 1 only",
+		imported(wasiModule, "run_program", runtimeGo)},
 	{"imports", "of another host function", "imports", "corenode.read_file", remedyImports, imported(importModule, "read_file", "")},
-	{"imports", "of log with another signature", "imports", "another signature", "declare it as the ABI does", imported(importModule, "log", "", wasmtest.I32)},
-	{"imports", "of a memory", "parse", `the memory "mem" from "env"`, "define it in the module", shaped(SlotChat, func(g *guest) { g.module.ImportRaw("env", "mem", 2, 0, 1) })},
-	{"imports", "of a global", "parse", `the global "g" from "env"`, "only functions may be imported", shaped(SlotChat, func(g *guest) { g.module.ImportRaw("env", "g", 3, wasmtest.I32, 0) })},
+	{"imports", "of log with another signature", "imports", "another signature", "declare it as the ABI does",
+		imported(importModule, "log", "", wasmtest.I32)},
+	{"imports", "of a memory", "parse", `the memory "mem" from "env"`, "define it in the module",
+		shaped(SlotChat, func(g *guest) { g.module.ImportRaw("env", "mem", 2, 0, 1) })},
+	{"imports", "of a global", "parse", `the global "g" from "env"`, "only functions may be imported",
+		shaped(SlotChat, func(g *guest) { g.module.ImportRaw("env", "g", 3, wasmtest.I32, 0) })},
 }
 
 func imported(module, name, runtime string, params ...byte) func(*testing.T) []byte {
@@ -173,7 +186,8 @@ func imported(module, name, runtime string, params ...byte) func(*testing.T) []b
 }
 
 var names = []attack{
-	{"names", "of a module that ships", "manifest", `the name "chat" is that of a module of the program`, "give it a name of its own", named("chat", "9.0.0")},
+	{"names", "of a module that ships", "manifest", `the name "chat" is that of a module of the program`, "give it a name of its own",
+		named("chat", "9.0.0")},
 	{"names", "of a module that ships in another slot", "manifest", `the name "tariff"`, "give it a name of its own", named("tariff", "1")},
 	{"names", "that is a path", "manifest", `name is "../../state"`, remedyPack, named("../../state", "1")},
 	{"names", "with colors", "manifest", "name is", remedyPack, named("\x1b[31mred", "1")},
@@ -181,7 +195,8 @@ var names = []attack{
 	{"names", "that hides its version", "manifest", "version is", remedyPack, named("a", "1@2")},
 	{"names", "without end", "manifest", "name is", remedyPack, named(strings.Repeat("a", 65), "1")},
 	{"names", "of nothing", "manifest", "name is", remedyPack, named("", "1")},
-	{"names", "an export of the meter", "parse", "reserved", "", shaped(SlotChat, func(g *guest) { g.module.Func("__meter_left", nil, nil, nil, wasmtest.Asm()) })},
+	{"names", "an export of the meter", "parse", "reserved", "",
+		shaped(SlotChat, func(g *guest) { g.module.Func("__meter_left", nil, nil, nil, wasmtest.Asm()) })},
 }
 
 func named(name, version string) func(*testing.T) []byte {
@@ -194,16 +209,21 @@ var manifests = []attack{
 		g.module.Custom(manifestSection, []byte(`{"name":"free","kind":"billing","version":"1","abi":"1.0","free":true}`))
 	})},
 	{"manifests", "no JSON", "manifest", "manifest: ", remedyPack, described("{")},
-	{"manifests", "an unknown key", "manifest", "unknown field", remedyPack, described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","network":true}`)},
-	{"manifests", "something behind it", "manifest", "something follows", remedyPack, described(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}{}`)},
+	{"manifests", "an unknown key", "manifest", "unknown field", remedyPack,
+		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","network":true}`)},
+	{"manifests", "something behind it", "manifest", "something follows", remedyPack,
+		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}{}`)},
 	{"manifests", "an unknown kind", "manifest", "kind is", remedyPack, described(`{"name":"x","kind":"root","version":"1","abi":"1.0"}`)},
-	{"manifests", "a version of the ABI that is none", "manifest", "this node speaks 1.0 and 1.1", remedyPack, described(`{"name":"x","kind":"billing","version":"1","abi":"2.0"}`)},
-	{"manifests", "negative ticks", "manifest", "zero or more", remedyPack, described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","ticks":{"call":-1}}`)},
+	{"manifests", "a version of the ABI that is none", "manifest", "this node speaks 1.0 and 1.1", remedyPack,
+		described(`{"name":"x","kind":"billing","version":"1","abi":"2.0"}`)},
+	{"manifests", "negative ticks", "manifest", "zero or more", remedyPack,
+		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","ticks":{"call":-1}}`)},
 	{"manifests", "more ticks than there are", "manifest", "ticks.call is 200000001, at most 200000000", "ask for no more than the most",
 		shaped(SlotBilling, func(g *guest) { g.manifest.Ticks.Call = ticksCallMost + 1 })},
 	{"manifests", "more memory than there is", "manifest", "memory_max_bytes is 536870913, at most 536870912", "ask for no more than the most",
 		shaped(SlotBilling, func(g *guest) { g.manifest.MemoryMaxBytes = memoryMost + 1 })},
-	{"manifests", "free for a translator", "manifest", "free is for billing modules", remedyPack, shaped(SlotChat, func(g *guest) { g.manifest.Free = true })},
+	{"manifests", "free for a translator", "manifest", "free is for billing modules", remedyPack,
+		shaped(SlotChat, func(g *guest) { g.manifest.Free = true })},
 }
 
 func described(manifest string) func(*testing.T) []byte {
@@ -232,8 +252,10 @@ var translators = []attack{
 }
 
 var bombsAtLoad = []attack{
-	{"bombs", "a file that is too large", "size", "at most 8388608", "strip debug information", func(*testing.T) []byte { return make([]byte, moduleBytesMax+1) }},
-	{"bombs", "more memory than its manifest says", "memory", "and may have 65536", "raise memory_max_bytes", shaped(SlotChat, func(g *guest) { g.manifest.MemoryMaxBytes = 1 })},
+	{"bombs", "a file that is too large", "size", "at most 8388608", "strip debug information",
+		func(*testing.T) []byte { return make([]byte, moduleBytesMax+1) }},
+	{"bombs", "more memory than its manifest says", "memory", "and may have 65536", "raise memory_max_bytes",
+		shaped(SlotChat, func(g *guest) { g.manifest.MemoryMaxBytes = 1 })},
 	{"bombs", "memory in a call", "probe", "decide: memory", remedyUsual, shaped(SlotAdmission, func(g *guest) {
 		g.manifest.MemoryMaxBytes = guestPages * pageBytes
 		g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(100).Imm(0x40, 0).I32(-1).Op(wasmtest.I32Ne).BrIf(0).End().Op(wasmtest.Unreachable)
@@ -242,10 +264,11 @@ var bombsAtLoad = []attack{
 		g.module.FuncRaw("", g.module.Type(nil, nil), []byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f, wasmtest.I32, 0x0b})
 	})},
 	{"bombs", "blocks in blocks", "parse", "nested blocks", "split the function", coded([]byte(strings.Repeat("\x02\x40", 5000))...)},
-	{"bombs", "a table of branches", "effort", "branches, ends of blocks and targets of branch tables", "split the function", shaped(SlotChat, func(g *guest) {
-		b := bombs[1]
-		b.make(g.module, b.n)
-	})},
+	{"bombs", "a table of branches", "effort", "branches, ends of blocks and targets of branch tables", "split the function",
+		shaped(SlotChat, func(g *guest) {
+			b := bombs[1]
+			b.make(g.module, b.n)
+		})},
 }
 
 // TestAttacks loads a module for each reason to refuse one. The refusal says at

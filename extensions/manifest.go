@@ -170,7 +170,8 @@ func (m *Manifest) checkBounds() error {
 	for _, n := range []struct {
 		key        string
 		asks, most int64
-	}{{"memory_max_bytes", m.MemoryMaxBytes, memoryMost}, {"ticks.call", m.Ticks.Call, ticksCallMost}, {"ticks.per_kb", m.Ticks.PerKB, ticksPerKBMost}} {
+	}{{"memory_max_bytes", m.MemoryMaxBytes, memoryMost}, {"ticks.call", m.Ticks.Call, ticksCallMost},
+		{"ticks.per_kb", m.Ticks.PerKB, ticksPerKBMost}} {
 		if n.asks > n.most {
 			errs = append(errs, fmt.Errorf("manifest: %s is %d, at most %d", n.key, n.asks, n.most))
 		}

@@ -126,7 +126,8 @@ func chargeOf(frame []byte) (abi.Charge, bool) {
 func (c *Comparison) Report() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := Report{Since: c.since, Beside: append([]string{}, c.beside...), First: append([]Difference{}, c.first...), Dropped: c.dropped.Load(), Operations: []Operation{}}
+	r := Report{Since: c.since, Dropped: c.dropped.Load(),
+		Beside: append([]string{}, c.beside...), First: append([]Difference{}, c.first...), Operations: []Operation{}}
 	for _, op := range slices.Sorted(maps.Keys(c.ops)) {
 		r.Operations = append(r.Operations, *c.ops[op])
 	}

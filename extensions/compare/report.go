@@ -137,7 +137,8 @@ func answerOf(op abi.Op, frame []byte) Answer {
 	case abi.OpDecide:
 		if d, err := abi.ParseDecision(out.Payload); err == nil {
 			a.Numbers = append([]Number{{"verdict", int64(d.Verdict)}},
-				present(Number{"priority", int64(d.Priority)}, Number{"kind", int64(d.Kind)}, Number{"retry_after_ms", int64(d.RetryAfterMS)})...)
+				present(Number{"priority", int64(d.Priority)}, Number{"kind", int64(d.Kind)},
+					Number{"retry_after_ms", int64(d.RetryAfterMS)})...)
 		}
 	}
 	return a
