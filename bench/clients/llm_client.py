@@ -40,12 +40,14 @@ def streamed(protocol):
 
 @case("tool round trip", ["chat"])
 def tools(protocol):
-    assert llm(recorded, "--functions", TOOL, WEATHER).endswith(WARM)
+    answer = llm(recorded, "--functions", TOOL, WEATHER)
+    assert answer.endswith(WARM), answer
 
 
 @case("parallel tools", ["chat"])
 def parallel(protocol):
-    assert llm(recorded, "--functions", TOOL, BOTH).endswith(WARMER)
+    answer = llm(recorded, "--functions", TOOL, BOTH)
+    assert answer.endswith(WARMER), answer
 
 
 @case("structured output", ["chat"])
