@@ -57,7 +57,7 @@ const (
 	Checkpoint EntryKind = "checkpoint"
 	// Settlement closes a hold and charges its request, once.
 	Settlement EntryKind = "settlement"
-	// Adjustment re-rates a settlement and names it.
+	// Adjustment changes what a settlement charged, and names it: a re-rating, or a refund.
 	Adjustment EntryKind = "adjustment"
 )
 
@@ -98,6 +98,19 @@ type Entry struct {
 	// NeverHeld says of a settlement that no hold of its request was ever sent to
 	// the store: there is none to close. It is not stored.
 	NeverHeld bool
-	Settles   int64  // Adjustment: ID of the settlement it re-rates
-	Note      string // TopUp, Adjustment: the operator's words
+	Settles   int64 // Adjustment: ID of the settlement it adjusts; of a refund, 0 stands for that of its request
+	// Refund says of an adjustment that it takes back all that its settlement and
+	// a re-rating charged, since the client did not get its answer. The store computes Amount.
+	Refund bool
+	Note   string // TopUp, Adjustment: the operator's words
+}
+
+// Kept says whether the ledger never refuses the row: settlements and refunds.
+func (e Entry) Kept() bool { return e.Kind == Settlement || e.Refund }
+
+// Withheld returns the settlement of the same request when its client gets an
+// error instead of the answer: it is free.
+func (e Entry) Withheld() Entry {
+	return Entry{Kind: e.Kind, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
+		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld}
 }

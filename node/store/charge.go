@@ -29,8 +29,8 @@ func (s *Store) Settlement(ref string) (e account.Entry, err error) {
 	return e, nil
 }
 
-// Provisional returns settlements that were charged provisionally and have no
-// adjustment yet, oldest first, with an id above after, at most EntriesMax.
+// Provisional returns settlements that were charged provisionally and have neither
+// a re-rating nor a refund yet, oldest first, with an id above after, at most EntriesMax.
 func (s *Store) Provisional(after int64) ([]account.Entry, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
@@ -47,8 +47,8 @@ func (s *Store) Provisional(after int64) ([]account.Entry, error) {
 	return entries, nil
 }
 
-// Adjust appends an adjustment unless its settlement has one: a charge is rated
-// again once, however often that is asked for. done says whether it did.
+// Adjust appends a re-rating unless its settlement has one, or a refund: a charge is
+// rated again once, however often that is asked for. done says whether it did.
 func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 	e.Kind = account.Adjustment
 	err = s.write.transaction(func() error {
@@ -63,4 +63,40 @@ func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 		return false, fmt.Errorf("adjust settlement %d: %w", e.Settles, err)
 	}
 	return done, nil
+}
+
+// Refund takes back all that a settlement charged, and returns the row. done is
+// false when that was done before: then it is the row of that time.
+func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error) {
+	e = account.Entry{Kind: account.Adjustment, AccountID: settlement.AccountID, Time: s.now().UTC(),
+		Settles: settlement.ID, Refund: true, Note: note}
+	err = s.write.transaction(func() error {
+		found, err := s.write.number(`SELECT count(*) FROM ledger WHERE settles = ? AND refund = 1`, settlement.ID)
+		if err != nil {
+			return err
+		}
+		done = found == 0
+		rows := []account.Entry{e}
+		err = s.write.append(rows)
+		e = rows[0]
+		return err
+	})
+	if err == nil && !done {
+		e, err = s.entry(e.ID)
+	}
+	if err != nil {
+		return account.Entry{}, false, fmt.Errorf("refund settlement %d: %w", settlement.ID, err)
+	}
+	return e, done, nil
+}
+
+// entry returns one row.
+func (s *Store) entry(id int64) (e account.Entry, err error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	err = s.read.each(`SELECT `+entryColumns+` FROM ledger WHERE id = ?`, func(r row) error {
+		e = scanEntry(r)
+		return nil
+	}, id)
+	return e, err
 }

@@ -43,6 +43,7 @@ var (
 	amount    = num("amount", func(e *account.Entry) int64 { return int64(e.Amount) })
 	held      = num("held", func(e *account.Entry) int64 { return int64(e.Held) })
 	settles   = num("settles", func(e *account.Entry) int64 { return e.Settles })
+	refund    = num("refund", func(e *account.Entry) int64 { return fromBool(e.Refund) })
 	note      = text("note", func(e *account.Entry) string { return e.Note })
 
 	module      = text("module_digest", func(e *account.Entry) string { return e.ModuleDigest })
@@ -73,7 +74,7 @@ var entryKinds = map[account.EntryKind]entryKind{
 	account.Hold:       storedAs(account.Hold, true, request, []column{held, module, provisional}),
 	account.Checkpoint: storedAs(account.Checkpoint, false, request, usage),
 	account.Settlement: storedAs(account.Settlement, true, request, usage, rating, []column{note}),
-	account.Adjustment: storedAs(account.Adjustment, false, request, usage, rating, []column{settles, note}),
+	account.Adjustment: storedAs(account.Adjustment, false, request, usage, rating, []column{settles, refund, note}),
 }
 
 func storedAs(kind account.EntryKind, once bool, groups ...[]column) entryKind {
@@ -95,7 +96,7 @@ func storedAs(kind account.EntryKind, once bool, groups ...[]column) entryKind {
 
 // entryColumns are what scanEntry reads, in its order.
 const entryColumns = `id, kind, account_id, request_id, key_id, model, time, amount, held, input_uncached, cache_read,
-	cache_write, output, reasoning, tier, reason, module_digest, input_hash, provisional, settles, note, charge_input`
+	cache_write, output, reasoning, tier, reason, module_digest, input_hash, provisional, settles, refund, note, charge_input`
 
 func scanEntry(r row) account.Entry {
 	return account.Entry{
@@ -104,6 +105,6 @@ func scanEntry(r row) account.Entry {
 		Usage: abi.Usage{InputUncached: r.num(9), CacheRead: r.num(10), CacheWrite: r.num(11),
 			Output: r.num(12), Reasoning: r.num(13)},
 		Tier: int(r.num(14)), Reason: account.Reason(r.text(15)), ModuleDigest: r.text(16), InputHash: r.text(17),
-		Provisional: r.flag(18), Settles: r.num(19), Note: r.text(20), ChargeInput: r.blob(21),
+		Provisional: r.flag(18), Settles: r.num(19), Refund: r.flag(20), Note: r.text(21), ChargeInput: r.blob(22),
 	}
 }

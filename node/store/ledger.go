@@ -21,6 +21,9 @@ import (
 // is charged all the same, because money that was spent must not be lost. A
 // checkpoint or a hold of a settled request is kept and means nothing.
 //
+// A refund gets its amount here: what its settlement and a re-rating charged
+// together. A second one changes nothing and gets the ID of the first.
+//
 // An entry of an unknown account is ErrNotFound, one that breaks a rule of its
 // kind (a settlement that credits, usage below zero) or does not fit the balance
 // is ErrInvalid.
@@ -80,6 +83,11 @@ func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
 	if err := checkEntry(e); err != nil {
 		return 0, err
 	}
+	if e.Refund {
+		if there, err := c.completeRefund(e); there || err != nil {
+			return 0, err
+		}
+	}
 	inserted, err := c.insertEntry(e)
 	if err != nil {
 		return 0, unknownAccount(err, e.AccountID)
@@ -136,6 +144,32 @@ func (c *conn) checkSettles(e *account.Entry) error {
 	return err
 }
 
+// completeRefund finds the settlement that a refund names, by its ID or its
+// request, and computes the amount. there says that it was refunded before.
+func (c *conn) completeRefund(e *account.Entry) (there bool, err error) {
+	where, arg := `request_id = ? AND kind = 'settlement'`, any(e.RequestID)
+	if e.Settles != 0 {
+		where, arg = `id = ? AND kind = 'settlement'`, e.Settles
+	}
+	e.Settles = 0
+	err = c.each(`SELECT id, request_id, key_id, model FROM ledger WHERE `+where+` AND account_id = ?`, func(r row) error {
+		e.Settles, e.RequestID, e.KeyID, e.Model = r.num(0), r.text(1), r.text(2), r.text(3)
+		return nil
+	}, arg, e.AccountID)
+	if err == nil && e.Settles == 0 {
+		err = fmt.Errorf("%w: there is no settlement to refund", ErrInvalid)
+	}
+	if err != nil {
+		return false, err
+	}
+	if e.ID, err = c.number(`SELECT coalesce(max(id), 0) FROM ledger WHERE settles = ? AND refund = 1`, e.Settles); e.ID != 0 || err != nil {
+		return e.ID != 0, err
+	}
+	charged, err := c.number(`SELECT sum(amount) FROM ledger WHERE id = ?1 OR (settles = ?1 AND settles > 0)`, e.Settles)
+	e.Amount = -abi.Nano(charged)
+	return false, err
+}
+
 // checkEntry holds the rules of each kind that need no database.
 func checkEntry(e *account.Entry) error {
 	u := e.Usage
@@ -147,12 +181,15 @@ func checkEntry(e *account.Entry) error {
 	}
 	byRequest := e.Kind != account.TopUp && e.Kind != account.Adjustment
 	charges := e.Kind == account.Settlement && e.Amount > 0
+	rated := e.Refund && (e.Kind != account.Adjustment || u != abi.Usage{} || e.ModuleDigest != "" || e.Provisional)
 	moves := (e.Kind == account.Hold || e.Kind == account.Checkpoint) && e.Amount != 0
 	switch {
 	case e.AccountID == "":
 		return fmt.Errorf("%w: no account", ErrInvalid)
 	case byRequest && e.RequestID == "":
 		return fmt.Errorf("%w: no request id", ErrInvalid)
+	case rated:
+		return fmt.Errorf("%w: a refund that a module made, or of kind %q", ErrInvalid, e.Kind)
 	case charges || moves || e.Held < 0:
 		return fmt.Errorf("%w: amount %d, held %d", ErrInvalid, e.Amount, e.Held)
 	}

@@ -54,15 +54,25 @@ var ledgerChecks = []struct{ rule, query string }{
 		 FROM open_holds o LEFT JOIN (SELECT o.request_id, max(l.id) AS last FROM ledger l JOIN open_holds o
 		 ON o.request_id = l.request_id WHERE l.kind = 'checkpoint' AND l.id > o.hold_id GROUP BY o.request_id) c
 		 ON c.request_id = o.request_id WHERE o.checkpoint_id <> coalesce(c.last, 0)`},
-	{"a settlement is adjusted once",
-		`SELECT 'row ' || settles, 'has ' || count(*) || ' adjustments' FROM ledger WHERE settles > 0 GROUP BY settles HAVING count(*) > 1`},
+	{"a settlement is re-rated once and refunded once",
+		`SELECT 'row ' || settles, 'has ' || count(*) || iif(refund, ' refunds', ' re-ratings')
+		 FROM ledger WHERE settles > 0 GROUP BY settles, refund HAVING count(*) > 1`},
+	{"a refund takes back all that was charged", // and nothing is charged after it
+		`SELECT 'row ' || r.id, 'leaves ' || -(s.amount + total(a.amount)) || ' of the charge in row ' || s.id FROM ledger r
+		 JOIN ledger s ON s.id = r.settles LEFT JOIN ledger a ON a.settles = s.id AND a.settles > 0
+		 WHERE r.refund = 1 GROUP BY r.id HAVING s.amount + coalesce(sum(a.amount), 0) <> 0`},
+	{"nothing is re-rated after its refund",
+		`SELECT 'row ' || a.id, 're-rates what row ' || r.id || ' refunded' FROM ledger r
+		 JOIN ledger a ON a.settles = r.settles AND a.settles > 0 WHERE r.refund = 1 AND a.refund = 0 AND a.id > r.id`},
 	{"an idempotency key names its top-up", // or the next call with it does another one
 		`SELECT 'row ' || i.entry_id, 'is not what was done under its key' FROM idempotency i WHERE NOT EXISTS
 		 (SELECT 1 FROM ledger l WHERE l.id = i.entry_id AND l.kind = 'topup' AND l.account_id = i.account_id AND l.amount = i.amount)`},
-	{"an adjustment names a settlement of its account, and a module",
+	{"an adjustment names a settlement of its account; a re-rating names its module, a refund has none",
 		`SELECT 'row ' || a.id, 'adjusts row ' || a.settles || ' by module "' || a.module_digest || '"' FROM ledger a
 		 LEFT JOIN ledger s ON s.id = a.settles AND s.kind = 'settlement' AND s.account_id = a.account_id
-		 WHERE a.kind = 'adjustment' AND (s.id IS NULL OR a.module_digest = '')`},
+		 WHERE a.kind = 'adjustment' AND (s.id IS NULL OR (a.module_digest = '') <> (a.refund = 1))`},
+	{"only an adjustment is a refund",
+		`SELECT 'row ' || id, 'is a ' || kind FROM ledger WHERE refund = 1 AND kind <> 'adjustment'`},
 	{"a charge that is final names its module",
 		`SELECT 'row ' || id, 'charges ' || -amount || ' by no module' FROM ledger
 		 WHERE kind = 'settlement' AND amount < 0 AND module_digest = '' AND provisional = 0`},

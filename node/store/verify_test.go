@@ -55,13 +55,27 @@ func usedStore(t *testing.T) (s *Store, a account.Account) {
 	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "one", Time: time.Now(), Amount: 20, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
 		t.Fatal(err)
 	}
+	withheld := row(account.Settlement, "three")
+	withheld.Amount, withheld.Usage, withheld.ModuleDigest, withheld.Provisional = -40, abi.Usage{InputUncached: 1}, "sha256:aa", true
+	if err := s.Append([]account.Entry{withheld}); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = s.Settlement("three"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "three", Time: time.Now(), Amount: 10, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Refund(e, "ticket 4"); err != nil {
+		t.Fatal(err)
+	}
 	return s, a
 }
 
 func TestVerify(t *testing.T) {
 	s, _ := usedStore(t)
 	v, err := s.Verify()
-	if err != nil || len(v.Findings) > 0 || v.Rows != 7 || v.Accounts != 1 || v.Charges != 1 || v.OpenHolds != 1 {
+	if err != nil || len(v.Findings) > 0 || v.Rows != 10 || v.Accounts != 1 || v.Charges != 2 || v.OpenHolds != 1 {
 		t.Errorf("a sound ledger: %+v, %v", v, err)
 	}
 	// Each statement breaks one rule; the triggers that forbid it are dropped first.
@@ -86,7 +100,12 @@ func TestVerify(t *testing.T) {
 		{`UPDATE open_holds SET checkpoint_id = hold_id`, "last checkpoint"},
 		{`UPDATE idempotency SET amount = amount + 1`, "idempotency key"},
 		{`UPDATE idempotency SET entry_id = entry_id + 1`, "idempotency key"},
-		{`INSERT INTO ledger (kind, account_id, time, settles, module_digest) SELECT kind, account_id, time, settles, module_digest FROM ledger WHERE kind = 'adjustment'`, "adjusted once"},
+		{`INSERT INTO ledger (kind, account_id, time, settles, module_digest) SELECT kind, account_id, time, settles, module_digest FROM ledger WHERE kind = 'adjustment' AND refund = 0`, "re-rated once"},
+		{`DROP INDEX ledger_refund; INSERT INTO ledger (kind, account_id, time, settles, refund) SELECT kind, account_id, time, settles, refund FROM ledger WHERE refund = 1`, "refunded once"},
+		{`UPDATE ledger SET amount = amount - 1 WHERE refund = 1; UPDATE balances SET amount = amount - 1`, "all that was charged"},
+		{`UPDATE ledger SET id = 99 WHERE id = 10; UPDATE ledger SET id = 10 WHERE id = 9; UPDATE ledger SET id = 9 WHERE id = 99`, "after its refund"},
+		{`UPDATE ledger SET module_digest = 'sha256:aa' WHERE refund = 1`, "a refund has none"},
+		{`UPDATE ledger SET refund = 1 WHERE kind = 'checkpoint'`, "only an adjustment"},
 	} {
 		s, _ := usedStore(t)
 		s.write.mu.Lock()
@@ -123,7 +142,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "restored")
 	v, err := Restore(file, dir)
-	if err != nil || v.Rows != 7 {
+	if err != nil || v.Rows != 10 {
 		t.Fatalf("restored %+v, %v", v, err)
 	}
 	if _, err := Restore(file, dir); !errors.Is(err, ErrInvalid) {
