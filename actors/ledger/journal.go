@@ -10,20 +10,30 @@ import (
 type item struct {
 	entry account.Entry
 	done  func(Commit) // nil when nobody waits
-	// must marks a settlement: it is tried until it is in the store, or until the
-	// store rejects this row alone.
+	// must marks a settlement or a refund: it is tried until it is in the store, or
+	// until the store rejects this row alone.
 	must bool
-	read *Read // instead of an entry
+	// tried says that a transaction with the row failed: the store may have it or not.
+	tried bool
+	read  *Read // instead of an entry
+	// refund is written in the same transaction, behind entry; or nil.
+	refund *refund
 	// hold is the answer of the hold that this settlement replaced, or nil.
 	hold func(Commit)
+}
+
+// refund is a row that takes a settlement back, with its answer.
+type refund struct {
+	entry account.Entry
+	done  func(Commit)
 }
 
 // journal is the queue before the store and all the deciding about it: what goes
 // into the next transaction and what happens after a failure. It outlives the
 // actor's restarts, because a settlement must not be lost while the process lives.
 //
-// Bound: rows that may be refused are at most rowsMax; settlements are bounded by
-// the requests that run, each of which keeps its place until it is settled.
+// Bound: rows that may be refused are at most rowsMax; settlements and refunds are
+// bounded by the requests that run, each of which keeps its place until it is settled.
 //
 // After a failure the entries that may be refused are refused, and settlements
 // are tried one at a time until each was tried once: one row that the store
@@ -36,6 +46,9 @@ type journal struct {
 	waiting  []item
 	optional int    // of waiting, those that may be refused
 	inflight []item // being committed now
+	// late are the refunds of settlements that are being committed now. They follow
+	// when it is known what became of those.
+	late     []*refund
 	seq      uint64 // of the last commit
 	failures int    // in a row
 	singly   int    // attempts of one row left
@@ -46,7 +59,7 @@ type journal struct {
 // one transaction, and then the hold says nothing.
 func (j *journal) add(it item) bool {
 	if it.must {
-		it.hold = j.withdraw(it.entry.RequestID)
+		it.hold = j.takeHold(it.entry.RequestID)
 		it.entry.NeverHeld = it.hold != nil // what waits was never in flight: a row that failed is not kept
 	} else {
 		if j.optional >= j.rowsMax {
@@ -58,9 +71,49 @@ func (j *journal) add(it item) bool {
 	return true
 }
 
-// withdraw takes a waiting hold out of the queue and returns its answer. The
+// withhold sees to it that a settlement which was queued before charges nothing.
+// One that the store was never asked for is made free where it waits: withdrawn.
+// Else the refund goes behind it, in one transaction or in the next.
+func (j *journal) withhold(r *refund) (withdrawn bool) {
+	for i := len(j.waiting) - 1; i >= 0; i-- {
+		it := &j.waiting[i]
+		if it.entry.Kind != account.Settlement || it.entry.RequestID != r.entry.RequestID {
+			continue
+		}
+		if it.tried {
+			it.refund = r
+			return false
+		}
+		it.entry = it.entry.Withheld()
+		return true
+	}
+	for i := range j.inflight {
+		if it := &j.inflight[i]; it.entry.Kind == account.Settlement && it.entry.RequestID == r.entry.RequestID {
+			j.late = append(j.late, r)
+			return false
+		}
+	}
+	j.waiting = append(j.waiting, r.item())
+	return false
+}
+
+// item is a refund whose settlement is durable.
+func (r *refund) item() item { return item{entry: r.entry, done: r.done, must: true} }
+
+// lateOf takes the late refund of a request, or nil.
+func (j *journal) lateOf(requestID string) *refund {
+	for i, r := range j.late {
+		if r.entry.RequestID == requestID {
+			j.late = slices.Delete(j.late, i, i+1)
+			return r
+		}
+	}
+	return nil
+}
+
+// takeHold takes a waiting hold out of the queue and returns its answer. The
 // hold came lately, so the search from the end is short.
-func (j *journal) withdraw(requestID string) func(Commit) {
+func (j *journal) takeHold(requestID string) func(Commit) {
 	for i := len(j.waiting) - 1; i >= 0; i-- {
 		it := &j.waiting[i]
 		if it.read != nil {
@@ -103,15 +156,26 @@ func (j *journal) succeed() []item {
 	done := j.inflight
 	j.inflight = nil
 	j.failures = 0
+	for _, r := range j.late {
+		j.waiting = append(j.waiting, r.item())
+	}
+	j.late = nil
 	return done
 }
 
 // fail ends the flight and returns what is to be refused: everything that may
 // be. tried were in the failed transaction, untried waited behind it. Settlements
-// go to the back of the queue.
+// go to the back of the queue, with their refunds.
 func (j *journal) fail() (tried, untried []item) {
 	untried, waiting := split(j.waiting)
 	tried, failed := split(j.inflight)
+	for i := range failed {
+		it := &failed[i]
+		it.tried = true
+		if r := j.lateOf(it.entry.RequestID); r != nil {
+			it.refund = r
+		}
+	}
 	j.waiting, j.inflight, j.optional = append(waiting, failed...), nil, 0
 	j.failures++
 	if j.singly == 0 {
@@ -121,14 +185,32 @@ func (j *journal) fail() (tried, untried []item) {
 }
 
 // setAside ends the flight of a settlement that was alone in it, and gives it
-// up: the store has rejected this row, and would each time.
+// up: the store has rejected this row, and would each time. Its refund has
+// nothing to take back.
 func (j *journal) setAside() (it item, alone bool) {
 	if len(j.inflight) != 1 || !j.inflight[0].must {
 		return item{}, false
 	}
 	it, j.inflight = j.inflight[0], nil
+	if r := j.lateOf(it.entry.RequestID); r != nil {
+		it.refund = r
+	}
 	j.failures = 0 // the store is well
 	return it, true
+}
+
+// rowsOf returns what the store is asked for.
+func rowsOf(batch []item) []account.Entry {
+	rows := make([]account.Entry, 0, len(batch))
+	for _, it := range batch {
+		if it.read == nil {
+			rows = append(rows, it.entry)
+		}
+		if it.refund != nil {
+			rows = append(rows, it.refund.entry)
+		}
+	}
+	return rows
 }
 
 // split parts the items that may be refused from those that must be kept.

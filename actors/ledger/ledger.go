@@ -56,6 +56,8 @@ type Commit struct {
 	Refused bool
 	// Rejected says, with Err, that the store will never take this settlement.
 	Rejected bool
+	// Withdrawn answers a Withhold: the settlement charges nothing, without a refund.
+	Withdrawn bool
 }
 
 // Message is the closed set of things the ledger is told.
@@ -68,6 +70,15 @@ type Message interface{ ledgerMessage() }
 type Append struct {
 	Entry account.Entry
 	Done  func(Commit)
+}
+
+// Withhold says of a settlement that was appended before that its client gets an
+// error instead of the answer: it must charge nothing. While the store was not
+// asked for it the settlement is made free; else Refund becomes durable behind
+// it, in the same order. Done is called as in Append. It is not refused while the node lives.
+type Withhold struct {
+	Refund account.Entry
+	Done   func(Commit)
 }
 
 // Read asks for one account's balance and open holds, in order with the commits.
@@ -98,6 +109,7 @@ type (
 )
 
 func (Append) ledgerMessage()    {}
+func (Withhold) ledgerMessage()  {}
 func (Read) ledgerMessage()      {}
 func (committed) ledgerMessage() {}
 func (retry) ledgerMessage()     {}
@@ -105,6 +117,11 @@ func (replay) ledgerMessage()    {}
 
 // Refuse answers a row that no ledger will see.
 func (m Append) Refuse(err error) {
+	answer(item{done: m.Done}, Commit{Err: unavailable(err), Refused: true})
+}
+
+// Refuse answers a refund that no ledger will see.
+func (m Withhold) Refuse(err error) {
 	answer(item{done: m.Done}, Commit{Err: unavailable(err), Refused: true})
 }
 
@@ -231,6 +248,8 @@ func (a *ledger) Receive(c *system.Context, m any) {
 	switch m := m.(type) {
 	case Append:
 		a.append(c.Self(), m)
+	case Withhold:
+		a.withhold(c.Self(), m)
 	case Read:
 		if !a.log.journal.add(item{read: &m}) {
 			m.Refuse(system.ErrFull)
@@ -277,6 +296,15 @@ func (a *ledger) append(self *system.Ref, m Append) {
 	a.next(self)
 }
 
+// withhold takes a settlement back, in the queue or behind it.
+func (a *ledger) withhold(self *system.Ref, m Withhold) {
+	if a.log.journal.withhold(&refund{m.Refund, m.Done}) {
+		m.Done(Commit{Withdrawn: true})
+		return
+	}
+	a.next(self)
+}
+
 // next starts a flight if there is something to commit and none is up.
 func (a *ledger) next(self *system.Ref) {
 	j := &a.log.journal
@@ -305,7 +333,10 @@ func (l *Log) Wait() { l.flights.Wait() }
 func (a *ledger) Stopped() {
 	j := &a.log.journal
 	left := j.waiting
-	j.waiting = nil
+	for _, r := range j.late {
+		left = append(left, r.item())
+	}
+	j.waiting, j.late = nil, nil
 	for _, it := range left {
 		answer(it, Commit{Err: unavailable(system.ErrStopped), Refused: true})
 	}
@@ -377,6 +408,10 @@ func answer(it item, c Commit) {
 		if it.done != nil {
 			it.done(c)
 		}
+		if it.refund != nil {
+			c.Withdrawn = c.Rejected
+			it.refund.done(c)
+		}
 	}
 }
 
@@ -391,12 +426,7 @@ func (l *Log) commit(batch []item, seq uint64) (err error) {
 			l.failed(err)
 		}
 	}()
-	entries := make([]account.Entry, 0, len(batch))
-	for _, it := range batch {
-		if it.read == nil {
-			entries = append(entries, it.entry)
-		}
-	}
+	entries := rowsOf(batch)
 	if err := l.write(entries); err != nil {
 		return err
 	}

@@ -15,6 +15,10 @@ var (
 	errRoom   = errors.New("ledger: the spill journal has no room for what open requests may settle")
 )
 
+// keptRows is how many rows an open request may need that the ledger never
+// refuses: a settlement and a refund.
+const keptRows = 2
+
 // rowBytesMax is what one row may take in the spill journal.
 const rowBytesMax = 2 << 10
 
@@ -134,8 +138,8 @@ func (l *Log) spill(entries []account.Entry, cause error) error {
 	if len(entries) == 0 {
 		return nil // a read; it is told by itself
 	}
-	opens := slices.ContainsFunc(entries, func(e account.Entry) bool { return e.Kind != account.Settlement })
-	if opens && l.cfg.Spill.Room() < int64(len(entries)+l.cfg.Open())*rowBytesMax {
+	opens := slices.ContainsFunc(entries, func(e account.Entry) bool { return !e.Kept() })
+	if opens && l.cfg.Spill.Room() < int64(len(entries)+keptRows*l.cfg.Open())*rowBytesMax {
 		return fmt.Errorf("%w: %w", errRoom, cause)
 	}
 	if err := l.cfg.Spill.Append(entries); err != nil {
@@ -147,18 +151,22 @@ func (l *Log) spill(entries []account.Entry, cause error) error {
 }
 
 // Room says whether another request may open: in an outage the spill journal must
-// hold, for it and for all that are open, a hold, a checkpoint and a settlement.
+// hold, for it and for all that are open, a hold, a checkpoint and the kept rows.
 func (l *Log) Room() bool {
 	if l.behind.Load() == 0 {
 		return true
 	}
-	return l.cfg.Spill.Room() >= 3*int64(1+l.cfg.Open())*rowBytesMax
+	return l.cfg.Spill.Room() >= (2+keptRows)*int64(1+l.cfg.Open())*rowBytesMax
 }
 
 // leftOut tells of a row that the store rejects: an operator who wants its
 // amount in the books must be able to bring it there.
 func (l *Log) leftOut(e account.Entry, err error) {
-	l.failed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w", e.Kind, e.RequestID, e.AccountID, e.Amount, err))
+	kind := string(e.Kind)
+	if e.Refund {
+		kind = "refund"
+	}
+	l.failed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w", kind, e.RequestID, e.AccountID, e.Amount, err))
 }
 
 // failed counts a failure and tells whoever wants to know.
