@@ -39,8 +39,8 @@ type stream struct{ *tree.Stream }
 
 func (s stream) Output() *engine.Output { return s.Stream.Output }
 
-func (s stream) Settle() (server.Settled, error) {
-	r, err := s.Stream.Settle()
+func (s stream) Outcome() (server.Settled, error) {
+	r, err := s.Stream.Outcome()
 	return server.Settled{Charge: r.Charge, Usage: r.Usage, Reason: r.Reason,
 		Queue: r.Timing.Queue, Prefill: r.Timing.Prefill, Decode: r.Timing.Decode}, err
 }

@@ -36,8 +36,8 @@ type Config struct {
 	// AdmissionTimeout is the longest a request waits for its admission and its
 	// place in the model's queue; over it is 503. Default 30 s.
 	AdmissionTimeout time.Duration
-	// SettleWait is the longest Settle waits for the ledger; the settlement goes on
-	// without the caller. Default 10 s.
+	// SettleWait is how long a request whose owner waits for its settlement keeps its
+	// permit, and how long Stop waits for settlements. Default 10 s.
 	SettleWait time.Duration
 	// SettleGrace is how long after its end a stream that nobody settled is settled
 	// by the tree. Default 30 s.

@@ -176,24 +176,29 @@ func (s *fakeStepper) Close() {}
 type fakeStore struct {
 	failing atomic.Bool
 	delay   time.Duration
-	rejects string // the request whose settlement it never takes
+	gate    sync.Mutex // held by a test: it stalls
+	rejects string     // the request whose settlement it never takes
+	repeats bool       // rows may come twice, as after a stall
 
 	mu       sync.Mutex
 	balances map[string]abi.Nano
 	open     map[string]account.Entry
 	settled  map[string]account.Entry
 	doubled  []string
+	refunded map[string]abi.Nano
 	observed map[string]abi.Usage // the last checkpoint
 }
 
 var errRejected = errors.New("rejected")
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{},
+	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{}, refunded: map[string]abi.Nano{},
 		observed: map[string]abi.Usage{}}
 }
 
 func (s *fakeStore) Append(entries []account.Entry) error {
+	s.gate.Lock()
+	s.gate.Unlock()
 	time.Sleep(s.delay)
 	if s.failing.Load() {
 		return errors.New("disk full")
@@ -205,12 +210,17 @@ func (s *fakeStore) Append(entries []account.Entry) error {
 			return errRejected
 		}
 	}
+	if !s.refundable(entries) {
+		return errRejected
+	}
 	for _, e := range entries {
 		switch e.Kind {
 		case account.TopUp:
 			s.balances[e.AccountID] += e.Amount
 		case account.Hold:
-			if _, ok := s.settled[e.RequestID]; ok {
+			if _, ok := s.settled[e.RequestID]; ok && s.repeats {
+				continue
+			} else if ok {
 				s.doubled = append(s.doubled, "hold after settlement of "+e.RequestID)
 			}
 			s.open[e.RequestID] = e
@@ -218,15 +228,41 @@ func (s *fakeStore) Append(entries []account.Entry) error {
 			s.observed[e.RequestID] = e.Usage
 		case account.Settlement:
 			if _, ok := s.settled[e.RequestID]; ok {
-				s.doubled = append(s.doubled, "settlement of "+e.RequestID)
+				if !s.repeats {
+					s.doubled = append(s.doubled, "settlement of "+e.RequestID)
+				}
 				continue
 			}
 			s.settled[e.RequestID] = e
 			s.balances[e.AccountID] += e.Amount
 			delete(s.open, e.RequestID)
+		case account.Adjustment:
+			if _, ok := s.refunded[e.RequestID]; !ok {
+				s.refunded[e.RequestID] = -s.settled[e.RequestID].Amount
+				s.balances[e.AccountID] -= s.settled[e.RequestID].Amount
+			}
 		}
 	}
 	return nil
+}
+
+// refundable says whether each refund has its settlement, in the store or before it.
+func (s *fakeStore) refundable(entries []account.Entry) bool {
+	for i, e := range entries {
+		_, ok := s.settled[e.RequestID]
+		settles := func(o account.Entry) bool { return o.Kind == account.Settlement && o.RequestID == e.RequestID }
+		if e.Refund && !ok && !slices.ContainsFunc(entries[:i], settles) {
+			return false
+		}
+	}
+	return true
+}
+
+// cost is what a request was charged in the end.
+func (s *fakeStore) cost(id string) abi.Nano {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return -s.settled[id].Amount - s.refunded[id]
 }
 
 func (s *fakeStore) Balance(id string) (balance, held abi.Nano, err error) {
@@ -267,11 +303,15 @@ type fakeBilling struct {
 	broken atomic.Bool
 	open   atomic.Int64 // quotes that were not closed
 	stands atomic.Bool  // quotes are another module's, which cannot
+	promo  atomic.Bool  // quotes have a minimum of 0: the first tokens may be free
 }
 
 func (b *fakeBilling) Quote(a Ask) (Quote, error) {
 	q := &fakeQuote{b: b, upper: abi.Nano(2*a.Input + 10*a.OutputMax), minimum: abi.Nano(2*a.Input + 10)}
 	q.minimum = min(q.minimum, q.upper)
+	if b.promo.Load() {
+		q.minimum = 0
+	}
 	if a.Model == "probe" {
 		q.upper, q.minimum = abi.Nano(b.probe.Load()), abi.Nano(b.probe.Load())
 	}
@@ -337,7 +377,8 @@ type world struct {
 
 	mu       sync.Mutex
 	accounts map[string]account.Account
-	used     map[string]int64 // tokens by account, as settled
+	used     map[string]int64    // tokens by account, as settled
+	told     map[string]abi.Nano // charges that requests were told, by request
 }
 
 func (w *world) Account(id string) (account.Account, error) {
@@ -365,7 +406,7 @@ func (w *world) set(a account.Account, balance abi.Nano) account.Account {
 func newWorld(t testing.TB, cfg Config) *world {
 	w := &world{t: t, store: newFakeStore(), billing: &fakeBilling{}, began: time.Now(),
 		models:   map[string]*fakeModel{"one": newFakeModel(), "two": newFakeModel()},
-		accounts: map[string]account.Account{}, used: map[string]int64{}}
+		accounts: map[string]account.Account{}, used: map[string]int64{}, told: map[string]abi.Nano{}}
 	cfg.Secret = []byte("0123456789abcdef")
 	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
@@ -413,7 +454,7 @@ func (w *world) read(s *Stream) abi.Event {
 func (w *world) settle(s *Stream) (Settled, error) {
 	fate := s.f.holdFate()
 	known := !s.f.settling.Load() // read second: whoever settles from here on knows the fate, too
-	got, err := s.Settle()
+	got, err := settled(s)
 	if (fate == holdRefused || fate == holdFailed) && got.Reason == account.Finished {
 		if free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0; free {
 			err = nil
@@ -424,8 +465,17 @@ func (w *world) settle(s *Stream) (Settled, error) {
 	w.mu.Lock()
 	u := s.f.result.Usage
 	w.used[s.f.call.Account.ID] += u.InputUncached + u.Output
+	if err == nil {
+		w.told[s.f.call.RequestID] = got.Charge
+	}
 	w.mu.Unlock()
 	return got, err
+}
+
+// settled settles and waits for the outcome.
+func settled(s *Stream) (Settled, error) {
+	<-s.Settle()
+	return s.Outcome()
 }
 
 // play runs one request to its end like a good writer.
@@ -498,6 +548,21 @@ func (w *world) probe(a account.Account, money abi.Nano, want abi.Kind) {
 	w.read(s)
 	if _, err := w.settle(s); err != nil {
 		w.t.Error(err)
+	}
+}
+
+// checkTold: what requests were told they cost is what the ledger says.
+func (w *world) checkTold() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.told) == 0 {
+		w.t.Error("nobody was told a charge")
+	}
+	for id, charge := range w.told {
+		if cost := w.store.cost(id); cost != charge {
+			w.t.Errorf("%s was told %d, the ledger has %d", id, charge, cost)
+		}
 	}
 }
 

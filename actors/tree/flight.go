@@ -63,7 +63,6 @@ type flight struct {
 	done       chan struct{} // closed when the job has ended
 	doneAt     atomic.Int64  // when, in Unix nanoseconds; 0 before
 	cancelled  atomic.Bool   // by the client or the tree
-	unwritten  atomic.Bool   // the writer will not write the answer
 
 	holdSent atomic.Bool   // a hold row is or was on its way
 	held     chan error    // what Stream.Held gives out; has room for one
@@ -74,9 +73,11 @@ type flight struct {
 	checkpoint  atomic.Pointer[abi.Usage]
 
 	settling  atomic.Bool
+	awaitedAt atomic.Int64  // when its owner began to wait for the settlement, in Unix nanoseconds; 0 before
 	settledCh chan struct{} // closed when settled and settleErr are known
 	settled   Settled
 	settleErr error
+	bill      bill
 }
 
 // admission, turn and ticket are a flight as the three actors see it.
@@ -267,7 +268,7 @@ func (f *flight) hold() *abi.Error {
 	e.Held, e.Time, e.ModuleDigest, e.Provisional = f.reservation.Hold, f.began, f.quote.Module(), f.quote.Provisional()
 	if err := f.t.ledger.Send(ledger.Append{Entry: e, Done: f.holdLanded}); err != nil {
 		f.holdSent.Store(false)
-		return overloaded("tree.hold", err)
+		return unrecorded("tree.hold", err)
 	}
 	return nil
 }
@@ -325,8 +326,13 @@ func errGone() *abi.Error {
 }
 
 func errNoHold() *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "tree.settle", RetryAfter: time.Second,
-		Msg: "the ledger is unavailable; try again", Err: errors.New("the request has no hold")}
+	return unrecorded("tree.settle", errors.New("the request has no hold"))
+}
+
+// unrecorded is the error of a request that the ledger did not record.
+func unrecorded(op string, err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: op, RetryAfter: time.Second,
+		Msg: "the ledger is unavailable; try again", Err: err}
 }
 
 func overloaded(op string, err error) *abi.Error {

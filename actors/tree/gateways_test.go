@@ -97,7 +97,7 @@ func TestUnwrittenAnswerIsFree(t *testing.T) {
 		if e := w.read(s); e.Kind != abi.EventEnd {
 			t.Fatalf("ended with %+v", e)
 		}
-		s.Fail()
+		<-s.Withhold()
 		s.Cancel()
 		if got, err := w.settle(s); err != nil || got.Charge != 0 || got.Usage != (abi.Usage{}) || got.Reason != account.Failed {
 			t.Errorf("settled %+v, %v, want nothing charged", got, err)

@@ -109,11 +109,12 @@ const (
 	settleIt        // its job ended long ago and nobody settled it
 	cancelIt        // it has expired
 	takePermit      // a request without a job has expired
+	leaveIt         // the ledger keeps its owner waiting: its permit is free
 )
 
 // dutyOf decides what the sweep does with a flight at the time now.
-func dutyOf(f *flight, now time.Time, grace time.Duration) duty {
-	done := f.doneAt.Load()
+func dutyOf(f *flight, now time.Time, wait, grace time.Duration) duty {
+	done, awaited := f.doneAt.Load(), f.awaitedAt.Load()
 	switch {
 	case f.phase.Load() != accepted: // it waits, or got lost on its way
 		if now.After(f.lostAt) {
@@ -123,6 +124,11 @@ func dutyOf(f *flight, now time.Time, grace time.Duration) duty {
 	case f.ask.Free:
 		if now.After(f.expires) {
 			return takePermit
+		}
+		return nothing
+	case awaited != 0:
+		if now.Sub(time.Unix(0, awaited)) > wait && !f.left.Load() {
+			return leaveIt
 		}
 		return nothing
 	case done != 0 && now.Sub(time.Unix(0, done)) > grace:

@@ -101,6 +101,9 @@ func (w *world) playRandom(a account.Account, rnd *rand.Rand) string {
 		s.Cancel()
 	}
 	e := w.read(s)
+	if rnd.IntN(5) == 0 {
+		return w.withholdRandom(s, rnd)
+	}
 	got, err := w.settle(s)
 	if err != nil {
 		w.t.Errorf("settle: %v", err)
@@ -112,6 +115,20 @@ func (w *world) playRandom(a account.Account, rnd *rand.Rand) string {
 		return "error " + e.Err.Kind.String()
 	}
 	return "end"
+}
+
+// withholdRandom takes the answer of a request back, before it is settled, at once
+// or some time after that.
+func (w *world) withholdRandom(s *Stream, rnd *rand.Rand) string {
+	if rnd.IntN(3) > 0 {
+		s.Settle()
+		time.Sleep(time.Duration(rnd.IntN(2)*rnd.IntN(8000)) * time.Microsecond)
+	}
+	<-s.Withhold()
+	if got, err := w.settle(s); err != nil || got.Charge != 0 || got.Usage != (abi.Usage{}) || got.Reason != account.Failed {
+		w.t.Errorf("withheld, and settled %+v, %v", got, err)
+	}
+	return "withheld"
 }
 
 // TestKillUnderLoad kills each kind of actor while clients run, within what its
@@ -191,7 +208,7 @@ func (w *world) someAccounts() []account.Account {
 
 func (w *world) expected(end string, allowed []string) bool {
 	switch end {
-	case "end", "free", "error canceled", "refused rate_limited", "refused insufficient_balance", "free rate_limited":
+	case "end", "withheld", "free", "error canceled", "refused rate_limited", "refused insufficient_balance", "free rate_limited":
 		return true
 	}
 	for _, a := range allowed {
@@ -310,7 +327,7 @@ func TestStepPanics(t *testing.T) {
 				} else if e.Err != nil && strings.Contains(e.Err.Msg, "kernel fault") {
 					t.Errorf("clients are told of our insides: %q", e.Err.Msg)
 				}
-				got, err := s.Settle()
+				got, err := settled(s)
 				want := abi.Nano(0) // without a checkpoint a stream pays its input only
 				if i%3 == 0 {
 					want = 2 * 10
@@ -547,7 +564,7 @@ func BenchmarkGenerateSettle(b *testing.B) {
 		<-s.Held()
 		<-s.f.done
 		events = s.Output.Drain(events[:0])
-		if _, err := s.Settle(); err != nil {
+		if _, err := settled(s); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -572,7 +589,7 @@ func BenchmarkParallel(b *testing.B) {
 			}
 			<-s.Held()
 			<-s.f.done
-			if _, err := s.Settle(); err != nil {
+			if _, err := settled(s); err != nil {
 				b.Error(err)
 			}
 		}

@@ -62,7 +62,7 @@ func (f *flight) settle() {
 		checkpoint = *c
 	}
 	u, reason := billed(f.result, f.call.Request.Stream, checkpoint)
-	if f.unwritten.Load() { // nothing has left, nor will it: as when the engine failed
+	if f.bill.isWithheld() { // nothing has left, nor will it: as when the engine failed
 		u, reason = abi.Usage{}, account.Failed
 	}
 	f.settled = Settled{Usage: u, Reason: reason, Timing: Timing{
@@ -88,27 +88,29 @@ func (f *flight) settle() {
 	f.commit(e)
 }
 
-// commit sends the settlement row. It is not refused; only a ledger that failed
-// or ended while it had the message in hand answers with an error, or one whose
-// store rejects the row: then nothing is charged.
+// commit sends the settlement row, a free one if the answer was withheld
+// meanwhile. It is not refused; only a ledger that failed or ended while it had
+// the message in hand answers with an error, or one whose store rejects the row:
+// then nothing is charged.
 func (f *flight) commit(e account.Entry) {
 	done := func(c ledger.Commit) {
 		if c.Rejected {
-			f.settled.Charge = 0
+			f.bill.drop()
 		} else if c.Err != nil && f.t.ledger.Alive() {
 			f.t.background.Go(func() { f.commit(e) })
 			return
 		}
 		f.landed(c)
 	}
-	if err := f.t.ledger.Tell(ledger.Append{Entry: e, Done: done}); err != nil {
-		f.landed(ledger.Commit{Err: overloaded("tree.settle", err)})
+	err := f.bill.send(e, func(e account.Entry) error { return f.t.ledger.Tell(ledger.Append{Entry: e, Done: done}) })
+	if err != nil {
+		f.landed(ledger.Commit{Err: unrecorded("tree.settle", err)})
 	}
 }
 
 // landed ends the flight: its settlement is durable, or there is none.
 func (f *flight) landed(c ledger.Commit) {
-	f.giveBack(f.result.Usage, -f.settled.Charge, c.Seq)
+	f.giveBack(f.result.Usage, -f.bill.charge(), c.Seq)
 	if c.Err != nil {
 		f.settleErr = c.Err
 	}

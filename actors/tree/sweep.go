@@ -30,7 +30,7 @@ func (t *Tree) sweepLoop() {
 // sweepRequests writes checkpoints and takes care of requests whose owner did not.
 func (t *Tree) sweepRequests(now time.Time) {
 	for _, f := range t.requests.all() {
-		switch dutyOf(f, now, t.cfg.SettleGrace) {
+		switch dutyOf(f, now, t.cfg.SettleWait, t.cfg.SettleGrace) {
 		case observe:
 			f.observe()
 		case settleIt:
@@ -41,6 +41,8 @@ func (t *Tree) sweepRequests(now time.Time) {
 		case cancelIt:
 			t.counters.Expired.Add(1)
 			f.expire()
+		case leaveIt:
+			f.leave(f.result.Usage)
 		case takePermit:
 			t.counters.Expired.Add(1)
 			f.release()
@@ -69,8 +71,8 @@ func (f *flight) observe() {
 	if last := f.checkpoint.Load(); last != nil && *last == u {
 		return
 	}
-	if u.InputUncached == 0 && u.Output == 0 {
-		return // still queued; a cache hit alone costs nothing
+	if u.Output == 0 {
+		return // nothing has left: an error now, or a crash, is free
 	}
 	f.checkpoint.Store(&u)
 	e := f.entry(account.Checkpoint)

@@ -319,8 +319,7 @@ func (t *Tree) register(f *flight) *abi.Error {
 		return errDraining()
 	}
 	if !f.ask.Free && !t.journal.Room() {
-		return &abi.Error{Kind: abi.Overloaded, Op: "tree.register", RetryAfter: time.Second,
-			Msg: "the ledger is unavailable; try again", Err: errors.New("the spill journal has no room")}
+		return unrecorded("tree.register", errors.New("the spill journal has no room"))
 	}
 	switch ok, full := t.requests.add(f); {
 	case full:

@@ -57,7 +57,7 @@ func TestOneRequest(t *testing.T) {
 			if err != nil || got.Charge != 270 || got.Reason != account.Finished || got.Usage.Output != 7 {
 				t.Errorf("settled %+v, %v", got, err)
 			}
-			if again, err := s.Settle(); again != got || err != nil {
+			if again, err := settled(s); again != got || err != nil {
 				t.Errorf("settled again %+v, %v", again, err)
 			}
 			if e, _ := w.store.settlement(c.RequestID); e.Amount != -270 || e.Usage != got.Usage {
@@ -185,15 +185,15 @@ func TestSlowLedgerIsNoLostOwner(t *testing.T) {
 		<-s.Held()
 		w.read(s)
 		w.store.failing.Store(true)
-		if _, err := w.settle(s); abi.KindOf(err) != abi.Overloaded {
-			t.Errorf("settled with %v", err)
-		}
+		s.Settle()
 		time.Sleep(2 * time.Minute)
 		if n := w.tree.Inspect().SelfSettled; n != 0 {
 			t.Errorf("counted %d", n)
 		}
 		w.store.failing.Store(false)
-		time.Sleep(10 * time.Second)
+		if got, err := w.settle(s); err != nil || got.Charge != 70 {
+			t.Errorf("settled %+v, %v", got, err)
+		}
 		w.checkClean(a)
 	})
 }
@@ -252,10 +252,16 @@ func TestLedgerFails(t *testing.T) {
 		}
 		s.Cancel()
 		w.read(running)
-		if _, err := running.Settle(); abi.KindOf(err) != abi.Overloaded {
-			t.Errorf("settled on a failing store: %v", err)
-		}
+		settlement := running.Settle()
 		time.Sleep(time.Minute)
+		select {
+		case <-settlement:
+			t.Error("settled on a failing store")
+		default:
+		}
+		if st := w.tree.Limits(a); st.RequestsRemaining != a.Concurrency {
+			t.Errorf("%d permits are free while a settlement waits for the ledger", st.RequestsRemaining)
+		}
 		w.store.failing.Store(false)
 		time.Sleep(10 * time.Second)
 		got, err := w.settle(running)
@@ -296,7 +302,7 @@ func TestFinishedWithoutHold(t *testing.T) {
 			if e := w.read(s); e.Kind != abi.EventEnd {
 				t.Fatalf("ended with %+v", e)
 			}
-			if got, err := s.Settle(); abi.KindOf(err) != abi.Overloaded || got.Charge != 0 {
+			if got, err := settled(s); abi.KindOf(err) != abi.Overloaded || got.Charge != 0 {
 				t.Errorf("refused %v: settled %+v, %v", refused, got, err)
 			}
 			time.Sleep(time.Second)
@@ -575,7 +581,7 @@ func TestDrainIsBilledAlike(t *testing.T) {
 			synctest.Wait() // one token is there, and no checkpoint yet
 			if c.writer {
 				if !c.stream {
-					s.Fail()
+					s.Withhold()
 				}
 				s.Cancel()
 				<-s.f.done

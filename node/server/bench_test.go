@@ -41,8 +41,10 @@ func (b *instantBackend) Generate(Call) (Stream, Limits, error) {
 func (s instantStream) Output() *engine.Output { return s.out }
 func (s instantStream) Held() <-chan error     { return s.held }
 func (s instantStream) Cancel()                {}
-func (s instantStream) Fail()                  {}
-func (s instantStream) Settle() (Settled, error) {
+
+func (s instantStream) Withhold() <-chan struct{} { return closedUnless(nil) }
+func (s instantStream) Settle() <-chan struct{}   { return closedUnless(nil) }
+func (s instantStream) Outcome() (Settled, error) {
 	return Settled{Charge: 1, Usage: abi.Usage{InputUncached: 3, Output: 2}, Reason: account.Finished}, nil
 }
 

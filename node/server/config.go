@@ -46,6 +46,9 @@ type Config struct {
 	PreparesMax int
 	// ConnectionsMax is the most open public connections; over it one is told 503. Default 16384.
 	ConnectionsMax int
+	// LedgerWait is how long a request that fails waits for the ledger: for its row,
+	// and for what was charged to be taken back. Half of DrainGrace at most. Default 5 s.
+	LedgerWait time.Duration
 	// DrainGrace is how long requests may take to end once a drain's deadline has passed. Default 10 s.
 	DrainGrace time.Duration
 	// CORSOrigins are the origins whose pages may call the public listener from a
@@ -70,6 +73,7 @@ func (c Config) withDefaults() Config {
 	defaultTo(&c.PreparesMax, 64)
 	defaultTo(&c.ConnectionsMax, 16384)
 	defaultTo(&c.DrainGrace, 10*time.Second)
+	defaultTo(&c.LedgerWait, c.DrainGrace/2)
 	return c
 }
 
@@ -99,6 +103,7 @@ func (c Config) Validate() error {
 	positive("WatchEvery", int64(c.WatchEvery))
 	positive("PreparesMax", int64(c.PreparesMax))
 	positive("ConnectionsMax", int64(c.ConnectionsMax))
+	positive("LedgerWait", int64(c.LedgerWait))
 	positive("DrainGrace", int64(c.DrainGrace))
 	if c.BodiesMax < c.BodyMax {
 		errs = append(errs, fmt.Errorf("server: BodiesMax is %d, want at least BodyMax (%d)", c.BodiesMax, c.BodyMax))
@@ -169,7 +174,7 @@ type Call struct {
 	Protocol string
 }
 
-// Stream is an admitted request. Its owner calls Settle exactly once.
+// Stream is an admitted request. Its owner calls Settle, however it ended.
 type Stream interface {
 	Output() *engine.Output
 	// Held yields nil once the hold is durable, or why it never will be. No output
@@ -177,11 +182,15 @@ type Stream interface {
 	Held() <-chan error
 	// Cancel stops it within a step; any goroutine may call it, more than once.
 	Cancel()
-	// Fail says that an answer in one piece will not be written, so that it is free.
-	// It comes before Cancel and Settle.
-	Fail()
-	// Settle waits for the end of the job and makes its charge durable.
-	Settle() (Settled, error)
+	// Withhold says that the client gets an error instead of the answer and pays
+	// nothing, whatever was computed. The channel is closed when that is certain;
+	// until then no error may leave. It may come at any time, and again.
+	Withhold() <-chan struct{}
+	// Settle waits for the end of the job and sends its charge to the ledger. The
+	// channel is closed when Outcome is known. It may be called again.
+	Settle() <-chan struct{}
+	// Outcome is how it ended. After an error no more of the answer may leave.
+	Outcome() (Settled, error)
 }
 
 // Settled is how a stream ended and what it cost. A phase that was not reached is zero.

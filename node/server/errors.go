@@ -27,7 +27,11 @@ type wire struct {
 	chatCode     string
 }
 
-const statusClientClosed = 499 // in logs only: nobody reads the answer
+// Statuses in logs only: nobody reads an answer.
+const (
+	statusClientClosed = 499
+	statusUnanswered   = 598 // the connection was closed by us, without an answer
+)
 
 var wires = map[abi.Kind]wire{
 	abi.Internal:            {500, "api_error", 500, "server_error", "internal_error"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -166,6 +167,13 @@ func (x *exchange) failStatus(status int, e *abi.Error) {
 	}
 	r.Header.SetContentType("application/json")
 	r.SetBodyRaw(x.errorBody(e, status))
+}
+
+// hangUp ends the connection without an answer.
+func (x *exchange) hangUp() {
+	x.status = statusUnanswered
+	x.ctx.HijackSetNoResponse(true)
+	x.ctx.Hijack(func(net.Conn) {}) // fasthttp closes it then
 }
 
 // note records a failure for log and metrics.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -144,8 +143,8 @@ func (x *exchange) count(b *body) (int, *abi.Error) {
 	return n, nil
 }
 
-// plain answers a request that does not stream: it waits for all events, the
-// clock, or the client's leaving.
+// plain answers a request that does not stream: it waits for all events and then
+// for the ledger, or for the clock, or the client's leaving.
 func (a *answer) plain() {
 	x := a.x
 	timer := startTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
@@ -163,14 +162,23 @@ func (a *answer) plain() {
 			if a.answered() {
 				return
 			}
+			if a.settling != nil {
+				held, ready = nil, nil
+			}
+		case <-a.settling:
+			if err := a.outcome(); err != nil {
+				a.refuse(err)
+				return
+			}
+			x.json(a.body)
+			return
 		case <-timer.C:
-			a.refuse(&abi.Error{Kind: abi.Timeout, Op: "server.plain", Msg: "the request took too long"})
+			a.refuse(a.late())
 			return
 		case <-a.gone:
 			a.refuse(errGone())
 			return
 		case <-x.s.abort:
-			a.stream.Fail() // as when the tree's own drain ends it first
 			a.refuse(errDraining())
 			return
 		}
@@ -197,8 +205,9 @@ func stopTimer(t *time.Timer) {
 // plainBytes is the room a plain answer starts with: its frame and a short text.
 const plainBytes = 768
 
-// answered writes the answer when its last event is there.
-func (a *answer) answered() bool {
+// answered says that the request has ended in an error. When its last event is
+// there the answer is made, before its charge: clients send again what was a 500.
+func (a *answer) answered() (refused bool) {
 	if len(a.events) == 0 {
 		return false
 	}
@@ -208,28 +217,35 @@ func (a *answer) answered() bool {
 		a.refuse(a.failure(last.Err))
 		return true
 	case abi.EventEnd:
-		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events) // before its charge: clients send again what was a 500
+		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events)
 		if err != nil {
-			a.stream.Fail()
 			a.refuse(abi.AsError(err))
 			return true
 		}
-		if err := a.settle(); err != nil {
-			a.refuse(err)
-			return true
-		}
-		a.x.json(body)
-		return true
+		a.body, a.settling = body, a.stream.Settle()
 	}
 	return false
 }
 
-// refuse cancels, settles and answers with an error. What settling says is
-// logged, not shown: the client has its error already.
+// late is the error of a request whose time is over. What the ledger has kept
+// waiting is not the client's to pay.
+func (a *answer) late() *abi.Error {
+	if a.settling != nil {
+		return &abi.Error{Kind: abi.Overloaded, Op: "server.plain", RetryAfter: time.Second,
+			Msg: "the ledger did not record this request in time; try again"}
+	}
+	return &abi.Error{Kind: abi.Timeout, Op: "server.plain", Msg: "the request took too long"}
+}
+
+// refuse ends the request and answers with an error. It is free, but for one whose
+// client left or whose time is over; when that cannot be kept, the connection ends
+// without an answer.
 func (a *answer) refuse(e *abi.Error) {
-	a.stream.Cancel()
-	if err := a.settle(); err != nil && err.Err != nil {
-		e = &abi.Error{Kind: e.Kind, Op: e.Op, Msg: e.Msg, RetryAfter: e.RetryAfter, Err: errors.Join(e.Err, err.Err)}
+	withhold := e.Kind != abi.Timeout && e.Kind != abi.Canceled
+	if certain := a.end(withhold); !certain {
+		a.x.note(e)
+		a.x.hangUp()
+		return
 	}
 	a.x.fail(e)
 }

@@ -19,7 +19,7 @@ type metrics struct {
 	left     [3]*vm.Counter          // clients that left, by phase
 
 	prefillTokens, cachedTokens, decodeTokens *vm.Counter
-	panics, connectionsRefused                *vm.Counter
+	panics, connectionsRefused, unrefunded    *vm.Counter
 
 	ttft, itl, queue, prefill, decode, total *vm.PrometheusHistogram
 
@@ -45,6 +45,7 @@ func newMetrics(s *Server) *metrics {
 	m.cachedTokens = m.set.NewCounter(`corenode_tokens_total{kind="cached"}`)
 	m.decodeTokens = m.set.NewCounter(`corenode_tokens_total{kind="decode"}`)
 	m.panics = m.set.NewCounter(`corenode_panics_total`)
+	m.unrefunded = m.set.NewCounter(`corenode_unrefunded_total`)
 	m.connectionsRefused = m.set.NewCounter(`corenode_connections_refused_total`)
 	m.ttft = m.set.NewPrometheusHistogramExt("corenode_ttft_seconds", secondsBuckets)
 	m.itl = m.set.NewPrometheusHistogramExt("corenode_itl_seconds", gapBuckets)

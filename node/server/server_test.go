@@ -128,7 +128,10 @@ type fakeStream struct {
 	settled   Settled
 	settles   atomic.Int32
 	cancels   atomic.Int32
-	unwritten atomic.Bool // Fail came before the first Settle
+	withheld  atomic.Bool
+	// unsettled and uncertain stand for a ledger that does not answer: the channels
+	// of Settle and Withhold are not closed before they are.
+	unsettled, uncertain chan struct{}
 }
 
 func (s *fakeStream) Output() *engine.Output { return s.out }
@@ -137,10 +140,28 @@ func (s *fakeStream) Cancel() {
 	s.cancels.Add(1)
 	s.once.Do(func() { close(s.cancelled) })
 }
-func (s *fakeStream) Fail() { s.unwritten.Store(s.settles.Load() == 0) }
-func (s *fakeStream) Settle() (Settled, error) {
+
+func (s *fakeStream) Withhold() <-chan struct{} {
+	s.withheld.Store(true)
+	return closedUnless(s.uncertain)
+}
+
+func (s *fakeStream) Settle() <-chan struct{} {
 	<-s.ended
 	s.settles.Add(1)
+	return closedUnless(s.unsettled)
+}
+
+// closedUnless returns the channel, or a closed one without one.
+func closedUnless(c chan struct{}) <-chan struct{} {
+	if c == nil {
+		c = make(chan struct{})
+		close(c)
+	}
+	return c
+}
+
+func (s *fakeStream) Outcome() (Settled, error) {
 	if s.settled.Reason == "" {
 		s.settled = Settled{Charge: 42, Usage: abi.Usage{InputUncached: 3, CacheRead: 1, Output: 2}, Reason: account.Finished,
 			Queue: time.Millisecond, Prefill: time.Millisecond, Decode: time.Millisecond}

@@ -10,12 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
 // answer is an admitted request on its way out. It belongs to the connection's
-// goroutine; the watcher only closes gone and cancels. Invariant: settle runs
-// exactly once, whatever happens, since every path ends in close.
+// goroutine; the watcher only closes gone and cancels. Invariant: it is
+// settled, whatever happens, since every path ends in close.
 //
 // For a stream it is the response's body: fasthttp calls WriteTo on the
 // connection's goroutine after the handler, or only Close when the headers
@@ -30,13 +31,16 @@ type answer struct {
 	lost atomic.Bool   // set before gone is closed
 	seen *watch
 
-	settled   bool
-	settleErr *abi.Error
+	// settling is closed when the outcome of a finished answer is known; nil before its end.
+	settling <-chan struct{}
+	settled  bool
+	body     []byte // of a plain answer that is being settled
 
 	// What follows is used by WriteTo only.
 	out      io.Writer
 	frame    []byte
 	started  bool // the first event has left
+	content  bool // and the first that a reader sees something of: from here on it is paid
 	wrote    time.Time
 	deadline time.Time // when the write deadline was last moved
 }
@@ -61,18 +65,54 @@ func (a *answer) left() {
 	}
 }
 
-// settle makes the charge durable, once, and remembers the outcome.
-func (a *answer) settle() *abi.Error {
-	if a.settled {
-		return a.settleErr
+// end ends an answer that is not finished, or that must not leave. It waits for the
+// ledger at most LedgerWait. With withhold the client gets an error and pays nothing;
+// certain says that this will stay so.
+func (a *answer) end(withhold bool) (certain bool) {
+	var free <-chan struct{}
+	if withhold {
+		free = a.stream.Withhold()
 	}
-	a.settled = true
-	settled, err := a.stream.Settle()
-	a.x.settled = settled
-	if err != nil {
-		a.settleErr = abi.AsError(err)
+	a.stream.Cancel()
+	timer := startTimer(a.x.s.cfg.LedgerWait)
+	defer stopTimer(timer)
+	if !a.settled {
+		a.settled = true
+		select {
+		case <-a.stream.Settle():
+			a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
+		case <-timer.C:
+			timer.Reset(0)
+		}
 	}
-	return a.settleErr
+	if !withhold {
+		return true
+	}
+	select { // the usual case is certain, whatever the timer says
+	case <-free:
+		return a.freed()
+	default:
+	}
+	select {
+	case <-free:
+		return a.freed()
+	case <-timer.C:
+		return a.unrefunded()
+	}
+}
+
+// freed notes for the log that the request costs nothing.
+func (a *answer) freed() bool {
+	a.x.settled.Charge, a.x.settled.Usage, a.x.settled.Reason = 0, abi.Usage{}, account.Failed
+	return true
+}
+
+// unrefunded tells that a request was charged although its client has no answer:
+// an operator has to look after it.
+func (a *answer) unrefunded() bool {
+	a.x.s.metrics.unrefunded.Inc()
+	a.x.s.log.Error("a charge was not taken back: the ledger is unavailable", "id", a.x.id, "account", a.x.who.Account.ID)
+	return false
 }
 
 // close ends watching and settles what was not settled: after a panic, or when
@@ -84,11 +124,9 @@ func (a *answer) close() {
 	if a.settled {
 		return
 	}
-	if !a.x.stream { // a panic: the answer is a 500
-		a.stream.Fail()
+	if certain := a.end(!a.x.stream); !certain { // a panic: the answer is a 500
+		a.x.hangUp()
 	}
-	a.stream.Cancel()
-	_ = a.settle() // there is nobody to tell
 	if !a.x.failed {
 		a.x.note(errGone())
 		a.x.status = statusClientClosed
@@ -212,6 +250,11 @@ func (a *answer) pump() error {
 			if done, err := a.group(); done || err != nil {
 				return err
 			}
+			if a.settling != nil {
+				ready = nil
+			}
+		case <-a.settling:
+			return a.finish()
 		case <-keepAlive.C:
 			if err := a.keepAlive(keepAlive); err != nil {
 				return err
@@ -225,7 +268,7 @@ func (a *answer) pump() error {
 }
 
 // group writes one event group in one write. The last frame leaves in a write
-// of its own, after the charge is durable.
+// of its own, after the charge is durable: the ledger may take its time.
 func (a *answer) group() (done bool, err error) {
 	last := len(a.events) - 1
 	if last < 0 {
@@ -241,11 +284,27 @@ func (a *answer) group() (done bool, err error) {
 	if end.Kind == abi.EventError {
 		return true, a.breakOff(a.failure(end.Err))
 	}
-	if refusal := a.settle(); refusal != nil {
-		return true, a.breakOff(refusal)
+	a.settling = a.stream.Settle()
+	return false, nil
+}
+
+// finish writes the last frame of a settled stream.
+func (a *answer) finish() error {
+	if refusal := a.outcome(); refusal != nil {
+		return a.breakOff(refusal)
 	}
-	_, err = a.emit(a.events[last:])
-	return true, err
+	_, err := a.emit(a.events[len(a.events)-1:])
+	return err
+}
+
+// outcome notes how a finished answer was settled.
+func (a *answer) outcome() *abi.Error {
+	settled, err := a.stream.Outcome()
+	a.settled, a.x.settled = true, settled
+	if err != nil {
+		return abi.AsError(err)
+	}
+	return nil
 }
 
 // emit writes events and takes the time of the first token. done says that the
@@ -266,6 +325,7 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 		return true, err
 	}
 	a.started = true
+	a.content = a.content || slices.ContainsFunc(events, isContent)
 	if a.x.ttft == 0 && slices.ContainsFunc(events, isToken) {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
@@ -274,6 +334,12 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 
 // isToken says whether an event is the first that a reader sees text of.
 func isToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != "" }
+
+// isContent says whether a reader sees something of an event that says more than
+// that the answer begins.
+func isContent(e abi.Event) bool {
+	return isToken(e) || e.Kind == abi.EventBlockStart && e.Block == abi.BlockToolUse
+}
 
 // keepAlive breaks the silence.
 func (a *answer) keepAlive(timer *time.Timer) error {
@@ -321,23 +387,25 @@ var errAbandoned = errors.New("server: the stream's client is gone")
 
 // abandon ends a stream that nobody reads.
 func (a *answer) abandon(e *abi.Error) error {
-	a.stream.Cancel()
 	a.x.note(e)
 	a.x.status = statusClientClosed
-	_ = a.settle() // its error is the ledger's to report: there is nobody to tell
+	a.end(false)
 	return errAbandoned
 }
 
 // breakOff ends a stream that failed: the error event, the end of the body, and
 // no further request on this connection. The last frame of a finished answer
-// never leaves after it.
+// never leaves after it. It is free unless content has left; when that cannot be
+// kept, the connection ends without the error.
 func (a *answer) breakOff(e *abi.Error) error {
-	a.stream.Cancel()
-	_ = a.settle() // a failed stream shows one error, and it has it
+	certain := a.end(!a.content)
 	if a.lost.Load() {
 		return a.abandon(errGone())
 	}
 	a.x.note(e)
+	if !certain {
+		return errAbandoned
+	}
 	if a.x.conn != nil {
 		a.x.conn.finished.Store(true)
 		a.deadline = time.Now().Add(time.Hour) // no further extension

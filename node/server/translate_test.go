@@ -334,8 +334,8 @@ func TestTranslatedPlainBreaks(t *testing.T) {
 			t.Errorf("%s: %d %q", name, r.StatusCode, r.body)
 		}
 		s := <-backend.streams
-		if s.settles.Load() != 1 || s.unwritten.Load() != (c.fail != nil) {
-			t.Errorf("%s: settled %d times, as failed %t", name, s.settles.Load(), s.unwritten.Load())
+		if s.settles.Load() != 1 || s.withheld.Load() != (c.fail != nil) {
+			t.Errorf("%s: settled %d times, withheld %t", name, s.settles.Load(), s.withheld.Load())
 		}
 	}
 }

@@ -1,0 +1,127 @@
+package tree
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/ledger"
+	"corenode/wasm/abi"
+)
+
+// TestWithheldAnswerIsFree: whoever gets an error instead of an answer pays
+// nothing, wherever its settlement is: not yet sent, waiting in the ledger, in
+// flight, or durable; then a refund follows. Its money is available again at once.
+func TestWithheldAnswerIsFree(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		when    time.Duration // after Settle; below zero: before it
+		refunds int
+	}{{"before", -1, 0}, {"waiting", 0, 0}, {"in flight", 1500 * time.Millisecond, 1}, {"durable", time.Minute, 1}} {
+		for _, stream := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) {
+				inBubble(t, Config{}, func(t *testing.T, w *world) {
+					a := w.set(plain, 100_000)
+					if _, err := w.play(w.call(a, "one", 10, 1, true)); err != nil { // wakes the limiter
+						t.Fatal(err)
+					}
+					s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, stream))
+					if err != nil || <-s.Held() != nil {
+						t.Fatal("no hold", err)
+					}
+					w.read(s)
+					w.store.delay = time.Second
+					_, _, err = w.tree.Generate(w.call(a, "one", 10, 5, true)) // its hold is in flight
+					if err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if c.when >= 0 {
+						s.Settle()
+						time.Sleep(c.when)
+					}
+					free := s.Withhold()
+					s.Cancel()
+					s.Settle()
+					if c.refunds == 0 { // nothing has to be durable
+						synctest.Wait()
+						select {
+						case <-free:
+						default:
+							t.Error("it is not free at once")
+						}
+					}
+					<-free
+					if again := s.Withhold(); again != free {
+						t.Error("withheld twice")
+					}
+					got, err := w.settle(s)
+					if err != nil || got.Charge != 0 || got.Usage != (abi.Usage{}) || got.Reason != account.Failed {
+						t.Errorf("settled %+v, %v, want nothing charged", got, err)
+					}
+					w.store.mu.Lock()
+					if n := len(w.store.refunded); n != c.refunds {
+						t.Errorf("%d refunds, want %d", n, c.refunds)
+					}
+					w.store.mu.Unlock()
+					time.Sleep(time.Minute) // the other one is settled by the tree
+					if balance, _, _ := w.store.Balance(a.ID); balance != 100_000-30-70 {
+						t.Errorf("the balance is %d", balance)
+					}
+					w.mu.Lock()
+					w.used[a.ID] += 15
+					w.mu.Unlock()
+					w.checkClean(a)
+				})
+			})
+		}
+	}
+}
+
+// TestWithheldAfterARejection: a settlement that the store rejects charges
+// nothing, so withholding its answer needs no refund.
+func TestWithheldAfterARejection(t *testing.T) {
+	rejects := Config{Ledger: ledger.Config{Rejects: func(err error) bool { return errors.Is(err, errRejected) }}}
+	inBubble(t, rejects, func(t *testing.T, w *world) {
+		a := w.set(plain, 100_000)
+		c := w.call(a, "one", 100, 50, false)
+		w.store.rejects = c.RequestID
+		s, _, err := w.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.read(s)
+		<-s.Settle()
+		if got, err := s.Outcome(); abi.KindOf(err) != abi.Internal || got.Charge != 0 {
+			t.Errorf("settled %+v, %v", got, err)
+		}
+		<-s.Withhold()
+	})
+}
+
+// TestNoCheckpointBeforeContent: a stream is free until its first content byte,
+// also when the process dies: what a crash pays is not written down before.
+func TestNoCheckpointBeforeContent(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 100_000)
+		w.models["one"].mode.Store(stuckInPrefill)
+		c := w.call(a, "one", 100, 50, true)
+		s, _, err := w.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		w.store.mu.Lock()
+		if u, ok := w.store.observed[c.RequestID]; ok {
+			t.Errorf("a checkpoint of %+v", u)
+		}
+		w.store.mu.Unlock()
+		s.Cancel()
+		w.read(s)
+		if got, err := w.settle(s); err != nil || got.Charge != 2*32 { // its client left: it pays what was computed
+			t.Errorf("settled %+v, %v", got, err)
+		}
+	})
+}
