@@ -73,6 +73,8 @@ type fakeBackend struct {
 	held    func() chan error
 	settle  error
 	streams chan *fakeStream
+	// unsettled and uncertain become those of its streams.
+	unsettled, uncertain chan struct{}
 	entered atomic.Int32
 	calls   atomic.Int32
 }
@@ -88,7 +90,8 @@ func (b *fakeBackend) Generate(c Call) (Stream, Limits, error) {
 	if b.refuse != nil {
 		return nil, b.limits, b.refuse
 	}
-	s := &fakeStream{call: c, out: engine.NewOutput(64), cancelled: make(chan struct{}), ended: make(chan struct{}), settleErr: b.settle}
+	s := &fakeStream{call: c, out: engine.NewOutput(64), cancelled: make(chan struct{}), ended: make(chan struct{}), settleErr: b.settle,
+		unsettled: b.unsettled, uncertain: b.uncertain}
 	s.held = make(chan error, 1)
 	if b.held != nil {
 		s.held = b.held()

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// TestWhoGetsAnErrorPaysNothing: an error instead of an answer is free, in all
+// places where one may come from. The 504 is not, nor a stream that has shown
+// something of its answer.
+func TestWhoGetsAnErrorPaysNothing(t *testing.T) {
+	fails := func(kind abi.Kind, shown ...abi.Event) func(*fakeStream) {
+		return func(s *fakeStream) {
+			s.out.Push(begin()...)
+			s.out.Push(shown...)
+			s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: kind, Msg: "failed"}})
+		}
+	}
+	stuck := func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-s.cancelled
+		s.cancelledAs(abi.Usage{InputUncached: 3}, 1, 1, 0)
+	}
+	tool := abi.Event{Kind: abi.EventBlockStart, Index: 1, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"}
+	stop := abi.Event{Kind: abi.EventBlockStop, Block: abi.BlockText}
+	for name, c := range map[string]struct {
+		script func(*fakeStream)
+		settle error // of the ledger
+		stream bool
+		status int
+		free   bool
+	}{
+		"plain, the engine fails":             {fails(abi.Internal, delta("x")), nil, false, 500, true},
+		"plain, the engine is stopped":        {fails(abi.Canceled, delta("x")), nil, false, 503, true},
+		"plain, too late":                     {stuck, nil, false, 504, false},
+		"plain, the ledger fails":             {say("x"), &abi.Error{Kind: abi.Overloaded, Msg: "no ledger"}, false, 503, true},
+		"stream, nothing was shown":           {fails(abi.Internal), nil, true, 200, true},
+		"stream, text was shown":              {fails(abi.Internal, delta("x")), nil, true, 200, false},
+		"stream, a call was shown":            {fails(abi.Internal, stop, tool), nil, true, 200, false},
+		"stream, the ledger fails at the end": {say("x"), &abi.Error{Kind: abi.Overloaded, Msg: "no ledger"}, true, 200, false},
+		"empty stream, the ledger fails":      {say(), &abi.Error{Kind: abi.Overloaded, Msg: "no ledger"}, true, 200, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backend := newFakeBackend(c.script)
+			backend.settle = c.settle
+			n := start(t, Config{RequestTimeout: 100 * time.Millisecond}, backend)
+			body := ask
+			if c.stream {
+				body = askSSE
+			}
+			r := n.post(body)
+			if r.StatusCode != c.status || c.stream && !strings.Contains(r.body, "event: error") {
+				t.Errorf("%d %q", r.StatusCode, r.body)
+			}
+			if s := <-backend.streams; s.withheld.Load() != c.free || s.settles.Load() == 0 {
+				t.Errorf("withheld %t, settled %d times", s.withheld.Load(), s.settles.Load())
+			}
+		})
+	}
+}
+
+// TestSlowLedger: a finished answer waits for its row, a plain one as long as its
+// client may, a stream with keep-alives. A plain one that must be refused is free
+// and its error names the ledger.
+func TestSlowLedger(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for _, body := range []string{ask, askSSE} {
+			backend := newFakeBackend(say("x"))
+			backend.unsettled = make(chan struct{})
+			timeout := time.Minute
+			if late {
+				timeout = 50 * time.Millisecond
+			}
+			n := start(t, Config{RequestTimeout: timeout, KeepAlive: 20 * time.Millisecond, LedgerWait: time.Millisecond}, backend)
+			c := n.dial()
+			if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey)); err != nil {
+				t.Fatal(err)
+			}
+			s := <-backend.streams
+			waitFor(t, "its settlement", func() bool { return s.settles.Load() > 0 })
+			if body == askSSE || !late {
+				time.AfterFunc(100*time.Millisecond, func() { close(backend.unsettled) })
+			}
+			r := read(t, bufio.NewReader(c), "POST")
+			switch {
+			case body == askSSE:
+				if got := frames(t, r.body); got[len(got)-1] != "message_stop" || !slices.Contains(got, "ping") || s.withheld.Load() {
+					t.Errorf("late %t: %q, withheld %t", late, r.body, s.withheld.Load())
+				}
+			case late:
+				if r.StatusCode != 503 || !strings.Contains(r.body, "the ledger did not record this request in time") || r.Header.Get("Retry-After") == "" || !s.withheld.Load() {
+					t.Errorf("%d %q, withheld %t", r.StatusCode, r.body, s.withheld.Load())
+				}
+			case r.StatusCode != 200 || s.withheld.Load():
+				t.Errorf("%d %q, withheld %t", r.StatusCode, r.body, s.withheld.Load())
+			}
+		}
+	}
+}
+
+// TestUncertainChargeHasNoAnswer: while nobody knows whether a client will be
+// charged, no error leaves: its connection ends, and an operator is told.
+func TestUncertainChargeHasNoAnswer(t *testing.T) {
+	fails := func(s *fakeStream) {
+		s.out.Push(begin()...)
+		s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Internal, Msg: "failed"}})
+	}
+	for _, body := range []string{ask, askSSE} {
+		backend := newFakeBackend(fails)
+		backend.uncertain = make(chan struct{})
+		n := start(t, Config{LedgerWait: time.Millisecond}, backend)
+		c := n.dial()
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(c)
+		if err != nil || body == ask && len(text) > 0 || strings.Contains(string(text), "event: error") || strings.HasSuffix(string(text), "0\r\n\r\n") {
+			t.Errorf("answered %q, %v", text, err)
+		}
+		s := <-backend.streams
+		if log := n.log.String(); !strings.Contains(log, "a charge was not taken back") || !strings.Contains(log, s.call.RequestID) {
+			t.Errorf("the log says %q", log)
+		}
+		if n.s.metrics.unrefunded.Get() != 1 {
+			t.Errorf("counted %d", n.s.metrics.unrefunded.Get())
+		}
+		close(backend.uncertain)
+	}
+}
