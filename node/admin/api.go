@@ -54,6 +54,7 @@ type Store interface {
 	Settlement(ref string) (account.Entry, error)
 	Provisional(after int64) ([]account.Entry, error)
 	Adjust(account.Entry) (done bool, err error)
+	Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error)
 	Verify() (store.Verification, error)
 	Backup(path string) error
 }
@@ -132,6 +133,7 @@ var routes = []route{
 	{"GET", Root + "/modules/{module}/shadow", 200, withModules(showShadow)},
 	{"DELETE", Root + "/modules/{module}", 200, withModules(removeModule)},
 	{"POST", Root + "/slots/{slot}/rollback", 200, withModules(rollbackSlot)},
+	{"POST", Root + "/charges/{charge}/refund", 200, (*API).refund},
 	{"POST", Root + "/charges/{charge}/replay", 200, withModules(replayCharge)},
 	{"POST", Root + "/rerate", 200, withModules(rerate)},
 	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},

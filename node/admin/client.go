@@ -314,6 +314,11 @@ func (c *Client) Replay(charge string) (r Replayed, err error) {
 	return r, c.roundTrip("POST", Root+"/charges/"+url.PathEscape(charge)+"/replay", nil, nil, &r)
 }
 
+// Refund takes back all that a request was charged. charge is the id of its row or its request.
+func (c *Client) Refund(charge, note string) (r Refunded, err error) {
+	return r, c.roundTrip("POST", Root+"/charges/"+url.PathEscape(charge)+"/refund", nil, Refund{note}, &r)
+}
+
 // Rerate rates all provisional charges again.
 func (c *Client) Rerate() (r Rerated, err error) {
 	return r, c.roundTrip("POST", Root+"/rerate", nil, nil, &r)

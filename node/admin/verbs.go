@@ -196,6 +196,25 @@ func (a *API) entries(query store.Query) (any, error) {
 	return shown, nil
 }
 
+// refund takes back all that a request was charged, once.
+func (a *API) refund(c call) (any, error) {
+	var asked Refund
+	if err := decode(c.body, &asked); err != nil {
+		return nil, err
+	}
+	e, err := a.store.Settlement(c.target)
+	if err != nil {
+		return nil, err
+	}
+	c.about.account = e.AccountID
+	e, done, err := a.store.Refund(e, asked.Note)
+	if err != nil {
+		return nil, err
+	}
+	a.node.Changed(e.AccountID)
+	return Refunded{showEntry(e), done}, nil
+}
+
 // verify proves the ledger beside the running node.
 func (a *API) verify(call) (any, error) { return a.store.Verify() }
 

@@ -103,7 +103,19 @@ type Entry struct {
 	InputHash     string            `json:"input_hash,omitempty"`
 	Provisional   bool              `json:"provisional,omitempty"`
 	Settles       int64             `json:"settles,omitempty"`
+	Refund        bool              `json:"refund,omitempty"` // of an adjustment
 	Note          string            `json:"note,omitempty"`
+}
+
+// Refund asks for a charge to be taken back.
+type Refund struct {
+	Note string `json:"note,omitempty"`
+}
+
+// Refunded is the row that takes a charge back.
+type Refunded struct {
+	Entry Entry `json:"entry"`
+	Done  bool  `json:"done"` // false: it was refunded before
 }
 
 // Usage is the token counts of an entry.
@@ -169,7 +181,7 @@ func showEntry(e account.Entry) Entry {
 	shown := Entry{
 		ID: e.ID, Kind: e.Kind, AccountID: e.AccountID, HeldNanoUSD: e.Held, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: e.Time,
 		AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
-		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Note: e.Note,
+		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Refund: e.Refund, Note: e.Note,
 	}
 	if e.Kind != account.TopUp {
 		u := Usage(e.Usage)

@@ -17,12 +17,39 @@ import (
 )
 
 func ledgerCommand() *cobra.Command {
-	return group("ledger", "Prove and export the ledger",
-		`The ledger is the append-only list of all that moved or reserved money. Both
+	return group("ledger", "Prove and export the ledger, refund a charge",
+		`The ledger is the append-only list of all that moved or reserved money. The
 commands work beside a running node and on a data folder without one.`,
 		`  corenode ledger verify
   corenode ledger export --csv --since 2026-01-01 > january.csv`,
-		ledgerVerify(), ledgerExport())
+		ledgerVerify(), ledgerExport(), ledgerRefund())
+}
+
+func ledgerRefund() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use: "refund CHARGE", Short: "Take back all that a request was charged", Args: cobra.ExactArgs(1),
+		Long: `CHARGE is the id of a request (X-Llm-Request-Id) or of its row in the ledger. The
+refund is a row of its own; asking again changes nothing. The node does it by
+itself for an answer that it withheld: this is for those that it could not record,
+which its log names, and for what you decide to give back.`,
+		Example: `  corenode ledger refund req_01j9x2v7k3m8 --note "ticket 12"`,
+	}
+	cmd.Flags().StringVar(&note, "note", "", "why, for the ledger")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		r, err := c.Refund(args[0], note)
+		return result{r, func(w io.Writer) { printRefund(w, r) }}, err
+	})
+	return cmd
+}
+
+func printRefund(w io.Writer, r admin.Refunded) {
+	if r.Done {
+		fmt.Fprintf(w, "%s was refunded to %s: row %d.\n", r.Entry.AmountUSD, r.Entry.AccountID, r.Entry.ID)
+		return
+	}
+	fmt.Fprintf(w, "It was refunded before: %s to %s, row %d of %s.\n", r.Entry.AmountUSD, r.Entry.AccountID, r.Entry.ID,
+		r.Entry.Time.UTC().Format(time.RFC3339))
 }
 
 // errUnsound is what verify ends with when the ledger is not what it should be.
@@ -32,9 +59,9 @@ func ledgerVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Prove that the ledger is sound", Args: cobra.NoArgs,
 		Long: `Prove the ledger: balances are the sums of their rows, no row is missing nor what
-it names, requests are settled once and adjusted once, holds are open or settled
-and name their last checkpoint, adjustments name what they adjust and by what
-module, inputs are what their hashes say, idempotency keys name their top-ups.
+it names, requests are settled once, re-rated once and refunded once, refunds take
+back all, holds are open or settled and name their last checkpoint, adjustments name
+what they adjust and by what module, inputs are what their hashes say, idempotency keys name their top-ups.
 The status is 1 if not.`,
 		Example: `  corenode ledger verify --json`,
 		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
@@ -121,7 +148,7 @@ func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
 
 var csvHeader = []string{"id", "kind", "time", "account_id", "request_id", "key_id", "model", "amount_nano_usd", "held_nano_usd",
 	"input_uncached", "cache_read", "cache_write", "output", "reasoning", "tier", "reason", "module_digest", "input_hash",
-	"provisional", "settles", "note"}
+	"provisional", "settles", "refund", "note"}
 
 func rowsAsCSV(to io.Writer) func([]admin.Entry) error {
 	w := csv.NewWriter(to)
@@ -163,7 +190,8 @@ func csvRow(e admin.Entry) []string {
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{n(e.ID), string(e.Kind), e.Time.UTC().Format(time.RFC3339Nano), e.AccountID, e.RequestID, e.KeyID, e.Model,
 		n(int64(e.AmountNanoUSD)), n(int64(e.HeldNanoUSD)), n(u.InputUncached), n(u.CacheRead), n(u.CacheWrite), n(u.Output),
-		n(u.Reasoning), n(int64(e.Tier)), string(e.Reason), e.ModuleDigest, e.InputHash, strconv.FormatBool(e.Provisional), n(e.Settles), e.Note}
+		n(u.Reasoning), n(int64(e.Tier)), string(e.Reason), e.ModuleDigest, e.InputHash, strconv.FormatBool(e.Provisional), n(e.Settles),
+		strconv.FormatBool(e.Refund), e.Note}
 }
 
 func backupCommand() *cobra.Command {
