@@ -43,8 +43,8 @@ type childNode struct {
 	admin  *admin.Client
 }
 
-// newChild prepares a node on a data folder. extra is more YAML.
-func newChild(t *testing.T, data, extra string) *childNode {
+// newChild prepares a node on a data folder. limits is YAML, more of the section limits.
+func newChild(t *testing.T, data, limits string) *childNode {
 	t.Helper()
 	dir := t.TempDir()
 	c := &childNode{t: t, dir: dir, data: data, config: filepath.Join(dir, "corenode.yaml")}
@@ -53,12 +53,12 @@ listen: 127.0.0.1:0
 data_dir: %q
 modules: {cache_dir: %q}
 ledger: {spill_bytes: 1MiB}
-limits: {prepare_concurrency: 256}
+limits: {prepare_concurrency: 256, %s}
 models:
   %s: {path: %q, context_length: 262144, kv: {memory_bytes: 640MiB, state_memory_bytes: 64MiB},
     batch: {gap_max: 1h, gap_stretch_max: 0}} # all run at once, however slow the machine
   %s: {engine: instant, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}}
-%s`, data, moduleCache, slowModel, endlessModel(t), fastModel, extra)
+`, data, moduleCache, limits, slowModel, endlessModel(t), fastModel)
 	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"corenode/node/admin"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -68,6 +71,7 @@ type tally struct {
 	lateSettled                           int // settled, but the client was not told
 	unlinked                              int // settled requests whose clients never got an answer's first byte
 	freeInFlight                          int // in flight without a row
+	late, withdrawn, refunded             int // 504; withheld, and free before or after its settlement was durable
 	acked, replayed                       int // top-ups
 	overMax, underMax                     int // tokens charged beyond what arrived, and the other way round
 }
@@ -79,16 +83,16 @@ func (n *tally) shown() bool { return n.told > 0 && n.cutOff > 0 && n.crashed > 
 const moreRoundsMax = 10
 
 // TestCrash kills a node again and again under mixed load, at random points and
-// right after chosen ones, and proves after each start that every charge a
-// client was told of is in the ledger to the nano-dollar, that what was in
-// flight pays at most what had left and was waiting to leave, and that the
-// books are closed.
+// right after chosen ones, also while its database stalls, and proves after each
+// start that every charge a client was told of is in the ledger to the nano-dollar,
+// that who got an error paid nothing, or has it back, that what was in flight pays at
+// most what had left and was waiting to leave, and that the books are closed.
 func TestCrash(t *testing.T) {
 	rounds := crashRounds(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("%d rounds, seed %d", rounds, seed)
 	c := &crash{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), books: newBooks(),
-		node: newChild(t, filepath.Join(t.TempDir(), "data"), ""), acked: map[string]abi.Nano{}, unsure: map[string]topUp{}}
+		node: newChild(t, filepath.Join(t.TempDir(), "data"), "nonstreaming_timeout: 700ms"), acked: map[string]abi.Nano{}, unsure: map[string]topUp{}}
 	c.node.start()
 	c.open()
 	for round := 0; round < rounds || !c.toll.shown() && round < rounds+moreRoundsMax; round++ {
@@ -103,6 +107,7 @@ func TestCrash(t *testing.T) {
 		n.checkpointed, n.crashedFree+n.freeInFlight, n.freeInFlight, n.lateSettled, n.unlinked)
 	t.Logf("a killed stream was charged at most %d tokens more and %d fewer than arrived; %d rows; %d top-ups, %d of them sent again",
 		n.overMax, n.underMax, c.books.last, n.acked, n.replayed)
+	t.Logf("%d were too late (504); withheld: %d before they were settled, %d refunded", n.late, n.withdrawn, n.refunded)
 	if !n.shown() {
 		t.Error("nothing was told, cut off or settled after a crash: nothing was shown")
 	}
@@ -129,6 +134,7 @@ func (c *crash) open() {
 // Moments after which a round kills.
 const (
 	atRandom = iota
+	inStall
 	afterAsking
 	afterFirstOutput
 	afterTelling
@@ -143,6 +149,8 @@ func (c *crash) round(round int) {
 	switch moment {
 	case atRandom:
 		shot.left = 20
+	case inStall:
+		shot.left = 1
 	case afterTopUp, afterFirstOutput:
 		shot.left = int64(1 + c.rnd.IntN(8))
 	}
@@ -176,6 +184,10 @@ func (c *crash) round(round int) {
 		})
 	}
 	load.Go(func() { c.topUps(round, &dead, on(afterTopUp)) })
+	if moment == inStall {
+		rnd := rand.New(rand.NewPCG(c.rnd.Uint64(), 99))
+		load.Go(func() { stall(c.t, c.node.data, rnd, &dead, shot.pull) })
+	}
 	c.wait(moment, shot)
 	c.node.kill()
 	dead.Store(true)
@@ -186,6 +198,37 @@ func (c *crash) round(round int) {
 	}
 	c.node.start()
 	c.check()
+}
+
+// stall takes the database's write lock from the node, now and then, for longer
+// than an answer in one piece may wait for its row, and sometimes for longer than the
+// node waits before it turns to its spill journal. midway is called in the last one.
+func stall(t *testing.T, data string, rnd *rand.Rand, dead *atomic.Bool, midway func()) {
+	db, err := sqlite3.Open(filepath.Join(data, store.DatabaseName))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer db.Close()
+	pause := func(atLeast, more int) {
+		for end := time.Now().Add(time.Duration(atLeast+rnd.IntN(more)) * time.Millisecond); time.Now().Before(end) && !dead.Load(); {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	for left := 1 + rnd.IntN(3); left > 0 && !dead.Load(); {
+		pause(300, 500)
+		if db.Exec(`BEGIN IMMEDIATE`) != nil {
+			continue // the node writes
+		}
+		pause(800, 1000)
+		if left--; left == 0 {
+			midway()
+		}
+		pause(200, 1500)
+		if err := db.Exec(`ROLLBACK`); err != nil {
+			t.Errorf("the stall does not end: %v", err)
+		}
+	}
 }
 
 // trigger fires at the n-th time it is pulled.
@@ -275,7 +318,14 @@ func (c *crash) check() {
 				t.Errorf("row %+v belongs to no request that was asked", e)
 			}
 		}
-		if !costs(e.Model, e) || e.Provisional || e.Reason == "error" {
+		withheld := e.Reason == "error" && e.AmountNanoUSD == 0 && *e.Usage == (admin.Usage{})
+		if withheld {
+			c.toll.withdrawn++
+		}
+		if c.books.refunds[e.RequestID] != 0 {
+			c.toll.refunded++
+		}
+		if !costs(e.Model, e) || e.Provisional || e.Reason == "error" && !withheld {
 			t.Errorf("row %+v with usage %+v: not what its usage costs", e, *e.Usage)
 		}
 	}
@@ -293,10 +343,15 @@ func (c *crash) checkReceipt(r *receipt) {
 	case r.told:
 		c.toll.told++
 		c.checkTold(r, e, settled)
+	case r.status == http.StatusGatewayTimeout:
+		c.toll.late++
+		if settled && e.Reason != "cancelled" && e.AmountNanoUSD != 0 {
+			c.t.Errorf("too late, and charged: %+v", e)
+		}
 	case r.status != http.StatusOK || r.failure != "":
 		c.toll.refused++
-		if e.AmountNanoUSD != 0 {
-			c.t.Errorf("refused with %d (%s) and charged: %+v", r.status, r.failure, e)
+		if e.AmountNanoUSD+c.books.refunds[r.id] != 0 && r.deltas == 0 {
+			c.t.Errorf("refused with %d (%s) and charged: %+v, refunded %d", r.status, r.failure, e, c.books.refunds[r.id])
 		}
 	case r.left:
 		c.toll.left++
@@ -311,7 +366,7 @@ func (c *crash) checkTold(r *receipt, e admin.Entry, settled bool) {
 	u := r.usage
 	want := priceOf(r.model, int64(u.input-u.cached), int64(u.cached), int64(u.output))
 	c.toll.toldCharge.Add(&c.toll.toldCharge, want)
-	if !settled || e.Reason != "finished" || want.Cmp(big.NewInt(-int64(e.AmountNanoUSD))) != 0 ||
+	if !settled || e.Reason != "finished" || c.books.refunds[r.id] != 0 || want.Cmp(big.NewInt(-int64(e.AmountNanoUSD))) != 0 ||
 		e.Usage.InputUncached != int64(u.input-u.cached) || e.Usage.CacheRead != int64(u.cached) || e.Usage.Output != int64(u.output) {
 		c.t.Errorf("request %s was told %+v, which is %d; its row (%t) is %+v, usage %+v", r.id, u, want, settled, e, e.Usage)
 	}

@@ -245,11 +245,12 @@ type books struct {
 	topUps    map[string]abi.Nano // by note; not those of new accounts
 	sums      map[string]abi.Nano // by account
 	checkmark map[string]int      // checkpoints by request
+	refunds   map[string]abi.Nano // by request
 }
 
 func newBooks() *books {
 	return &books{settled: map[string]admin.Entry{}, holds: map[string]admin.Entry{}, topUps: map[string]abi.Nano{},
-		sums: map[string]abi.Nano{}, checkmark: map[string]int{}}
+		sums: map[string]abi.Nano{}, checkmark: map[string]int{}, refunds: map[string]abi.Nano{}}
 }
 
 // read goes on where the last read ended, and returns the settlements that are new.
@@ -278,6 +279,11 @@ func (b *books) read(t *testing.T, c *admin.Client) (fresh []admin.Entry) {
 				fresh = append(fresh, e)
 			case "hold":
 				b.holds[e.RequestID] = e
+			case "adjustment":
+				if _, twice := b.refunds[e.RequestID]; twice || !e.Refund || e.AmountNanoUSD+b.settled[e.RequestID].AmountNanoUSD != 0 {
+					t.Errorf("row %+v refunds %+v", e, b.settled[e.RequestID])
+				}
+				b.refunds[e.RequestID] = e.AmountNanoUSD
 			case "checkpoint":
 				b.checkmark[e.RequestID]++
 			case "topup":

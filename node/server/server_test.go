@@ -75,8 +75,8 @@ type fakeBackend struct {
 	streams chan *fakeStream
 	// unsettled and uncertain become those of its streams.
 	unsettled, uncertain chan struct{}
-	entered atomic.Int32
-	calls   atomic.Int32
+	entered              atomic.Int32
+	calls                atomic.Int32
 }
 
 func newFakeBackend(script func(*fakeStream)) *fakeBackend {
