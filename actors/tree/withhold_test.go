@@ -98,6 +98,7 @@ func TestWithheldAfterARejection(t *testing.T) {
 			t.Errorf("settled %+v, %v", got, err)
 		}
 		<-s.Withhold()
+		synctest.Wait()
 	})
 }
 
@@ -123,5 +124,6 @@ func TestNoCheckpointBeforeContent(t *testing.T) {
 		if got, err := w.settle(s); err != nil || got.Charge != 2*32 { // its client left: it pays what was computed
 			t.Errorf("settled %+v, %v", got, err)
 		}
+		w.checkClean(a)
 	})
 }
