@@ -24,6 +24,7 @@ func inBubble(t *testing.T, cfg Config, f func(t *testing.T, w *world)) {
 		w := newWorld(t, cfg)
 		defer w.tree.Stop()
 		f(t, w)
+		synctest.Wait() // what is told to an actor that stops is a dead letter, and its library waits a moment for more of them
 	})
 }
 

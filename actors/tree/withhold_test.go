@@ -98,7 +98,6 @@ func TestWithheldAfterARejection(t *testing.T) {
 			t.Errorf("settled %+v, %v", got, err)
 		}
 		<-s.Withhold()
-		synctest.Wait()
 	})
 }
 
