@@ -66,9 +66,6 @@ func TestLongPromptsTakeLittle(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 				most := uint64(5 * len(body) / 2) // the texts of the request are one more
-				if name == "specials" {           // guarded and read back: two copies, the larger of 1.3 times the text
-					most = uint64(4 * len(body))
-				}
 				if used > most {
 					t.Errorf("%s: %d bytes allocated for a body of %d, want at most %d", what, used, len(body), most)
 				}

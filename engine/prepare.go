@@ -104,22 +104,30 @@ const tokenBytes = 8
 // exceeds says whether the texts of a body alone have more than most tokens. It
 // looks only where there are so many bytes that it is likely, so that a text which
 // is refused anyway is not copied into a prompt first, and no other is read twice.
-// What a template may leave out does not count: thinking, what it trims, and a
-// few tokens of each text that may become others beside the template's own.
-func (e *Engine) exceeds(in *template.Input, most int) bool {
+// What a template may leave out does not count: thinking, what it trims, a last message
+// that begins the answer, and a few tokens of each text that may become others beside
+// its neighbors.
+func (e *Engine) exceeds(q *messages.Request, most int) bool {
 	const edges = 4 // tokens
-	bytes := 0
-	for i := range in.Messages {
-		bytes += len(in.Messages[i].Content)
+	system, msgs := opening(q)
+	texts, bytes := []string{system}, len(system)
+	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
+		msgs = msgs[:last]
+	}
+	for _, m := range msgs {
+		for _, b := range m.Blocks {
+			if b.Type == messages.Text || m.Role != "assistant" && isResult(b) {
+				texts, bytes = append(texts, b.Text), bytes+len(b.Text)
+			}
+		}
 	}
 	if bytes/tokenBytes <= most {
 		return false
 	}
 	var ids []int32
 	n := 0
-	for i := range in.Messages {
-		text := strings.TrimSpace(e.tokenizer.Unprotect(in.Messages[i].Content))
-		ids = e.tokenizer.EncodeMax(ids[:0], text, most-n+edges)
+	for _, text := range texts {
+		ids = e.tokenizer.EncodeMax(ids[:0], strings.TrimSpace(text), most-n+edges)
 		if n += max(0, len(ids)-edges); n > most {
 			return true
 		}
@@ -136,10 +144,10 @@ func tooLong(most, window int) error {
 // tokens: what has more is an error. It also says whether the output starts inside
 // thinking or inside the answer's text.
 func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, thinking, begun bool, err error) {
-	in, beginning := e.input(q)
-	if e.exceeds(&in, most) {
+	if e.exceeds(q, most) {
 		return nil, false, false, tooLong(most, e.info.ContextLength)
 	}
+	in, beginning := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
 		return nil, false, false, templateError(err)
