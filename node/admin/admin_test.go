@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -685,6 +686,41 @@ func TestConcurrentChangesAreNotLost(t *testing.T) {
 		wg.Wait()
 		if a, err := c.Account("a"); err != nil || a.Concurrency != 5 || a.TokensPerMinute != 6 || !a.Unlimited {
 			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}
+
+// TestRefund takes a charge back, once, by the id of its request or of its row.
+func TestRefund(t *testing.T) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+		money := abi.Nano(1000)
+		a, err := c.CreateAccount(NewAccount{Name: "alice", Balance: Amount{NanoUSD: &money}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		charge := account.Entry{Kind: account.Settlement, AccountID: a.ID, RequestID: "req_1", Model: "m", Time: time.Now(), Amount: -100,
+			Usage: abi.Usage{InputUncached: 1}, Reason: account.Finished, ModuleDigest: "sha256:aa"}
+		if err := s.Append([]account.Entry{charge}); err != nil {
+			t.Fatal(err)
+		}
+		node.takeChanged()
+		first, err := c.Refund("req_1", "ticket 12")
+		if err != nil || !first.Done || first.Entry.AmountNanoUSD != 100 || !first.Entry.Refund || first.Entry.Note != "ticket 12" {
+			t.Errorf("refunded %+v, %v", first, err)
+		}
+		second, err := c.Refund(strconv.FormatInt(first.Entry.Settles, 10), "again")
+		if err != nil || second.Done || second.Entry.ID != first.Entry.ID {
+			t.Errorf("refunded again %+v, %v", second, err)
+		}
+		if shown, err := c.Account(a.ID); err != nil || shown.BalanceNanoUSD != 1000 {
+			t.Errorf("the balance is %d, %v", shown.BalanceNanoUSD, err)
+		}
+		var refused *Error
+		if _, err := c.Refund("req_2", ""); !errors.As(err, &refused) || refused.Kind != KindNotFound {
+			t.Errorf("a refund of nothing: %v", err)
+		}
+		if _, err := c.Refund("req_1", strings.Repeat("x", 1001)); !errors.As(err, &refused) || refused.Kind != KindInvalid {
+			t.Errorf("a note of 1001 bytes: %v", err)
 		}
 	})
 }

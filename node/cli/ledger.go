@@ -45,10 +45,10 @@ which its log names, and for what you decide to give back.`,
 
 func printRefund(w io.Writer, r admin.Refunded) {
 	if r.Done {
-		fmt.Fprintf(w, "%s was refunded to %s: row %d.\n", r.Entry.AmountUSD, r.Entry.AccountID, r.Entry.ID)
+		fmt.Fprintf(w, "$%s was refunded to %s: row %d.\n", r.Entry.AmountUSD, r.Entry.AccountID, r.Entry.ID)
 		return
 	}
-	fmt.Fprintf(w, "It was refunded before: %s to %s, row %d of %s.\n", r.Entry.AmountUSD, r.Entry.AccountID, r.Entry.ID,
+	fmt.Fprintf(w, "It was refunded before: $%s to %s, row %d of %s.\n", r.Entry.AmountUSD, r.Entry.AccountID, r.Entry.ID,
 		r.Entry.Time.UTC().Format(time.RFC3339))
 }
 

@@ -68,6 +68,9 @@ func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 // Refund takes back all that a settlement charged, and returns the row. done is
 // false when that was done before: then it is the row of that time.
 func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error) {
+	if len(note) > noteBytesMax {
+		return e, false, fmt.Errorf("%w: note of %d bytes, want at most %d", ErrInvalid, len(note), noteBytesMax)
+	}
 	e = account.Entry{Kind: account.Adjustment, AccountID: settlement.AccountID, Time: s.now().UTC(),
 		Settles: settlement.ID, Refund: true, Note: note}
 	err = s.write.transaction(func() error {
