@@ -47,8 +47,9 @@ type Leave struct {
 }
 
 // Settle says that a request's settlement of Amount is durable in commit Seq of
-// the ledger. Exactly one per granted Reserve with money; one with Amount 0 and
-// Seq 0 gives a hold back that never reached the ledger.
+// the ledger. Exactly one per granted Reserve with money, and another one with what
+// a refund gives back; one with Amount 0 and Seq 0 gives a hold back that never
+// reached the ledger.
 type Settle struct {
 	RequestID string
 	Amount    abi.Nano

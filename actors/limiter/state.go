@@ -300,7 +300,7 @@ func (d *desk) leave(id string, taken, used int64, now time.Time) {
 }
 
 // settle releases the hold of a request, whose settlement of amount (not above
-// zero) is in the ledger's commit seq. A commit that the balance knows already
+// zero), or refund of amount, is in the ledger's commit seq. A commit that the balance knows already
 // changes only the hold.
 func (d *desk) settle(id string, amount abi.Nano, seq uint64) {
 	if seq > d.seq {
