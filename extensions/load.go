@@ -147,7 +147,11 @@ func (h *Host) try(ctx context.Context, g *generation, s *starter, served bool) 
 		return nil, err
 	}
 	g.note = joinNotes(g.note, note)
-	return h.fill(g, s, first), nil
+	p := h.fill(g, s, first)
+	for op, sums := range t.costs {
+		p.costs[op].expect(sums)
+	}
+	return p, nil
 }
 
 // metering is how every module is rewritten.

@@ -31,6 +31,28 @@ func TestCPUShare(t *testing.T) {
 	}
 }
 
+// TestBehind: as many calls as the share has processors run at once.
+func TestBehind(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		rate         float64
+		before, held time.Duration
+		want         time.Duration
+	}{
+		{1, 0, 500 * ms, 0},
+		{1, 500 * ms, 500 * ms, 500 * ms},
+		{1, 80 * ms, 20 * ms, 80 * ms},
+		{0.5, 0, 20 * ms, 0},
+		{0.5, 20 * ms, 20 * ms, 40 * ms},
+		{4, 1500 * ms, 500 * ms, 0},
+		{4, 2000 * ms, 500 * ms, 125 * ms},
+	} {
+		if got := (cpuShare{rate: c.rate}).behind(c.before, c.held); got != c.want {
+			t.Errorf("of %v processors, %v before a call of %v: %v, want %v", c.rate, c.before, c.held, got, c.want)
+		}
+	}
+}
+
 // TestCPUShareOverTime: whatever calls take, what is used in the long run is the share.
 func TestCPUShareOverTime(t *testing.T) {
 	s := newCPUShare(0.5, 2)

@@ -17,6 +17,7 @@ type throttle struct {
 	over  func(declined uint64) // says in the log that calls were declined
 
 	level atomic.Int64 // of the share, in nanoseconds; it is filled when it is used up
+	held  atomic.Int64 // for calls that run or wait, in nanoseconds; they are taken from level
 
 	// For operators.
 	used     atomic.Int64 // nanoseconds of processor time
@@ -33,9 +34,9 @@ type throttle struct {
 const (
 	// shareWaitMax is what the calls of one request wait for their turns, together.
 	shareWaitMax = 100 * time.Millisecond
-	// holdMin is the mean of a call for which something is held: of shorter ones
-	// it is enough that they are taken afterwards.
-	holdMin = 100 * time.Microsecond
+	// holdMin is the mean of a call for which something is held: of shorter ones,
+	// of which a pool runs few at once, it is enough that they are taken afterwards.
+	holdMin = 20 * time.Millisecond
 	// oweMax is what an instance may have used before it is taken from the share.
 	oweMax = 20 * time.Microsecond
 	// overEvery is the time between two lines of a slot that declines calls.
@@ -55,30 +56,42 @@ var overShare = &fault{cause: causeOverloaded, detail: "its slot is over its sha
 
 // enter asks for the turn of a call whose like take mean. It waits at most
 // patience and says how long it did; when more would be needed it is not ok, at
-// once. What it holds is settled after the call.
+// once. Nor is it where slow calls run that it would have to wait for longer than
+// a request may wait: on a busy machine they take longer than their share says.
+// What it holds is settled after the call.
 func (t *throttle) enter(mean, patience time.Duration) (held, waited time.Duration, ok bool) {
-	if mean >= holdMin {
-		held = mean
+	held = holdFor(mean)
+	if held == 0 && t.level.Load() > 0 {
+		return 0, 0, true
 	}
-	if t.level.Load() > 0 {
-		t.level.Add(-int64(held))
-		return held, 0, true
-	}
-	wait, ok := t.queue(held, patience)
+	wait, ok := t.queue(held, patience, false)
 	if !ok {
 		return 0, 0, false
 	}
-	if wait > 0 {
-		t.waits.Add(1)
-		t.waited.Add(int64(wait))
-		time.Sleep(wait)
-	}
+	t.wait(wait)
 	return held, wait, true
 }
 
+// holdFor is what is held for a call whose like take mean.
+func holdFor(mean time.Duration) time.Duration {
+	if mean < holdMin {
+		return 0
+	}
+	return mean
+}
+
+func (t *throttle) wait(d time.Duration) {
+	if d > 0 {
+		t.waits.Add(1)
+		t.waited.Add(int64(d))
+		time.Sleep(d)
+	}
+}
+
 // queue fills the share and takes held from it. Those that come later wait for
-// what is held before them.
-func (t *throttle) queue(held, patience time.Duration) (wait time.Duration, ok bool) {
+// what is held before them. must: the call is made in any case, after its patience
+// at the latest.
+func (t *throttle) queue(held, patience time.Duration, must bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -87,12 +100,15 @@ func (t *throttle) queue(held, patience time.Duration) (wait time.Duration, ok b
 		level = time.Duration(t.level.Add(int64(gain)))
 	}
 	t.filled = now
-	if wait = t.share.wait(level); wait > patience {
+	wait = t.share.wait(level)
+	crowded := held > 0 && t.share.behind(time.Duration(t.held.Load()), held) > max(patience, shareWaitMax)
+	if (wait > patience || crowded) && !must {
 		t.decline(now)
 		return 0, false
 	}
+	t.held.Add(int64(held))
 	t.level.Add(-int64(held))
-	return wait, true
+	return min(wait, patience), true
 }
 
 // decline counts a call that gets no turn. mu is held.
@@ -106,13 +122,13 @@ func (t *throttle) decline(now time.Time) {
 }
 
 // space waits for the turn of a call that nothing else can answer, at most
-// waitMax, and then lets it be made whatever is left.
+// waitMax, and then lets it be made whatever is left. Calls that something else
+// can answer come behind it.
 func (t *throttle) space(mean time.Duration) (held time.Duration) {
-	held, _, ok := t.enter(mean, waitMax)
-	if !ok {
-		t.waits.Add(1)
-		t.waited.Add(int64(waitMax))
-		time.Sleep(waitMax)
+	held = holdFor(mean)
+	if held > 0 || t.level.Load() <= 0 {
+		wait, _ := t.queue(held, waitMax, true)
+		t.wait(wait)
 	}
 	return held
 }
@@ -120,13 +136,21 @@ func (t *throttle) space(mean time.Duration) (held time.Duration) {
 // settle takes what calls took, and gives back what was held for them.
 func (t *throttle) settle(held, took time.Duration) {
 	t.level.Add(int64(held - took))
+	if held > 0 {
+		t.held.Add(-int64(held))
+	}
 	t.used.Add(int64(took))
 }
 
-// turn asks for the turn of a call, as in enter. A native build needs none.
+// turn asks for the turn of a call, as in enter. A native build needs none. For a
+// module that ships nothing is held: it is slow only where much was sent, as the
+// rest of the node is then, and many such requests at once are no reason to decline.
 func (g *generation) turn(op abi.Op, patience time.Duration) (held, waited time.Duration, ok bool) {
-	if g.pool == nil {
+	switch {
+	case g.pool == nil:
 		return 0, 0, true
+	case g.shipped:
+		return g.pool.throttle.enter(0, patience)
 	}
 	return g.pool.throttle.enter(g.pool.mean(op), patience)
 }

@@ -139,6 +139,23 @@ func TestSlowTranslatorDeclines(t *testing.T) {
 // spend uses up the share of a slot.
 func spend(h *Host, s Slot) { h.slot(s).throttle.settle(0, time.Hour) }
 
+// TestShippedHoldsNothing: many slow calls at once of a module that ships are no
+// reason to decline one while its slot is below its share.
+func TestShippedHoldsNothing(t *testing.T) {
+	th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
+	g := &generation{shipped: true, pool: &pool{throttle: th}}
+	g.pool.costs[opIndex(abi.OpRequest)].mean.Store(int64(time.Second))
+	for n := range 64 {
+		if held, waited, ok := g.turn(abi.OpRequest, shareWaitMax); !ok || held+waited > 0 {
+			t.Fatalf("call %d: held %v, waited %v, %v", n, held, waited, ok)
+		}
+	}
+	th.settle(0, time.Minute)
+	if _, _, ok := g.turn(abi.OpRequest, shareWaitMax); ok {
+		t.Error("over the share it goes on")
+	}
+}
+
 // TestStreamOverItsShare: the native build takes a stream over of which nothing
 // has left; a shipped module's at any time; another one goes on, spaced.
 func TestStreamOverItsShare(t *testing.T) {
@@ -304,6 +321,23 @@ func TestSlowPolicyDeclines(t *testing.T) {
 	}
 	if u := useOf(h, SlotAdmission); u.Declined != 2 {
 		t.Errorf("%+v", u)
+	}
+}
+
+// TestSlowFromTheStart: what calls take is known from those that were tried before
+// the module serves, so that its first calls are not all made at once.
+func TestSlowFromTheStart(t *testing.T) {
+	h, _ := openTest(t, Options{CPUShare: tiny})
+	h.untried = false
+	deny := abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}
+	guest := newGuest(SlotAdmission, "slow")
+	guest.rounds, guest.answers = 50_000_000, map[abi.Op][]byte{abi.OpDecide: deny.Append(nil)} // above 20 ms on every machine of these years
+	guest.manifest.Ticks = Ticks{Call: 100_000_000}
+	activate(t, h, guest.bytes(t))
+	g := h.slot(SlotAdmission).now.Load().active
+	held, _, ok := g.turn(abi.OpDecide, 0)
+	if _, _, second := g.turn(abi.OpDecide, 0); !ok || held < holdMin || second {
+		t.Errorf("the first turn %v holds %v, the second %v", ok, held, second)
 	}
 }
 

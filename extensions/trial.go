@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"corenode/extensions/meter"
@@ -28,6 +29,8 @@ type trial struct {
 
 	config   []byte // of instance
 	instance *instance
+
+	costs [len(opsCounted)]costSums // what its calls took
 }
 
 // trialTimeMax bounds the processor time of a trial.
@@ -79,8 +82,10 @@ func (t *trial) run(i *instance, op abi.Op, in []byte) ([]byte, error) {
 		return nil, err
 	}
 	in = t.starter.manifest.record(op, in)
+	i.linear.watch.reset()
 	frame, f := i.run(op, in, t.starter.manifest.budget(op, len(in)))
 	t.spent += int64(i.ticks)
+	t.costs[opIndex(op)].add(costSums{calls: 1, cpu: i.linear.watch.end()}, math.MaxUint64)
 	if f != nil {
 		i.close()
 		return nil, f
