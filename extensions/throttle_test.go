@@ -388,8 +388,7 @@ func TestHeavyCanary(t *testing.T) {
 			for range 70 {
 				request(t, h, "a")
 			}
-			h.mu.Lock() // whoever rolls back has been spawned
-			h.mu.Unlock()
+			stateOf(t, h, canary) // behind the host's lock whoever rolls back has been spawned
 			h.background.Wait()
 			if got := stateOf(t, h, canary); got != c.state {
 				t.Errorf("the canary is %s, want %s\n%s", got, c.state, l)

@@ -176,9 +176,9 @@ func (s *fakeStepper) Close() {}
 type fakeStore struct {
 	failing atomic.Bool
 	delay   time.Duration
-	gate    sync.Mutex // held by a test: it stalls
-	rejects string     // the request whose settlement it never takes
-	repeats bool       // rows may come twice, as after a stall
+	gate    sync.RWMutex // locked by a test: it stalls
+	rejects string       // the request whose settlement it never takes
+	repeats bool         // rows may come twice, as after a stall
 
 	mu       sync.Mutex
 	balances map[string]abi.Nano
@@ -197,8 +197,8 @@ func newFakeStore() *fakeStore {
 }
 
 func (s *fakeStore) Append(entries []account.Entry) error {
-	s.gate.Lock()
-	s.gate.Unlock()
+	s.gate.RLock()
+	defer s.gate.RUnlock()
 	time.Sleep(s.delay)
 	if s.failing.Load() {
 		return errors.New("disk full")
