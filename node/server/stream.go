@@ -395,10 +395,11 @@ func (a *answer) abandon(e *abi.Error) error {
 
 // breakOff ends a stream that failed: the error event, the end of the body, and
 // no further request on this connection. The last frame of a finished answer
-// never leaves after it. It is free unless content has left; when that cannot be
-// kept, the connection ends without the error.
+// never leaves after it. It is free unless content has left, or the client: who
+// leaves is told nothing and pays what was computed. When that it is free cannot
+// be kept, the connection ends without the error.
 func (a *answer) breakOff(e *abi.Error) error {
-	certain := a.end(!a.content)
+	certain := a.end(!a.content && !a.lost.Load())
 	if a.lost.Load() {
 		return a.abandon(errGone())
 	}

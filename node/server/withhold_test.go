@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -131,5 +132,21 @@ func TestUncertainChargeHasNoAnswer(t *testing.T) {
 			t.Errorf("counted %d", n.s.metrics.unrefunded.Get())
 		}
 		close(backend.uncertain)
+	}
+}
+
+// TestWhoLeavesPays: a client that leaves before anything was shown pays what was
+// computed, also when its writer sees the end of its job before it sees that it left.
+func TestWhoLeavesPays(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		n := start(t, Config{}, newFakeBackend(say()))
+		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
+		close(s.ended)
+		a := &answer{x: &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, stream: s, gone: make(chan struct{}), out: io.Discard}
+		a.dialect = a.x.dialect("core-1.1")
+		a.lost.Store(left)
+		if err := a.breakOff(&abi.Error{Kind: abi.Canceled, Msg: "cancelled"}); left != (err != nil) || s.withheld.Load() == left {
+			t.Errorf("left %t: withheld %t, %v", left, s.withheld.Load(), err)
+		}
 	}
 }
