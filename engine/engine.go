@@ -9,7 +9,7 @@ package engine
 
 import (
 	"corenode/engine/grammar"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 	"corenode/engine/sample"
 )
 
@@ -63,7 +63,7 @@ type Request struct {
 	Trigger Trigger
 	// Hidden are tokens that are never sampled in this answer, ascending.
 	Hidden []int32
-	Parse  parse.Options
+	Parse  output.Options
 	// Snapshots are ascending prompt positions where the state of a recurrent
 	// model is worth keeping (Engine.snapshots).
 	Snapshots []int

@@ -15,7 +15,7 @@ import (
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/wasm/abi"
@@ -639,7 +639,7 @@ func TestPromptThatFillsTheWindow(t *testing.T) {
 // when it brings one, and no thinking is opened after it.
 func TestPrefill(t *testing.T) {
 	e, _ := open2(t, options(Instant))
-	ask := func(last string) (string, parse.Options) {
+	ask := func(last string) (string, output.Options) {
 		r := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+last+`}]}`)
 		text := ""
 		for _, id := range r.Prompt {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"corenode/engine/messages"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 	"corenode/engine/sample"
 	"corenode/engine/sched"
 	"corenode/engine/template"
@@ -56,7 +56,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Distinct: distinct,
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
 		Grammar: form, Trigger: trigger, Hidden: e.hidden(q),
-		Parse: parse.Options{
+		Parse: output.Options{
 			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, Stops: q.StopSequences,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
@@ -374,12 +374,12 @@ func (e *Engine) protectJSON(raw json.RawMessage) json.RawMessage {
 }
 
 // offered are the tools whose calls the parser recognizes.
-func offered(q *messages.Request) (tools []parse.Tool) {
+func offered(q *messages.Request) (tools []output.Tool) {
 	if q.ToolChoice.Mode == "none" {
 		return nil
 	}
 	for _, t := range q.Tools {
-		tools = append(tools, parse.Tool{Name: t.Name, Schema: t.Schema})
+		tools = append(tools, output.Tool{Name: t.Name, Schema: t.Schema})
 	}
 	return tools
 }

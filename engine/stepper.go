@@ -10,7 +10,7 @@ import (
 	"corenode/engine/grammar"
 	"corenode/engine/kernel"
 	"corenode/engine/kv"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 	"corenode/engine/sample"
 	"corenode/engine/sched"
 	"corenode/engine/tokenizer"
@@ -58,7 +58,7 @@ type run struct {
 	sampler *sample.Sampler
 	matcher *grammar.Matcher // nil for a free answer
 	decoder *tokenizer.Decoder
-	parser  *parse.Parser
+	parser  *output.Parser
 	drafter drafter // nil without speculation
 	// prediction is what the model's own layer guesses: nil without one, or without
 	// speculation. predicted says that the draft is its.
@@ -145,7 +145,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	q := j.Request
 	r := &run{
 		job: j, sampler: sample.New(q.Sampling, s.masked(q.Hidden), q.Distinct),
-		decoder: s.engine.tokenizer.NewDecoder(), parser: parse.New(q.Parse),
+		decoder: s.engine.tokenizer.NewDecoder(), parser: output.New(q.Parse),
 		seq: sched.Sequence{
 			Namespace: j.Account + "\x00" + q.Model, Account: j.Account, Priority: j.Priority,
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"corenode/engine/grammar/grammartest"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 	"corenode/wasm/abi"
 )
 
@@ -264,7 +264,7 @@ func TestManyTools(t *testing.T) {
 // TestReadBack takes calls through the parser.
 func TestReadBack(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"x":{"enum":["\na\n","null","5"]},"y":{"type":"object"}}}`)
-	p := parse.New(parse.Options{Tools: []parse.Tool{{Name: "t", Schema: schema}}, Constrained: true, NewID: func() string { return "id" }})
+	p := output.New(output.Options{Tools: []output.Tool{{Name: "t", Schema: schema}}, Constrained: true, NewID: func() string { return "id" }})
 	got := ""
 	for _, e := range p.Feed(nil, "<tool_call>\n<function=t>\n<parameter=x>\n\na\n\n</parameter>\n<parameter=y>\n{\"\\u003cb>\":1}\n</parameter>\n</function>\n</tool_call>") {
 		if e.Kind == abi.EventDelta {
@@ -343,7 +343,7 @@ func TestInvented(t *testing.T) {
 				}
 				ended++
 				if f.Text == nil {
-					p := parse.New(parse.Options{Tools: []parse.Tool{{Name: "t", Schema: raw}}, Constrained: true, NewID: func() string { return "id" }})
+					p := output.New(output.Options{Tools: []output.Tool{{Name: "t", Schema: raw}}, Constrained: true, NewID: func() string { return "id" }})
 					written := text
 					text = ""
 					for _, e := range p.Finish(p.Feed(nil, strings.ToValidUTF8(written, "?")), false) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"corenode/engine/parse"
+	"corenode/engine/output"
 )
 
 // taggable says that arguments can be written in the tagged form and are read back as
@@ -37,7 +37,7 @@ func (c *compiler) taggable(s *schema) bool {
 // expected are the types that the call parser expects of each parameter, none for a
 // string; nil where it does not look the whole schema up.
 func expected(schema json.RawMessage) map[string]types {
-	of, ok := parse.ParameterTypes(schema)
+	of, ok := output.ParameterTypes(schema)
 	if !ok {
 		return nil
 	}
@@ -52,9 +52,9 @@ func expected(schema json.RawMessage) map[string]types {
 	return all
 }
 
-var parsedTypes = map[parse.Types]types{
-	parse.TypeString: typeString, parse.TypeBoolean: typeBoolean, parse.TypeNull: typeNull, parse.TypeInteger: typeInteger,
-	parse.TypeNumber: typeNumber | typeInteger, parse.TypeArray: typeArray, parse.TypeObject: typeObject,
+var parsedTypes = map[output.Types]types{
+	output.TypeString: typeString, output.TypeBoolean: typeBoolean, output.TypeNull: typeNull, output.TypeInteger: typeInteger,
+	output.TypeNumber: typeNumber | typeInteger, output.TypeArray: typeArray, output.TypeObject: typeObject,
 }
 
 // readable says that what an argument of some schemas can be is read back as what it is

@@ -9,7 +9,7 @@ import (
 
 	"corenode/engine/grammar"
 	"corenode/engine/grammar/grammartest"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 )
 
 // TestAnswersThatAreToEndDo has noise want to end, wherever it is: every answer comes to its
@@ -28,9 +28,9 @@ func TestAnswersThatAreToEndDo(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", schema, err)
 			}
-			options := parse.Options{Thinking: form.Thinking, Constrained: true, NewID: func() string { return "id" }}
+			options := output.Options{Thinking: form.Thinking, Constrained: true, NewID: func() string { return "id" }}
 			if len(form.Calls) > 0 {
-				options.Tools = []parse.Tool{{Name: "wanted", Schema: json.RawMessage(schema)}}
+				options.Tools = []output.Tool{{Name: "wanted", Schema: json.RawMessage(schema)}}
 			}
 			for range 8 {
 				text, ended := sayUntil(t, g, texts, v, r, r.IntN(60))

@@ -9,7 +9,7 @@ import (
 
 	"corenode/engine/grammar"
 	"corenode/engine/grammar/grammartest"
-	"corenode/engine/parse"
+	"corenode/engine/output"
 	"corenode/wasm/abi"
 )
 
@@ -143,9 +143,9 @@ func TestCallsAreOfTheirSchema(t *testing.T) {
 				t.Errorf("%s: %v", schema, err)
 				continue
 			}
-			options := parse.Options{Thinking: form.Thinking, SingleCall: form.SingleCall, Constrained: true, NewID: func() string { return "id" }}
+			options := output.Options{Thinking: form.Thinking, SingleCall: form.SingleCall, Constrained: true, NewID: func() string { return "id" }}
 			for _, c := range form.Calls {
-				options.Tools = append(options.Tools, parse.Tool{Name: c.Name, Schema: c.Schema})
+				options.Tools = append(options.Tools, output.Tool{Name: c.Name, Schema: c.Schema})
 			}
 			said := 0
 			for range 30 {
@@ -170,9 +170,9 @@ func TestCallsAreOfTheirSchema(t *testing.T) {
 }
 
 // called are the calls that the parser finds in a text: at least one, and no other text.
-func called(t *testing.T, o parse.Options, text string) map[string]string {
+func called(t *testing.T, o output.Options, text string) map[string]string {
 	t.Helper()
-	p := parse.New(o)
+	p := output.New(o)
 	events := p.Finish(p.Feed(nil, text), false)
 	out := map[string]string{}
 	name := ""

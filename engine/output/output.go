@@ -1,4 +1,4 @@
-// Package parse takes the text a model writes apart while it streams:
+// Package output takes the text a model writes apart while it streams:
 // thinking, answer text and tool calls, as the blocks of an answer.
 //
 // The text goes through these states, forward and, after a call, back to the answer:
@@ -18,7 +18,7 @@
 // Text is held back only while it could still become a marker, a stop
 // sequence, or whitespace to be dropped. The blocks do not depend on how the
 // text was cut into pieces.
-package parse
+package output
 
 import (
 	"bytes"
