@@ -76,21 +76,21 @@ type promptSoftmax struct {
 
 // promptScratch is what one thread needs for a unit.
 type promptScratch struct {
-	step   promptStep
-	config []byte
-	row    []float32 // of a head dimension that is padded
-	q, out []float32 // [tile of queries][32 dimensions]
-	state  []float32 // [tile of queries]
-	k      []float32 // [32 positions][32 dimensions]
-	v      []float32 // [32 positions][32 dimensions]
-	p      []float32 // of two tiles of queries: [32 positions]
-	ahead  promptAhead
-	last   []byte // two half tiles of V, which the context ends in
+	step     promptStep
+	config   []byte
+	row      []float32 // of a head dimension that is padded
+	q, out   []float32 // [tile of queries][32 dimensions]
+	state    []float32 // [tile of queries]
+	k        []float32 // [32 positions][32 dimensions]
+	v        []float32 // [32 positions][32 dimensions]
+	p        []float32 // of two tiles of queries: [32 positions]
+	prefetch promptPrefetch
+	last     []byte // two half tiles of V, which the context ends in
 }
 
-// promptAhead is the tiles of K and V of the next block, and how many of them memory
+// promptPrefetch is the tiles of K and V of the next block, and how many of them memory
 // was asked for while this block was computed.
-type promptAhead struct {
+type promptPrefetch struct {
 	list  []*byte
 	asked int
 }
@@ -146,8 +146,8 @@ func (p *promptTask) do(worker, i int) {
 	t.splitQueries(w, u, n)
 	for start := 0; start < u.end(); start += promptBlock {
 		t.splitBlock(w, u, start)
-		w.ahead.list = t.tilesFrom(w.ahead.list[:0], u, start+promptBlock)
-		w.ahead.asked = 0
+		w.prefetch.list = t.tilesFrom(w.prefetch.list[:0], u, start+promptBlock)
+		w.prefetch.asked = 0
 		t.addBlock(w, u, start)
 	}
 	t.finishPrompts(w, u, n)

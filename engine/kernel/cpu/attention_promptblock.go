@@ -67,9 +67,9 @@ func (t *attendTask) addBlock(w *promptScratch, u *attendUnit, start int) {
 		}
 	}
 	s := &w.step
-	asks := (len(w.ahead.list) + tiles - from + 1) / (tiles - from + 2)
+	asks := (len(w.prefetch.list) + tiles - from + 1) / (tiles - from + 2)
 	for tile := from; tile < tiles+2; tile++ {
-		t.ask(&w.ahead, asks)
+		t.ask(&w.prefetch, asks)
 		s.products, s.softmax.rows = [2]promptProduct{}, 0
 		if before := tile - 2; before >= from {
 			t.results(w, u, start, before)
@@ -98,7 +98,7 @@ func (t *attendTask) tilesFrom(list []*byte, u *attendUnit, start int) []*byte {
 }
 
 // ask asks memory for n more tiles of the next block.
-func (t *attendTask) ask(a *promptAhead, n int) {
+func (t *attendTask) ask(a *promptPrefetch, n int) {
 	for ; n > 0 && a.asked < len(a.list) && t.b.ops.fetchLines != nil; n-- {
 		t.b.ops.fetchLines(a.list[a.asked], 2*t.c.shape.half/64)
 		a.asked++

@@ -13,7 +13,7 @@ const widenFrom = 2 * queryMax
 // tileList is what the kernels of one range read, in order: the tiles of K,
 // those of V, and what memory is asked for while the last of them are read.
 type tileList struct {
-	list   [2*rangeTiles + tilesAhead]*byte
+	list   [2*rangeTiles + prefetchTiles]*byte
 	values int // where V begins; K is there as often as the kernels like
 	count  int // tiles of the range
 }
@@ -169,12 +169,12 @@ func (t *attendTask) listTiles(l *tileList, i, start int) {
 	l.values = len(n)
 	n = t.appendTiles(n, u, start, stop, t.c.shape.half)
 	l.count = len(n) - l.values
-	full := len(n) + tilesAhead
+	full := len(n) + prefetchTiles
 	if next := i + t.b.Threads(); stop < u.end() {
-		n = t.appendTiles(n, u, stop, min(stop+tilesAhead*kvTile, u.end()), 0)
+		n = t.appendTiles(n, u, stop, min(stop+prefetchTiles*kvTile, u.end()), 0)
 	} else if next < len(t.units) {
 		u = &t.units[next]
-		n = t.appendTiles(n, u, 0, min(tilesAhead*kvTile, u.end()), 0)
+		n = t.appendTiles(n, u, 0, min(prefetchTiles*kvTile, u.end()), 0)
 	}
 	for len(n) < full {
 		n = append(n, n[len(n)-1])

@@ -41,7 +41,7 @@ type Backend struct {
 	memory arena              // of weights that are not used from disk's file
 	loaded map[string]*weight // by name: a tensor with two uses is loaded once
 	last   *habit             // of the latest product; nil when it had many rows
-	ends   []int32            // scratch of looking ahead
+	ends   []int32            // scratch of planning a prefetch
 
 	// Scratch of single operations, reused to keep steps free of allocation.
 	mm     matMulTask

@@ -6,29 +6,29 @@ import (
 )
 
 const (
-	bandRows      = 12 // of activations: their sums leave registers for what scales them
-	bandMin       = 17 // rows from which bands are no slower: with fewer, reading takes longer than their work on panels leaves for it
-	bandsFew      = 2  // bands for which half as much is taken apart: reading takes most of the time then
-	bandSteps     = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
-	bandStepMax   = 2048 + 512
-	bandConfig    = 64 // bytes of a tile configuration
-	bandMagicAt   = bandConfig
-	bandDotsAt    = bandMagicAt + 64
-	bandFixed     = bandDotsAt + 2*bandRows*panelRows*4 // two buffers of integer sums
-	bandCodes     = 64                                  // bytes of codes of a row and step
-	bandTail      = 16                                  // bytes after the codes of all rows: two scales, two scale·Σcodes
-	aheadsPerStep = 4                                   // times that a step asks for weights
-	aheadStreams  = 4                                   // in which it asks
-	magic         = 0x4b400000                          // the bits of 1.5·2^23
+	bandRows          = 12 // of activations: their sums leave registers for what scales them
+	bandMin           = 17 // rows from which bands are no slower: with fewer, reading takes longer than their work on panels leaves for it
+	bandsFew          = 2  // bands for which half as much is taken apart: reading takes most of the time then
+	bandSteps         = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
+	bandStepMax       = 2048 + 512
+	bandConfig        = 64 // bytes of a tile configuration
+	bandMagicAt       = bandConfig
+	bandDotsAt        = bandMagicAt + 64
+	bandFixed         = bandDotsAt + 2*bandRows*panelRows*4 // two buffers of integer sums
+	bandCodes         = 64                                  // bytes of codes of a row and step
+	bandTail          = 16                                  // bytes after the codes of all rows: two scales, two scale·Σcodes
+	prefetchesPerStep = 4                                   // times that a step asks for weights
+	prefetchStreams   = 4                                   // in which it asks
+	magic             = 0x4b400000                          // the bits of 1.5·2^23
 )
 
 // bandFunc writes to dst the products of bands of rows with steps of a panel
 // that was taken apart, on top of the sums of earlier steps if more is 1. Rows
 // of dst are dstStride bytes apart, those of sums follow each other, bands of
-// act are actStride bytes apart. Memory is asked for in aheadStreams streams,
-// aheadStride bytes apart, of which the first begins at ahead: aheadStep bytes of
+// act are actStride bytes apart. Memory is asked for in prefetchStreams streams,
+// prefetchStride bytes apart, of which the first begins at prefetch: prefetchStep bytes of
 // each at a time. scratch is that of a bandScratch.
-type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)
+type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride, prefetchStep int, scratch *byte)
 
 // quantizeBandFunc writes a row of a band: codes and tails of its steps, which lie
 // stride bytes apart.
@@ -107,9 +107,9 @@ func (j *matJob) bandRows(o *bandOps, s *bandScratch, from, end int) {
 	}
 }
 
-// aheadStep spreads a step of the weights over that step of all bands.
-func (l layout) aheadStep(bands int) int {
-	places := aheadsPerStep * aheadStreams * bands
+// prefetchStep spreads a step of the weights over that step of all bands.
+func (l layout) prefetchStep(bands int) int {
+	places := prefetchesPerStep * prefetchStreams * bands
 	return (shapes[l].stepBytes + places - 1) / places
 }
 
@@ -124,7 +124,7 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
 	bandBytes, stepBytes := bandRows*bandRow(j.w.src.Cols), shapes[l].stepBytes
-	kernel, aheadStep := o.multiply[l], l.aheadStep(bands)
+	kernel, prefetchStep := o.multiply[l], l.prefetchStep(bands)
 	part := bandSteps
 	if bands <= bandsFew {
 		part /= 2
@@ -132,19 +132,19 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 	for first := 0; first < steps; first += part {
 		n, more := min(part, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
-		ahead := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
+		prefetch := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
 		act := skip(j.act, row/bandRows*bandBytes+first*bandRows*(bandCodes+bandTail))
 		placed := 0 // bands whose outputs go to their place
 		if first+n == steps {
 			placed = direct
 			if direct > 0 {
-				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
+				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
 			}
 		}
 		if placed < bands {
-			ahead += uintptr(n * placed / bands * stepBytes / aheadStreams)
+			prefetch += uintptr(n * placed / bands * stepBytes / prefetchStreams)
 			to := &s.sums[placed*bandRows*panelRows]
-			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, ahead, n*stepBytes/aheadStreams, aheadStep, fixed)
+			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
 		}
 	}
 	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {

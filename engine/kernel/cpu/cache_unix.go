@@ -132,7 +132,7 @@ func (s *store) open() error {
 	if s.data, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return err
 	}
-	unix.Madvise(s.data, unix.MADV_WILLNEED) // a hint: reading ahead from a cold disk
+	unix.Madvise(s.data, unix.MADV_WILLNEED) // a hint: read-ahead from a cold disk
 	return nil
 }
 

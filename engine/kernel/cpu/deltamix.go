@@ -6,9 +6,9 @@ import (
 	"corenode/engine/kernel"
 )
 
-// deltaAhead is how many rows before their use inputs are fetched: rows are so
+// deltaPrefetch is how many rows before their use inputs are fetched: rows are so
 // wide that the processor does not see the next one coming.
-const deltaAhead = 4
+const deltaPrefetch = 4
 
 // deltaScratch is what a thread needs for a piece of a span.
 type deltaScratch struct {
@@ -77,11 +77,11 @@ func (t *deltaTask) convolve(w *deltaScratch, dst []float32, s *kernel.Span, row
 		w.inputs[tap] = &t.input(s, row+tap-taps+1)[first]
 	}
 	body := len(dst) &^ 15
-	ahead := 0
-	if row+deltaAhead < s.Len {
-		ahead = 4 * channels * deltaAhead
+	prefetch := 0
+	if row+deltaPrefetch < s.Len {
+		prefetch = 4 * channels * deltaPrefetch
 	}
-	t.b.ops.convolve(ptr(dst), &w.inputs[0], &t.w.conv[first], 4*channels, ahead, body)
+	t.b.ops.convolve(ptr(dst), &w.inputs[0], &t.w.conv[first], 4*channels, prefetch, body)
 	if body == len(dst) {
 		return
 	}

@@ -205,14 +205,14 @@ func (t *deltaTask) steps(w *deltaScratch, s *kernel.Span, at, n, p, low, high i
 	state := t.matrix(s.State, p)
 	for col := low; col < high; col += kvTile {
 		columns := state[col*d : (col+kvTile)*d]
-		ahead := next
+		prefetch := next
 		if col+kvTile < high {
-			ahead = &state[(col+kvTile)*d]
-		} else if ahead == nil {
-			ahead = &columns[0]
+			prefetch = &state[(col+kvTile)*d]
+		} else if prefetch == nil {
+			prefetch = &columns[0]
 		}
 		for i := range n {
-			t.b.ops.delta(&columns[0], &w.k[i*d], &w.q[i*d], d, &w.v[i*w.wide+col], w.decay[i], w.beta[i], &w.o[i*w.wide+col], ahead)
+			t.b.ops.delta(&columns[0], &w.k[i*d], &w.q[i*d], d, &w.v[i*w.wide+col], w.decay[i], w.beta[i], &w.o[i*w.wide+col], prefetch)
 			if at+i < len(s.Saves) {
 				copy(t.matrix(s.Saves[at+i], p)[col*d:], columns)
 			}
@@ -228,7 +228,7 @@ func (t *deltaTask) finish(w *deltaScratch, row, n, p, low, high int) {
 		if high-low < t.s.Dim {
 			copy(t.output(row+i, p)[low:high], o[low:high])
 		} else {
-			t.gatedNorm(o, row+i, p, i+deltaAhead < n)
+			t.gatedNorm(o, row+i, p, i+deltaPrefetch < n)
 		}
 	}
 }
@@ -242,9 +242,9 @@ func (t *deltaTask) gatedNorm(o []float32, row, p int, more bool) {
 		t.b.siluMulRow(dst, z, o)
 		return
 	}
-	ahead := 0
-	if more && row+deltaAhead < t.step.Rows {
-		ahead = 4 * t.s.VHeads * d * deltaAhead
+	prefetch := 0
+	if more && row+deltaPrefetch < t.step.Rows {
+		prefetch = 4 * t.s.VHeads * d * deltaPrefetch
 	}
-	t.b.ops.gatedNorm(&dst[0], &o[0], &z[0], &t.w.norm[0], t.s.Eps, ahead, d)
+	t.b.ops.gatedNorm(&dst[0], &o[0], &z[0], &t.w.norm[0], t.s.Eps, prefetch, d)
 }

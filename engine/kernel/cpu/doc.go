@@ -117,7 +117,7 @@
 // A step of one row is limited by reading the weights once. Four panels are
 // read at a time (one stream per thread does not keep enough lines on their
 // way), from huge pages where the system has them. A thread that waits, for the
-// others or for what runs between two products, reads ahead what it will begin
+// others or for what runs between two products, prefetches what it will begin
 // the next product with: the first piece of every product is kept for it, and
 // which product follows which is learned from the step before.
 package cpu

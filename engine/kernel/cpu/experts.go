@@ -22,8 +22,8 @@ type expertScratch struct {
 	jobs   []actJob
 	tiles  expertTiles
 	join   expertJoin
-	after  *lookahead // what follows gate and up; nil until first used
-	next   []matJob   // what after was made from
+	after  *prefetchPlan // what follows gate and up; nil until first used
+	next   []matJob      // what after was made from
 }
 
 // actJob is where the activation tiles of an expert's pairs lie.
@@ -57,7 +57,7 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ke
 		b.expertRun(e.acts, u, e.up, nil, nil)
 	}
 	b.expertHidden(shapes[d.layout].quantized, d.src.Cols)
-	if n <= aheadRows && b.looksAhead() {
+	if n <= prefetchRows && b.prefetches() {
 		b.expectAfter(d, n)
 	}
 	b.expertRun(e.hidden, d, e.down, nil, nil)
@@ -74,23 +74,23 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ke
 // expectDown tells the pool that the down matrices of the touched experts
 // follow.
 func (b *Backend) expectDown(d *weight, n int) {
-	if !b.looksAhead() {
+	if !b.prefetches() {
 		return
 	}
-	if n > aheadRows {
-		b.pool.lookAhead(nil)
+	if n > prefetchRows {
+		b.pool.setPrefetch(nil)
 		return
 	}
 	e := &b.expert
 	if e.after == nil {
-		e.after = b.newLookahead()
+		e.after = b.newPrefetchPlan()
 	}
 	e.next = e.next[:0]
 	for _, j := range e.jobs {
 		e.next = append(e.next, matJob{w: d, expert: j.expert, n: j.n})
 	}
 	b.beginWith(e.after, e.next)
-	b.pool.lookAhead(e.after)
+	b.pool.setPrefetch(e.after)
 }
 
 // expertJoin is the weighted sum of each row's experts, best first; unit i is row i.

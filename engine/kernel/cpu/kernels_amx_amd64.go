@@ -35,27 +35,27 @@ func quantizeBandAMX(codes *byte, tail *byte, stride int, x *float32, blocks int
 // bandCode8AMX multiplies bands of 12 rows of activations with steps of a Code8 panel taken apart.
 //
 //go:noescape
-func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 
 // bandCode6AMX multiplies bands of 12 rows of activations with steps of a Code6 panel taken apart.
 //
 //go:noescape
-func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 
 // bandCode5mAMX multiplies bands of 12 rows of activations with steps of a Code5m panel taken apart.
 //
 //go:noescape
-func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 
 // bandCode4AMX multiplies bands of 12 rows of activations with steps of a Code4 panel taken apart.
 //
 //go:noescape
-func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 
 // bandCode4mAMX multiplies bands of 12 rows of activations with steps of a Code4m panel taken apart.
 //
 //go:noescape
-func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 
 // splitKeysHalfAMX takes blocks of 32 dimensions of a tile of K apart, as one part of each block.
 //

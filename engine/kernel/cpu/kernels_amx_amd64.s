@@ -1542,7 +1542,7 @@ finished:
 	VZEROUPPER
 	RET
 
-// func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+// func bandCode8AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bandCode8AMX(SB), NOSPLIT, $8-104
 	MOVQ scratch+96(FP), R9
@@ -1555,7 +1555,7 @@ TEXT ·bandCode8AMX(SB), NOSPLIT, $8-104
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
 	MOVQ    bands+40(FP), R12
-	MOVQ    ahead+72(FP), BX
+	MOVQ    prefetch+72(FP), BX
 	MOVQ    BX, R9
 	MOVQ    act+32(FP), AX
 	MOVQ    codes+56(FP), CX
@@ -1687,10 +1687,10 @@ loop3:
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
 	VBROADCASTSS 768(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask4:
 	PREFETCHT0 (BX)
@@ -1816,10 +1816,10 @@ asked4:
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
 	VBROADCASTSS 772(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
-	MOVQ         aheadStride+80(FP), CX
+	MOVQ         prefetchStride+80(FP), CX
 
 ask5:
 	PREFETCHT0 (BX)
@@ -1994,7 +1994,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+// func bandCode6AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bandCode6AMX(SB), NOSPLIT, $8-104
 	MOVQ scratch+96(FP), R9
@@ -2007,7 +2007,7 @@ TEXT ·bandCode6AMX(SB), NOSPLIT, $8-104
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
 	MOVQ    bands+40(FP), R12
-	MOVQ    ahead+72(FP), BX
+	MOVQ    prefetch+72(FP), BX
 	MOVQ    BX, R9
 	MOVQ    act+32(FP), AX
 	MOVQ    codes+56(FP), CX
@@ -2139,10 +2139,10 @@ loop3:
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
 	VBROADCASTSS 768(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask4:
 	PREFETCHT0 (BX)
@@ -2268,10 +2268,10 @@ asked4:
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
 	VBROADCASTSS 768(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask5:
 	PREFETCHT0 (BX)
@@ -2397,10 +2397,10 @@ asked5:
 	VMOVUPS      2304(CX), Z25
 	VMOVUPS      2368(CX), Z26
 	VBROADCASTSS 772(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked6
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask6:
 	PREFETCHT0 (BX)
@@ -2526,10 +2526,10 @@ asked6:
 	VMOVUPS      2432(CX), Z25
 	VMOVUPS      2496(CX), Z26
 	VBROADCASTSS 772(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked7
-	MOVQ         aheadStride+80(FP), CX
+	MOVQ         prefetchStride+80(FP), CX
 
 ask7:
 	PREFETCHT0 (BX)
@@ -2704,7 +2704,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+// func bandCode5mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bandCode5mAMX(SB), NOSPLIT, $8-104
 	MOVQ scratch+96(FP), R9
@@ -2717,7 +2717,7 @@ TEXT ·bandCode5mAMX(SB), NOSPLIT, $8-104
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
 	MOVQ    bands+40(FP), R12
-	MOVQ    ahead+72(FP), BX
+	MOVQ    prefetch+72(FP), BX
 	MOVQ    BX, R9
 	MOVQ    act+32(FP), AX
 	MOVQ    codes+56(FP), CX
@@ -2849,10 +2849,10 @@ loop3:
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
 	VBROADCASTSS 768(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask4:
 	PREFETCHT0 (BX)
@@ -3014,10 +3014,10 @@ asked4:
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
 	VBROADCASTSS 772(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask5:
 	PREFETCHT0 (BX)
@@ -3228,7 +3228,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+// func bandCode4AMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bandCode4AMX(SB), NOSPLIT, $8-104
 	MOVQ scratch+96(FP), R9
@@ -3241,7 +3241,7 @@ TEXT ·bandCode4AMX(SB), NOSPLIT, $8-104
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
 	MOVQ    bands+40(FP), R12
-	MOVQ    ahead+72(FP), BX
+	MOVQ    prefetch+72(FP), BX
 	MOVQ    BX, R9
 	MOVQ    act+32(FP), AX
 	MOVQ    codes+56(FP), CX
@@ -3373,10 +3373,10 @@ loop3:
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
 	VBROADCASTSS 768(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask4:
 	PREFETCHT0 (BX)
@@ -3502,10 +3502,10 @@ asked4:
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
 	VBROADCASTSS 772(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
-	MOVQ         aheadStride+80(FP), CX
+	MOVQ         prefetchStride+80(FP), CX
 
 ask5:
 	PREFETCHT0 (BX)
@@ -3680,7 +3680,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, ahead uintptr, aheadStride int, aheadStep int, scratch *byte)
+// func bandCode4mAMX(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bandCode4mAMX(SB), NOSPLIT, $8-104
 	MOVQ scratch+96(FP), R9
@@ -3693,7 +3693,7 @@ TEXT ·bandCode4mAMX(SB), NOSPLIT, $8-104
 	MOVQ    dst+0(FP), R10
 	MOVQ    sums+16(FP), R11
 	MOVQ    bands+40(FP), R12
-	MOVQ    ahead+72(FP), BX
+	MOVQ    prefetch+72(FP), BX
 	MOVQ    BX, R9
 	MOVQ    act+32(FP), AX
 	MOVQ    codes+56(FP), CX
@@ -3825,10 +3825,10 @@ loop3:
 	VMOVUPS      2048(CX), Z25
 	VMOVUPS      2112(CX), Z26
 	VBROADCASTSS 768(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked4
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask4:
 	PREFETCHT0 (BX)
@@ -3990,10 +3990,10 @@ asked4:
 	VMOVUPS      2176(CX), Z25
 	VMOVUPS      2240(CX), Z26
 	VBROADCASTSS 772(AX), Z27
-	ADDQ         aheadStep+88(FP), R9
+	ADDQ         prefetchStep+88(FP), R9
 	CMPQ         BX, R9
 	JGE          asked5
-	MOVQ         aheadStride+80(FP), R15
+	MOVQ         prefetchStride+80(FP), R15
 
 ask5:
 	PREFETCHT0 (BX)

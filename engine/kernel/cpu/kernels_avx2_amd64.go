@@ -367,10 +367,10 @@ func encodeKVAVX2(codes *byte, scales *uint16, x *float32, blocks int)
 //go:noescape
 func deltaAVX2(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32, next *float32)
 
-// convolveAVX2 writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies ahead bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.
+// convolveAVX2 writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies prefetch bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.
 //
 //go:noescape
-func convolveAVX2(dst *float32, in **float32, w *float32, wRow int, ahead int, n int)
+func convolveAVX2(dst *float32, in **float32, w *float32, wRow int, prefetch int, n int)
 
 // gatesAVX2 turns log = alpha into a·softplus(alpha+bias), decay is its e^; beta becomes sigmoid(beta).
 //
@@ -392,10 +392,10 @@ func expAVX2(x *float32, n int)
 //go:noescape
 func scaleAVX2(dst *float32, x *float32, scale float32, n int)
 
-// gatedNormAVX2 writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies ahead bytes after z; dst may be o.
+// gatedNormAVX2 writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies prefetch bytes after z; dst may be o.
 //
 //go:noescape
-func gatedNormAVX2(dst *float32, o *float32, z *float32, w *float32, eps float32, ahead int, n int)
+func gatedNormAVX2(dst *float32, o *float32, z *float32, w *float32, eps float32, prefetch int, n int)
 
 // productAVX2 writes dst = scale·init + a·x for tiles of 8 rows by 32 columns; p is a *product.
 //

@@ -26315,13 +26315,13 @@ end4:
 	VZEROUPPER
 	RET
 
-// func convolveAVX2(dst *float32, in **float32, w *float32, wRow int, ahead int, n int)
+// func convolveAVX2(dst *float32, in **float32, w *float32, wRow int, prefetch int, n int)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·convolveAVX2(SB), NOSPLIT, $0-48
 	MOVQ  in+8(FP), AX
 	MOVQ  w+16(FP), CX
 	MOVQ  wRow+24(FP), DX
-	MOVQ  ahead+32(FP), BX
+	MOVQ  prefetch+32(FP), BX
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	MOVQ  16(AX), R8
@@ -26624,7 +26624,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// func gatedNormAVX2(dst *float32, o *float32, z *float32, w *float32, eps float32, ahead int, n int)
+// func gatedNormAVX2(dst *float32, o *float32, z *float32, w *float32, eps float32, prefetch int, n int)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·gatedNormAVX2(SB), NOSPLIT, $0-56
 	VPXOR Y0, Y0, Y0
@@ -26657,7 +26657,7 @@ end1:
 	VMOVSS       one_avx2<>+0(SB), X1
 	VDIVSS       X0, X1, X1
 	VBROADCASTSS X1, Y0
-	MOVQ         ahead+40(FP), AX
+	MOVQ         prefetch+40(FP), AX
 	MOVQ         dst+0(FP), CX
 	MOVQ         o+8(FP), DX
 	MOVQ         z+16(FP), BX

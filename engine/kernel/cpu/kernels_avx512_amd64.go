@@ -407,10 +407,10 @@ func encodeKVAVX512(codes *byte, scales *uint16, x *float32, blocks int)
 //go:noescape
 func deltaAVX512(state *float32, k *float32, q *float32, dk int, v *float32, decay float32, beta float32, out *float32, next *float32)
 
-// convolveAVX512 writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies ahead bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.
+// convolveAVX512 writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies prefetch bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.
 //
 //go:noescape
-func convolveAVX512(dst *float32, in **float32, w *float32, wRow int, ahead int, n int)
+func convolveAVX512(dst *float32, in **float32, w *float32, wRow int, prefetch int, n int)
 
 // gatesAVX512 turns log = alpha into a·softplus(alpha+bias), decay is its e^; beta becomes sigmoid(beta).
 //
@@ -432,10 +432,10 @@ func expAVX512(x *float32, n int)
 //go:noescape
 func scaleAVX512(dst *float32, x *float32, scale float32, n int)
 
-// gatedNormAVX512 writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies ahead bytes after z; dst may be o.
+// gatedNormAVX512 writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies prefetch bytes after z; dst may be o.
 //
 //go:noescape
-func gatedNormAVX512(dst *float32, o *float32, z *float32, w *float32, eps float32, ahead int, n int)
+func gatedNormAVX512(dst *float32, o *float32, z *float32, w *float32, eps float32, prefetch int, n int)
 
 // productAVX512 writes dst = scale·init + a·x for tiles of 8 rows by 32 columns; p is a *product.
 //

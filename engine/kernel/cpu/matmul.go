@@ -21,7 +21,7 @@ type matJob struct {
 // matMulTask is a list of products. Their panels, numbered through, are claimed
 // in units that shrink towards the end: long runs of memory first, which is
 // what reading is fastest at, and an even finish. A thread that finishes first
-// reads ahead, so units need not become smaller than a round of streams.
+// prefetches, so units need not become smaller than a round of streams.
 type matMulTask struct {
 	b     *Backend
 	jobs  []matJob
@@ -127,7 +127,7 @@ func (t *matMulTask) run() {
 
 // cutUnits numbers the panels of jobs and cuts them into units of so many
 // bytes; it appends the first panel after each. The first unit of each thread
-// is what it may have read ahead; they leave enough to make up for unequal
+// is what it may have prefetched; they leave enough to make up for unequal
 // speed. Units of one row are whole rounds of streams where a matrix does not end.
 func cutUnits(ends []int32, jobs []matJob, threads int) []int32 {
 	total, panels := 0, 0

@@ -18,14 +18,14 @@ var queryRows = [...]int{1, 2, 4, 8, 12}
 var queryTiles = [len(queryRows)]int{4, 4, 4, 2, 2}
 
 const (
-	tileMax     = 8                   // the tallest of tileRows
-	tallRows    = 16                  // rows of a tall tile
-	queryMax    = 12                  // queries of a full query tile
-	kvTile      = 16                  // positions of a tile of K or V
-	rangeTiles  = 32                  // tiles of an attention range
-	rangeSize   = rangeTiles * kvTile // positions of an attention range
-	scoreStride = rangeSize + 16      // from one query's scores to the next one's
-	tilesAhead  = 8                   // kernels ask memory for the tile this many places further in their list
+	tileMax       = 8                   // the tallest of tileRows
+	tallRows      = 16                  // rows of a tall tile
+	queryMax      = 12                  // queries of a full query tile
+	kvTile        = 16                  // positions of a tile of K or V
+	rangeTiles    = 32                  // tiles of an attention range
+	rangeSize     = rangeTiles * kvTile // positions of an attention range
+	scoreStride   = rangeSize + 16      // from one query's scores to the next one's
+	prefetchTiles = 8                   // kernels ask memory for the tile this many places further in their list
 )
 
 // matMulFunc writes one tile of outputs, dst[row][32], from steps steps of a
@@ -35,7 +35,7 @@ type matMulFunc func(dst *float32, act *byte, actStride int, panel *byte, steps 
 
 // scoresFunc writes dst[query][scoreStride] = q · K for count tiles of 16
 // positions, a multiple of queryTiles; q is [query][d]. The list goes on for
-// tilesAhead entries, which are only asked for.
+// prefetchTiles entries, which are only asked for.
 type scoresFunc func(dst, q *float32, tiles **byte, count, d int)
 
 // valuesFunc adds Σ p·V over count positions to dst[query][d]; p is
@@ -93,10 +93,10 @@ type ops struct {
 	// transpose writes n columns (a multiple of 4) of 16 rows, row bytes apart, as dst[n][16].
 	transpose func(dst, x *float32, row, n int)
 	// convolve writes silu(Σ in[tap]·w[tap]); in is 4 pointers, taps of w are wRow bytes
-	// apart. What lies ahead bytes after in[3] is fetched.
-	convolve func(dst *float32, in **float32, w *float32, wRow, ahead, n int)
-	// gatedNorm writes o·rsqrt(mean(o²)+eps)·w·silu(z). What lies ahead bytes after z is fetched.
-	gatedNorm func(dst, o, z, w *float32, eps float32, ahead, n int)
+	// apart. What lies prefetch bytes after in[3] is fetched.
+	convolve func(dst *float32, in **float32, w *float32, wRow, prefetch, n int)
+	// gatedNorm writes o·rsqrt(mean(o²)+eps)·w·silu(z). What lies prefetch bytes after z is fetched.
+	gatedNorm func(dst, o, z, w *float32, eps float32, prefetch, n int)
 	// gates turns log = alpha into a·softplus(alpha+bias), decay into its e^, beta into sigmoid(beta).
 	gates func(log, decay, beta *float32, a, bias float32, n int)
 	// decayRow writes read = qk·e and change = factor·kk·e, e = e^(top - sum); sums are high + low.

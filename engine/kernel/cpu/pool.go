@@ -37,17 +37,17 @@ const (
 // others claim after the rest.
 //
 // A thread without work first brings what it will begin with to its cache, as
-// far as ahead says; then it waits, at last asleep.
+// far as prefetch says; then it waits, at last asleep.
 type pool struct {
-	state  atomic.Uint64
-	own    []paddedEpoch
-	ahead  atomic.Pointer[lookahead]
-	plan   atomic.Uint32 // number of ahead
-	mine   fetched       // by the caller
-	done   atomic.Int64
-	task   task
-	epoch  uint32
-	failed atomic.Pointer[failure]
+	state    atomic.Uint64
+	own      []paddedEpoch
+	prefetch atomic.Pointer[prefetchPlan]
+	plan     atomic.Uint32 // number of prefetch
+	mine     fetched       // by the caller
+	done     atomic.Int64
+	task     task
+	epoch    uint32
+	failed   atomic.Pointer[failure]
 
 	workers int
 	parked  atomic.Int32
@@ -121,10 +121,10 @@ func (p *pool) run(n int, t task) {
 	}
 }
 
-// lookAhead says what threads read when they have nothing else to do, from now
+// setPrefetch says what threads read when they have nothing else to do, from now
 // on; nil is nothing.
-func (p *pool) lookAhead(a *lookahead) {
-	p.ahead.Store(a)
+func (p *pool) setPrefetch(a *prefetchPlan) {
+	p.prefetch.Store(a)
 	p.plan.Add(1)
 }
 
@@ -231,12 +231,12 @@ func (p *pool) work(worker int) {
 	}
 }
 
-// idle passes a moment: with reading ahead while there is something to read, else waiting.
+// idle passes a moment: by prefetching while there is something to fetch, else waiting.
 func (p *pool) idle(worker int, c *fetched) {
 	if plan := p.plan.Load(); c.plan != plan {
 		*c = fetched{plan: plan}
 	}
-	if a := p.ahead.Load(); a == nil || !a.fetch(worker, c) {
+	if a := p.prefetch.Load(); a == nil || !a.fetch(worker, c) {
 		pause(spinPauses)
 	}
 }

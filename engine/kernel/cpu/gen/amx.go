@@ -93,7 +93,7 @@ func (g *gen) unpack(l layout) {
 	g.finish()
 }
 
-const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, ahead uintptr, aheadStride, aheadStep int, scratch *byte)"
+const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride, prefetchStep int, scratch *byte)"
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.
@@ -109,8 +109,8 @@ type banding struct {
 	layout
 	sums  []reg.VecVirtual // by row, two each
 	magic reg.VecVirtual   // 1.5·2^23: see multiply
-	// ahead is the memory that was asked for so far, target how far it should be.
-	ahead, target reg.GPVirtual
+	// prefetchAt is the memory that was asked for so far, target how far it should be.
+	prefetchAt, target reg.GPVirtual
 }
 
 // newBanding begins a kernel for bands.
@@ -136,8 +136,8 @@ func (g *gen) band(l layout) {
 		fmt.Sprintf("multiplies bands of %d rows of activations with steps of a %s panel taken apart.", bandRows, l.name))
 	b := g.newBanding(l)
 	dst, earlier, bands := g.arg("dst"), g.arg("sums"), g.arg("bands")
-	g.Load(g.Param("ahead"), b.ahead)
-	g.MOVQ(b.ahead, b.target)
+	g.Load(g.Param("prefetch"), b.prefetchAt)
+	g.MOVQ(b.prefetchAt, b.target)
 	g.Load(g.Param("act"), nowAct)
 	g.Load(g.Param("codes"), nowCodes)
 	nextBand := g.GP64()
@@ -219,34 +219,34 @@ func (b *banding) step() {
 		b.scale(p, func(slot int) {
 			emitPart(ops, slot, 2*bandRows)
 			if slot%(groups*bandRows) == 0 {
-				b.askAhead()
+				b.prefetchNext()
 			}
 		})
 	}
 }
 
-// askAhead moves target on and asks for memory up to there, in four streams of
-// aheadStride bytes. It has four places in a step.
-func (b *banding) askAhead() {
+// prefetchNext moves target on and asks for memory up to there, in four streams of
+// prefetchStride bytes. It has four places in a step.
+func (b *banding) prefetchNext() {
 	b.labels++
 	head, end := fmt.Sprintf("ask%d", b.labels), fmt.Sprintf("asked%d", b.labels)
-	step, err := b.Param("aheadStep").Resolve()
+	step, err := b.Param("prefetchStep").Resolve()
 	if err != nil {
 		panic(err)
 	}
 	b.ADDQ(step.Addr, b.target)
-	b.CMPQ(b.ahead, b.target)
+	b.CMPQ(b.prefetchAt, b.target)
 	b.JGE(operand.LabelRef(end))
-	stride := b.arg("aheadStride")
+	stride := b.arg("prefetchStride")
 	b.Label(head)
-	b.PREFETCHT0(mem(b.ahead, 0))
-	b.PREFETCHT0(operand.Mem{Base: b.ahead, Index: stride, Scale: 1})
+	b.PREFETCHT0(mem(b.prefetchAt, 0))
+	b.PREFETCHT0(operand.Mem{Base: b.prefetchAt, Index: stride, Scale: 1})
 	third := b.GP64()
-	b.LEAQ(operand.Mem{Base: b.ahead, Index: stride, Scale: 2}, third)
+	b.LEAQ(operand.Mem{Base: b.prefetchAt, Index: stride, Scale: 2}, third)
 	b.PREFETCHT0(mem(third, 0))
 	b.PREFETCHT0(operand.Mem{Base: third, Index: stride, Scale: 1})
-	b.ADDQ(operand.I8(64), b.ahead)
-	b.CMPQ(b.ahead, b.target)
+	b.ADDQ(operand.I8(64), b.prefetchAt)
+	b.CMPQ(b.prefetchAt, b.target)
 	b.JLT(operand.LabelRef(head))
 	b.Label(end)
 }

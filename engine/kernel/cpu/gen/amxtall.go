@@ -27,10 +27,10 @@ type talling struct {
 	*gen
 	layout
 	act, panel reg.GPVirtual // of the step that is scaled; panel at the side's scales
-	// ahead is where memory is asked for next, in tallStreams streams, stride apart.
-	ahead, stride reg.GPVirtual
-	left          operand.Mem // steps of the side before the next ones wrap
-	sums          []reg.VecVirtual
+	// prefetchAt is where memory is asked for next, in tallStreams streams, stride apart.
+	prefetchAt, stride reg.GPVirtual
+	left               operand.Mem // steps of the side before the next ones wrap
+	sums               []reg.VecVirtual
 }
 
 // tallStreams is in how many streams the next panel is asked for.
@@ -104,12 +104,12 @@ func (g *gen) tall(l layout) {
 
 // start fills the stages.
 func (t *talling) start() {
-	t.act, t.panel, t.ahead, t.stride = t.GP64(), t.arg("panel"), t.GP64(), t.arg("steps")
+	t.act, t.panel, t.prefetchAt, t.stride = t.GP64(), t.arg("panel"), t.GP64(), t.arg("steps")
 	t.MOVQ(t.stride, t.left)
 	t.Load(t.Param("act"), tallAct)
 	t.MOVQ(t.panel, tallCodes)
 	t.IMUL3Q(operand.U32(uint32(t.stepBytes/tallStreams)), t.stride, t.stride)
-	t.LEAQ(operand.Mem{Base: t.panel, Index: t.stride, Scale: tallStreams}, t.ahead) // panels follow each other
+	t.LEAQ(operand.Mem{Base: t.panel, Index: t.stride, Scale: tallStreams}, t.prefetchAt) // panels follow each other
 	run(t.multiply())
 	run(t.store())
 	t.next()
@@ -152,7 +152,7 @@ func (t *talling) step() {
 	}
 	for r, sum := range t.sums {
 		emitPart(ops, r, tallRows)
-		t.askAhead(r)
+		t.prefetchNext(r)
 		for _, p := range t.all() {
 			dots, by := t.load(mem(tallNow, p.index*tallRows*lineBytes+r*lineBytes)), t.vec()
 			t.VPADDD_BCST(mem(t.act, r*recordSize+t.correction(p)), dots, dots)
@@ -163,23 +163,23 @@ func (t *talling) step() {
 	}
 	t.ADDQ(operand.I32(t.stepBytes), t.panel)
 	t.ADDQ(operand.I32(tallRows*recordSize), t.act)
-	t.ADDQ(operand.I32(t.stepBytes/tallStreams/2), t.ahead)
+	t.ADDQ(operand.I32(t.stepBytes/tallStreams/2), t.prefetchAt)
 }
 
-// askAhead asks for what belongs to row r of a step: half of the lines of a step
+// prefetchNext asks for what belongs to row r of a step: half of the lines of a step
 // of the next panel, which this side has to bring, to the second cache, and the
-// side's lines of three steps ahead to the nearest.
-func (t *talling) askAhead(r int) {
+// side's lines of three steps further to the nearest.
+func (t *talling) prefetchNext(r int) {
 	t.PREFETCHT0(mem(tallCodes, t.stepBytes+t.codesAt+r*2*lineBytes))
 	each := t.stepBytes/tallStreams/2/lineBytes + 1
 	for i := each * tallStreams * r / tallRows; i < each*tallStreams*(r+1)/tallRows; i++ {
-		m := operand.Mem{Base: t.ahead, Disp: i / tallStreams * lineBytes}
+		m := operand.Mem{Base: t.prefetchAt, Disp: i / tallStreams * lineBytes}
 		switch i % tallStreams {
 		case 1, 2:
 			m.Index, m.Scale = t.stride, uint8(i%tallStreams)
 		case 3:
 			m.Base = t.GP64()
-			t.LEAQ(operand.Mem{Base: t.ahead, Index: t.stride, Scale: 2}, m.Base)
+			t.LEAQ(operand.Mem{Base: t.prefetchAt, Index: t.stride, Scale: 2}, m.Base)
 			m.Index, m.Scale = t.stride, 1
 		}
 		t.PREFETCHT1(m)

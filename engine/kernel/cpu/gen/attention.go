@@ -13,9 +13,9 @@ const (
 	// for scratch, and so that rows do not fall into the same sets of the cache.
 	scoreBytes = rangeBytes + 64
 	rangeBytes = 512 * 4
-	// ahead is how many tiles lie between the one that is read and the one that
+	// prefetchTiles is how many tiles lie between the one that is read and the one that
 	// memory is asked for.
-	ahead = 8
+	prefetchTiles = 8
 	// codeBlock is how many codes of 8-bit KV share a scale.
 	codeBlock = 32
 )
@@ -142,7 +142,7 @@ func (g *gen) scores(queries int, kv kvType) {
 			for i := range n {
 				s.k = append(s.k, g.moved(mem(at, 8*i)))
 				if part == 0 {
-					s.ask = append(s.ask, g.moved(mem(at, 8*(i+ahead))))
+					s.ask = append(s.ask, g.moved(mem(at, 8*(i+prefetchTiles))))
 				}
 			}
 			s.q = g.rowsFrom(g.arg("q"), stride, queries)
@@ -294,7 +294,7 @@ func (g *gen) values(queries int, kv kvType) {
 		g.CMOVQLT(tile, n)
 		g.MOVQ(n, v.count)
 		at := g.moved(list)
-		v.at, v.ask, v.dst = g.moved(mem(at, 0)), g.moved(mem(at, 8*ahead)), g.arg("dst")
+		v.at, v.ask, v.dst = g.moved(mem(at, 0)), g.moved(mem(at, 8*prefetchTiles)), g.arg("dst")
 		blocks := g.arg("d")
 		if kv.coded {
 			v.block = g.moved(v.row)

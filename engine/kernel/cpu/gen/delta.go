@@ -11,7 +11,7 @@ import (
 func (g *gen) delta() {
 	g.function("delta", "func(state, k, q *float32, dk int, v *float32, decay, beta float32, out, next *float32)",
 		"advances 16 columns of a state by one token and fetches the columns at next.")
-	ahead := g.arg("next")
+	prefetch := g.arg("next")
 	restore := g.flushTiny()
 	for part := range 16 / g.lanes() {
 		at := part * g.lanes() * 4
@@ -19,7 +19,7 @@ func (g *gen) delta() {
 		sums := g.vecs(4)
 		g.zero(sums...)
 		g.eachState(func(i int, state, k, _ reg.Register) {
-			g.fetchAhead(ahead, part, i)
+			g.prefetchLine(prefetch, part, i)
 			s := g.vec()
 			g.VMOVUPS(mem(state, i*64+at), s)
 			g.fmaBroadcast(mem(k, i*4), s, sums[i])
@@ -32,7 +32,7 @@ func (g *gen) delta() {
 		outs := g.vecs(4)
 		g.zero(outs...)
 		g.eachState(func(i int, state, k, q reg.Register) {
-			g.fetchAhead(ahead, part, i)
+			g.prefetchLine(prefetch, part, i)
 			s := g.vec()
 			g.VMULPS(mem(state, i*64+at), decay, s)
 			g.fmaBroadcast(mem(k, i*4), change, s)
@@ -46,12 +46,12 @@ func (g *gen) delta() {
 	g.finish()
 }
 
-// fetchAhead fetches a line for every other row that the two walks of the first
+// prefetchLine fetches a line for every other row that the two walks of the first
 // part pass, so that memory is never idle.
-func (g *gen) fetchAhead(ahead reg.GPVirtual, part, i int) {
+func (g *gen) prefetchLine(prefetch reg.GPVirtual, part, i int) {
 	if part == 0 && i%2 == 0 {
-		g.PREFETCHT0(mem(ahead, 0))
-		g.ADDQ(operand.I8(64), ahead)
+		g.PREFETCHT0(mem(prefetch, 0))
+		g.ADDQ(operand.I8(64), prefetch)
 	}
 }
 
@@ -81,9 +81,9 @@ func (g *gen) deltaParts() {
 
 // convolve emits one row of a causal convolution of four taps.
 func (g *gen) convolve() {
-	g.function("convolve", "func(dst *float32, in **float32, w *float32, wRow, ahead, n int)",
-		"writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies ahead bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.")
-	in, w, row, ahead := g.arg("in"), g.arg("w"), g.arg("wRow"), g.arg("ahead")
+	g.function("convolve", "func(dst *float32, in **float32, w *float32, wRow, prefetch, n int)",
+		"writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies prefetch bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.")
+	in, w, row, prefetch := g.arg("in"), g.arg("w"), g.arg("wRow"), g.arg("prefetch")
 	x := []reg.Register{}
 	for i := range 4 {
 		p := g.GP64()
@@ -93,7 +93,7 @@ func (g *gen) convolve() {
 	taps := g.rowAddresses(w, row, 4)
 	g.elements([]string{"dst"}, func(p []reg.Register) {
 		sum, gate := g.vec(), g.vec()
-		g.PREFETCHT0(operand.Mem{Base: x[3], Index: ahead, Scale: 1})
+		g.PREFETCHT0(operand.Mem{Base: x[3], Index: prefetch, Scale: 1})
 		v := g.load(mem(x[0], 0))
 		g.VMULPS(taps[0], v, sum)
 		for i := 1; i < 4; i++ {
@@ -174,8 +174,8 @@ func (g *gen) decayRow() {
 
 // gatedNorm emits the norm and the gate of a head's output.
 func (g *gen) gatedNorm() {
-	g.function("gatedNorm", "func(dst, o, z, w *float32, eps float32, ahead, n int)",
-		"writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies ahead bytes after z; dst may be o.")
+	g.function("gatedNorm", "func(dst, o, z, w *float32, eps float32, prefetch, n int)",
+		"writes o·rsqrt(mean(o²)+eps)·w·silu(z) and fetches what lies prefetch bytes after z; dst may be o.")
 	sum := g.vec()
 	g.zero(sum)
 	g.elements([]string{"o"}, func(p []reg.Register) {
@@ -192,9 +192,9 @@ func (g *gen) gatedNorm() {
 	g.VMOVSS(g.c("one"), one)
 	g.VDIVSS(total, one, one)
 	g.VBROADCASTSS(one, scale)
-	ahead := g.arg("ahead")
+	prefetch := g.arg("prefetch")
 	g.elements([]string{"dst", "o", "z", "w"}, func(p []reg.Register) {
-		g.PREFETCHT0(operand.Mem{Base: p[2], Index: ahead, Scale: 1})
+		g.PREFETCHT0(operand.Mem{Base: p[2], Index: prefetch, Scale: 1})
 		v, x := g.load(mem(p[2], 0)), g.vec()
 		g.VMULPS(mem(p[1], 0), scale, x)
 		g.VMULPS(mem(p[3], 0), x, x)

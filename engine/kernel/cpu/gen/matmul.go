@@ -43,9 +43,9 @@ var layouts = []layout{
 
 const matMulSignature = "func(dst *float32, act *byte, actStride int, panel *byte, steps int)"
 
-// prefetchAhead is how many bytes before their use weights are asked for.
+// prefetchBytes is how many bytes before their use weights are asked for.
 // Between 1 KiB and 8 KiB no difference could be measured; a step is about 2 KiB.
-const prefetchAhead = 2048
+const prefetchBytes = 2048
 
 // matMuls emits the products of all layouts and tile heights.
 func (g *gen) matMuls() {
@@ -63,30 +63,30 @@ func (g *gen) matMuls() {
 	}
 }
 
-// prefetch asks for the step that lies ahead of panel.
+// prefetch asks for the step that comes after panel.
 func (g *gen) prefetch(panel reg.Register, bytes int) {
 	for at := 0; at < bytes; at += 64 {
-		g.PREFETCHT0(mem(panel, prefetchAhead+at))
+		g.PREFETCHT0(mem(panel, prefetchBytes+at))
 	}
 }
 
 // Distances of prefetchPart; the nearer one is counted from the codes.
 const (
-	partAhead     = 6144
-	partAheadNear = 512
+	partPrefetchFar  = 6144
+	partPrefetchNear = 512
 )
 
-// prefetchPart asks for part of of parts of a step: far ahead for the second
+// prefetchPart asks for part of of parts of a step: far for the second
 // cache, which can wait for more lines at a time than the nearest one, and again
 // shortly before its use.
 func (g *gen) prefetchPart(l layout, walk reg.Register, part, of int) {
-	near := partAheadNear
+	near := partPrefetchNear
 	if l.super {
 		near += l.codesAt
 	}
 	lines := (l.stepBytes + 63) / 64
 	for i := lines * part / of; i < lines*(part+1)/of; i++ {
-		g.PREFETCHT1(mem(walk, partAhead+i*64))
+		g.PREFETCHT1(mem(walk, partPrefetchFar+i*64))
 		g.PREFETCHT0(mem(walk, near+i*64))
 	}
 }

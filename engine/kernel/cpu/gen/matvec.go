@@ -19,15 +19,15 @@ const vecStreams = 4
 // measured to be up to a tenth slower for codes that take work to unpack, half
 // these distances or twice as much a few hundredths.
 const (
-	vecAhead     = 4096
-	vecAheadNear = 1536
+	vecPrefetchFar  = 4096
+	vecPrefetchNear = 1536
 )
 
-// vecPrefetch asks for what stands ahead of m.
+// vecPrefetch asks for what comes after m.
 func (g *gen) vecPrefetch(m operand.Mem) {
 	near, far := m, m
-	near.Disp += vecAheadNear
-	far.Disp += vecAhead
+	near.Disp += vecPrefetchNear
+	far.Disp += vecPrefetchFar
 	g.PREFETCHT0(near)
 	g.PREFETCHT1(far)
 }
@@ -124,7 +124,7 @@ func (g *gen) matVec(l layout) {
 	g.finish()
 }
 
-// vecPrefetchPart asks for the share of a step ahead that belongs to part part of parts.
+// vecPrefetchPart asks for the share of a later step that belongs to part part of parts.
 func (g *gen) vecPrefetchPart(l layout, panel reg.Register, part, parts int) {
 	lines := (l.stepBytes + 63) / 64
 	for at := part * lines / parts; at < (part+1)*lines/parts; at++ {

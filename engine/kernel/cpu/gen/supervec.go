@@ -17,17 +17,17 @@ type superRow struct {
 	nibble, part       reg.VecVirtual // masks
 	code, fields       reg.VecVirtual
 	exponent           reg.VecVirtual // 2^23
-	// ahead are the addresses of all streams from which the step asks for memory.
-	ahead []operand.Mem
+	// prefetchAt are the addresses of all streams from which the step asks for memory.
+	prefetchAt []operand.Mem
 }
 
 // The streams take turns by superblock, but memory is asked for in all of them at
 // once, a part of each with every step: requests to one stream alone were
-// measured to be a tenth slower. superAheadNear is counted from where the step
+// measured to be a tenth slower. superPrefetchNear is counted from where the step
 // would lie without the scales before its codes.
 const (
-	superAhead     = 8192
-	superAheadNear = 2048
+	superPrefetch     = 8192
+	superPrefetchNear = 2048
 )
 
 // superVec emits matVec for superblocks: those of a stream in turn, so that its
@@ -53,7 +53,7 @@ func (g *gen) superVec(l layout) {
 		share := g.GP64()
 		g.MOVQ(operand.U32(0), share)
 		for i, panel := range panels {
-			r.sums, r.ahead = sums[2*i:2*i+2], l.superAheads(panels, i, share)
+			r.sums, r.prefetchAt = sums[2*i:2*i+2], l.superPrefetches(panels, i, share)
 			g.superFactors(l, &r, panel)
 			g.superblock(l, panel, func(at place) {
 				g.superStep(l, r, at)
@@ -68,12 +68,12 @@ func (g *gen) superVec(l layout) {
 	g.finish()
 }
 
-// superAheads are where the streams are asked for ahead while stream i passes:
+// superPrefetches are where the streams are prefetched while stream i passes:
 // those before it have moved on already.
-func (l layout) superAheads(panels []reg.GPVirtual, i int, share reg.Register) []operand.Mem {
+func (l layout) superPrefetches(panels []reg.GPVirtual, i int, share reg.Register) []operand.Mem {
 	m := make([]operand.Mem, len(panels))
 	for s, panel := range panels {
-		m[s] = operand.Mem{Base: panel, Index: share, Scale: 1, Disp: superAhead}
+		m[s] = operand.Mem{Base: panel, Index: share, Scale: 1, Disp: superPrefetch}
 		if s < i {
 			m[s].Disp -= superSteps * l.stepBytes
 		}
@@ -85,11 +85,11 @@ func (l layout) superAheads(panels []reg.GPVirtual, i int, share reg.Register) [
 func (g *gen) superPrefetch(l layout, r superRow, at place, part int) {
 	lines := (l.stepBytes + 63) / 64
 	for i := part * lines / 16; i < (part+1)*lines/16; i++ {
-		g.PREFETCHT0(mem(at.walk, superAheadNear+64*i))
+		g.PREFETCHT0(mem(at.walk, superPrefetchNear+64*i))
 	}
 	far := (l.stepBytes/vecStreams + 63) / 64 * vecStreams
 	for i := part * far / 16; i < (part+1)*far/16; i++ {
-		m := r.ahead[i%vecStreams]
+		m := r.prefetchAt[i%vecStreams]
 		m.Disp += i / vecStreams * 64
 		g.PREFETCHT1(m)
 	}

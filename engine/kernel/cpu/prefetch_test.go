@@ -7,12 +7,12 @@ import (
 	"corenode/engine/kernel"
 )
 
-// TestBegin: what is read ahead are lines of the panels that a thread begins with,
+// TestBegin: what is prefetched are lines of the panels that a thread begins with,
 // none twice; all of them but the few that streams of equal length leave over.
 func TestBegin(t *testing.T) {
 	r := newRand(31)
 	for range 300 {
-		typ, n := []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q6_K, kernel.F16}[r.IntN(4)], 1+r.IntN(aheadRows)
+		typ, n := []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q6_K, kernel.F16}[r.IntN(4)], 1+r.IntN(prefetchRows)
 		src := kernel.Source{Type: typ, Experts: 1, Rows: 32 * (1 + r.IntN(20)), Cols: 256 * (1 + r.IntN(4))}
 		w := newWeight(src, sources[typ].layout)
 		w.data = make([]byte, w.size())
@@ -31,12 +31,12 @@ func TestBegin(t *testing.T) {
 				seen[from] = true
 			}
 		}
-		all := min((end-p)*size, aheadBytes)
+		all := min((end-p)*size, prefetchBytes)
 		if n == 1 {
-			all = min((end-p)/vecStreams*vecStreams*size, aheadBytes)
+			all = min((end-p)/vecStreams*vecStreams*size, prefetchBytes)
 		}
-		if left := all - 64*len(seen); left < 0 || left > (end-p)*64*vecStreams*aheadLines {
-			t.Fatalf("type %d, %d rows, panels %d to %d of %d bytes: %d bytes are not read ahead", typ, n, p, end, size, left)
+		if left := all - 64*len(seen); left < 0 || left > (end-p)*64*vecStreams*prefetchLines {
+			t.Fatalf("type %d, %d rows, panels %d to %d of %d bytes: %d bytes are not prefetched", typ, n, p, end, size, left)
 		}
 	}
 }
