@@ -225,7 +225,7 @@ func TestCutCallIsText(t *testing.T) {
 func TestCallInDrafts(t *testing.T) {
 	valid := map[string]func(string) error{"order": grammartest.Validator(t, order), "ship": grammartest.Validator(t, ship)}
 	o := options(CPU)
-	o.Data, o.Speculate, o.Info.ContextLength = embedded.Model("core-1.1-mini"), true, 4096
+	o.Data, o.Draft, o.Info.ContextLength = embedded.Model("core-1.1-mini"), true, 4096
 	e, s := open2(t, o)
 	model := e.forwarder
 	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
@@ -233,11 +233,11 @@ func TestCallInDrafts(t *testing.T) {
 		r := ask(t, e, constrained(int(seed), orderTools))
 		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), script: []int32{300, 301, e.marker}, end: 500, stop: e.tokenizer.Stops()[0]}
 		var want []int32
-		for _, guess := range []drafter{nil, told{}} {
+		for _, by := range []drafter{nil, told{}} {
 			_, a := submit(t, s, "acct", r)
 			seq := s.order[0]
-			seq.drafter, seq.prediction = guess, nil
-			if guess != nil {
+			seq.drafter, seq.layerDrafter = by, nil
+			if by != nil {
 				seq.drafter = told{want, rand.New(rand.NewPCG(seed, 4))}
 			}
 			runAll(t, s)
@@ -251,7 +251,7 @@ func TestCallInDrafts(t *testing.T) {
 			want = slices.Clone(seq.seq.Tokens)
 		}
 	}
-	if s.lookedUp.Accepted < 100 {
-		t.Errorf("drafts of %d tokens, %d of them right", s.lookedUp.Drafted, s.lookedUp.Accepted)
+	if s.lookupDrafts.Accepted < 100 {
+		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
 	}
 }

@@ -173,7 +173,7 @@ func TestFreeStringsAreBounded(t *testing.T) {
 // are what they are without, also where a draft goes on behind that place.
 func TestEndsInDrafts(t *testing.T) {
 	o := shipped()
-	o.Speculate = true
+	o.Draft = true
 	e, s := open2(t, o)
 	model := e.forwarder
 	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
@@ -182,11 +182,11 @@ func TestEndsInDrafts(t *testing.T) {
 		r := ask(t, e, strings.Replace(formatOf(schema, fmt.Sprintf(`,"seed":%d`, seed)), `"temperature":0`, `"temperature":1`, 1))
 		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), end: 8 + int(seed), stop: e.tokenizer.Stops()[0]}
 		var want []int32
-		for _, guess := range []drafter{nil, told{}} {
+		for _, by := range []drafter{nil, told{}} {
 			_, a := submit(t, s, "acct", r)
 			seq := s.order[0]
-			seq.drafter, seq.prediction = guess, nil
-			if guess != nil {
+			seq.drafter, seq.layerDrafter = by, nil
+			if by != nil {
 				seq.drafter = told{want, rand.New(rand.NewPCG(seed, 4))}
 			}
 			runAll(t, s)
@@ -199,7 +199,7 @@ func TestEndsInDrafts(t *testing.T) {
 			want = slices.Clone(seq.seq.Tokens)
 		}
 	}
-	if s.lookedUp.Accepted == 0 { // how many are tried depends on what a step takes
-		t.Errorf("drafts of %d tokens, %d of them right", s.lookedUp.Drafted, s.lookedUp.Accepted)
+	if s.lookupDrafts.Accepted == 0 { // how many are tried depends on what a step takes
+		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
 	}
 }

@@ -8,9 +8,17 @@
 package engine
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"corenode/engine/grammar"
-	"corenode/engine/output"
+	"corenode/engine/instant"
+	"corenode/engine/kernel"
+	"corenode/engine/model"
+	"corenode/engine/modelfile"
 	"corenode/engine/sample"
+	"corenode/engine/template"
+	"corenode/engine/tokenizer"
 )
 
 // Info is what clients may know of a model.
@@ -22,52 +30,87 @@ type Info struct {
 	Created       int64
 }
 
-// Trigger says where a row of logits begins to be held to its request's grammar.
-type Trigger struct {
-	At At
-	// Token is the token of AtToken: the vocabulary's own for the marker of a call.
-	Token int32
+// Engine is one loaded model.
+type Engine struct {
+	info      Info
+	options   Options
+	file      *modelfile.File
+	tokenizer *tokenizer.Tokenizer
+	template  *template.Template
+	thinking  sample.Params // defaults of answers with a thought
+	straight  sample.Params // and of those without
+	jsonCalls bool          // the template shows calls as JSON
+	bos, eos  string        // as templates write them, empty without one
+	turn      int32         // id of the token that starts a turn, -1 without one
+	marker    int32         // id of the token that begins a call, -1 without one
+	forwarder Forwarder
+	backend   kernel.Backend // nil for Instant
+	vocab     int            // width of the logits
+	// fileContext is the context length of the file; info has what is served.
+	fileContext int
+	memory      memory
+	stats       atomic.Pointer[Stats]
+
+	vocabularyOnce sync.Once
+	walkable       *grammar.Vocabulary
+	grammars       grammars
 }
 
-// At is a place in an answer.
-type At uint8
+// Info is what clients may know of the model.
+func (e *Engine) Info() Info { return e.info }
 
-const (
-	// AtStart is before the first token: the whole answer is held.
-	AtStart At = iota
-	// AtToken is behind Trigger.Token, wherever the model writes it, until the call that it
-	// begins is complete. Before, between and after calls the answer is free.
-	AtToken
-	// AtBlock is where a block of the answer may start, until it is known to be text, or is a
-	// call that is complete. So it is where the vocabulary has no token for the marker.
-	AtBlock
-)
+// Stats are the gauges of the model's step loop, at most a moment old. ok is
+// false before its first step.
+func (e *Engine) Stats() (Stats, bool) {
+	if s := e.stats.Load(); s != nil {
+		return *s, true
+	}
+	return Stats{}, false
+}
 
-// Request is a prepared request: validated, rendered and tokenized. It is
-// immutable and owns all it holds.
-type Request struct {
-	Model     string
-	Stream    bool
-	Prompt    []int32
-	MaxTokens int // most tokens to produce, thinking included
-	Sampling  sample.Params
-	// Distinct are the tokens of Prompt for a repetition penalty; nil without one.
-	Distinct []int32
-	// MinTokens are produced before the model or a stop sequence may end the answer;
-	// with IgnoreEOS the model never does. Both end with a call or a constrained answer.
-	MinTokens int
-	IgnoreEOS bool
-	// Grammar is what the answer is held to; nil when nothing of it is. Trigger says from
-	// where on.
-	Grammar *grammar.Grammar
-	Trigger Trigger
-	// Hidden are tokens that are never sampled in this answer, ascending.
-	Hidden []int32
-	Parse  output.Options
-	// Snapshots are ascending prompt positions where the state of a recurrent
-	// model is worth keeping (Engine.snapshots).
-	Snapshots []int
-	// Conversation identifies the conversation by content (system, tools and
-	// first user message) when the client sends no session id.
-	Conversation [32]byte
+// BytesPerToken is what one token of cached prefix takes.
+func (e *Engine) BytesPerToken() int64 {
+	return max(1, e.memory.pageBytes/int64(e.options.Cache.PageTokens))
+}
+
+// PackError says why the repacked weights are not kept for the next start; nil
+// when they are, or need not be. The model is served all the same.
+func (e *Engine) PackError() error {
+	if m, ok := e.forwarder.(*model.Model); ok {
+		return m.SealError()
+	}
+	return nil
+}
+
+// logitsWidth is how many logits a row has; those that Instant would leave at
+// zero are left out.
+func (e *Engine) logitsWidth() int {
+	if m, ok := e.forwarder.(*instant.Model); ok {
+		return m.Vocab()
+	}
+	return e.vocab
+}
+
+// FileContext is the context length that the model file says.
+func (e *Engine) FileContext() int { return e.fileContext }
+
+// Describe names what computes the model, such as "cpu/avx512vnni".
+func (e *Engine) Describe() string {
+	if e.backend == nil {
+		return string(Instant)
+	}
+	return e.backend.Name()
+}
+
+func (e *Engine) observer() Observer {
+	if e.options.Observer == nil {
+		return noObserver{}
+	}
+	return e.options.Observer
+}
+
+// Close frees the model. No Stepper of it may be in use.
+func (e *Engine) Close() {
+	e.forwarder.Close() // and with it the backend
+	e.file.Close()
 }

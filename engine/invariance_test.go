@@ -33,7 +33,7 @@ type setup struct {
 	sequences       int
 	stepTokens      int
 	chunk           int
-	speculate       bool // and always as much as possible
+	draft           bool // and always as much as possible
 }
 
 const outputTokens = 40
@@ -57,7 +57,7 @@ func (c setup) options() Options {
 	o.Batch.SequencesMax = or(c.sequences, 16)
 	o.Batch.StepTokensMax = or(c.stepTokens, 2048)
 	o.Batch.ChunkTokens = or(c.chunk, 1024)
-	o.Speculate = c.speculate
+	o.Draft = c.draft
 	if c.template != "" {
 		o.Template = c.template
 	}
@@ -259,10 +259,10 @@ func TestLogitsDoNotDependOnCompany(t *testing.T) {
 			want = baselines(t, setup{model: model, template: plainTemplate})
 			company(t, setup{model: model, threads: 2, template: plainTemplate}, want)
 			company(t, setup{model: model, threads: 1, pageTokens: 64, template: plainTemplate}, want)
-			company(t, setup{model: model, threads: 2, template: plainTemplate, speculate: true}, want)
+			company(t, setup{model: model, threads: 2, template: plainTemplate, draft: true}, want)
 			return
 		}
-		company(t, setup{model: model, threads: 1, pageTokens: 64, speculate: true}, want)
+		company(t, setup{model: model, threads: 1, pageTokens: 64, draft: true}, want)
 	})
 }
 
@@ -284,7 +284,7 @@ func company(t *testing.T, c setup, want []finished) {
 			g.submit(fmt.Sprint("after", i, n), g.other(4+n))
 		}
 		g.s.Step(time.Now())
-		if n := g.s.sched.Stats().Running; n != 9 && !c.speculate { // some have ended already
+		if n := g.s.sched.Stats().Running; n != 9 && !c.draft { // some have ended already
 			t.Fatalf("%d sequences run together, want the subject and eight others", n)
 		}
 		runAll(t, g.s)
@@ -315,13 +315,13 @@ func TestLogitsNearlyDoNotDependOnHistory(t *testing.T) {
 			{"preempted in decode", scenePreempted},
 			{"paused for a slow reader", scenePaused},
 		} {
-			for _, c.speculate = range modes {
+			for _, c.draft = range modes {
 				y := &differences{}
 				scene.run(t, c, want, y)
 				if y.positions < len(subjects)*2 {
 					t.Errorf("%s: only %d positions", scene.name, y.positions)
 				}
-				t.Logf("%s, speculation %v: %v", scene.name, c.speculate, *y)
+				t.Logf("%s, drafts %v: %v", scene.name, c.draft, *y)
 			}
 		}
 	})

@@ -3,11 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"corenode/engine/grammar"
 	"corenode/engine/instant"
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
@@ -49,12 +46,12 @@ type Options struct {
 	Defaults func(architecture string, thinking bool) sample.Params
 	Cache    CacheOptions
 	Batch    BatchOptions
-	// Speculate lets a step compute several tokens of a sequence that guesses them
-	// well. Answers are the same with and without.
-	Speculate bool
-	Threads   int    // 0 = all processors
-	PackDir   string // folder for repacked weights, "" = none
-	Observer  Observer
+	// Draft lets a step compute several tokens of a sequence, those that were drafted for it
+	// with success. Answers are the same with and without.
+	Draft    bool
+	Threads  int    // 0 = all processors
+	PackDir  string // folder for repacked weights, "" = none
+	Observer Observer
 	// Model, where it is set, computes the steps of an Instant engine: a test's
 	// way to known answers. nil outside of tests.
 	Model func(*tokenizer.Tokenizer) Forwarder
@@ -81,32 +78,6 @@ type BatchOptions struct {
 	QueueTimeout   time.Duration
 	PauseAfter     time.Duration // a reader that stalls this long loses its pages
 	CancelAfter    time.Duration // and this long, its request
-}
-
-// Engine is one loaded model.
-type Engine struct {
-	info      Info
-	options   Options
-	file      *modelfile.File
-	tokenizer *tokenizer.Tokenizer
-	template  *template.Template
-	thinking  sample.Params // defaults of answers with a thought
-	straight  sample.Params // and of those without
-	jsonCalls bool          // the template shows calls as JSON
-	bos, eos  string        // as templates write them, empty without one
-	turn      int32         // id of the token that starts a turn, -1 without one
-	marker    int32         // id of the token that begins a call, -1 without one
-	forwarder Forwarder
-	backend   kernel.Backend // nil for Instant
-	vocab     int            // width of the logits
-	// fileContext is the context length of the file; info has what is served.
-	fileContext int
-	memory      memory
-	stats       atomic.Pointer[Stats]
-
-	vocabularyOnce sync.Once
-	walkable       *grammar.Vocabulary
-	grammars       grammars
 }
 
 // Open loads a model. The error names the file and what is wrong with it.
@@ -210,7 +181,7 @@ func (e *Engine) loadModel(o Options) error {
 		return err
 	}
 	load := model.Load
-	if o.Speculate {
+	if o.Draft {
 		load = model.LoadPredicting
 	}
 	m, err := load(e.file, backend)
@@ -241,63 +212,4 @@ func (e *Engine) fitContext(o Options) error {
 	e.info.ContextLength = holds
 	e.info.OutputMax = min(e.info.OutputMax, holds)
 	return nil
-}
-
-// Info is what clients may know of the model.
-func (e *Engine) Info() Info { return e.info }
-
-// Stats are the gauges of the model's step loop, at most a moment old. ok is
-// false before its first step.
-func (e *Engine) Stats() (Stats, bool) {
-	if s := e.stats.Load(); s != nil {
-		return *s, true
-	}
-	return Stats{}, false
-}
-
-// BytesPerToken is what one token of cached prefix takes.
-func (e *Engine) BytesPerToken() int64 {
-	return max(1, e.memory.pageBytes/int64(e.options.Cache.PageTokens))
-}
-
-// PackError says why the repacked weights are not kept for the next start; nil
-// when they are, or need not be. The model is served all the same.
-func (e *Engine) PackError() error {
-	if m, ok := e.forwarder.(*model.Model); ok {
-		return m.SealError()
-	}
-	return nil
-}
-
-// logitsWidth is how many logits a row has; those that Instant would leave at
-// zero are left out.
-func (e *Engine) logitsWidth() int {
-	if m, ok := e.forwarder.(*instant.Model); ok {
-		return m.Vocab()
-	}
-	return e.vocab
-}
-
-// FileContext is the context length that the model file says.
-func (e *Engine) FileContext() int { return e.fileContext }
-
-// Describe names what computes the model, such as "cpu/avx512vnni".
-func (e *Engine) Describe() string {
-	if e.backend == nil {
-		return string(Instant)
-	}
-	return e.backend.Name()
-}
-
-func (e *Engine) observer() Observer {
-	if e.options.Observer == nil {
-		return deaf{}
-	}
-	return e.options.Observer
-}
-
-// Close frees the model. No Stepper of it may be in use.
-func (e *Engine) Close() {
-	e.forwarder.Close() // and with it the backend
-	e.file.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -473,4 +474,13 @@ func conversation(q *messages.Request) [32]byte {
 		}
 	}
 	return sha256.Sum256(b)
+}
+
+// invalidf is the error of a request whose field param, "" for none, cannot be served.
+func invalidf(param, format string, args ...any) *abi.Error {
+	msg := fmt.Sprintf(format, args...)
+	if param != "" {
+		msg = param + ": " + msg
+	}
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Msg: msg, Param: param}
 }

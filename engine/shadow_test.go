@@ -27,7 +27,7 @@ type shadow struct {
 	pageTokens int
 	hybrid     bool
 	cells      map[cell]mark
-	ahead      map[cell]mark // the prediction layer's part of each position
+	layer      map[cell]mark // the prediction layer's part of each position
 	foretold   int           // positions whose owner was checked for a prediction
 	states     map[int32]mark
 	traces     map[*Job]*trace
@@ -62,7 +62,7 @@ func watch(t testing.TB, e *Engine, s *Stepper) *shadow {
 	t.Helper()
 	sh := &shadow{
 		t: t, s: s, model: e.forwarder, memory: s.cache, pageTokens: e.options.Cache.PageTokens, hybrid: e.memory.states > 0,
-		cells: map[cell]mark{}, ahead: map[cell]mark{}, states: map[int32]mark{}, traces: map[*Job]*trace{},
+		cells: map[cell]mark{}, layer: map[cell]mark{}, states: map[int32]mark{}, traces: map[*Job]*trace{},
 	}
 	e.forwarder, s.cache = sh, shadowCache{sh}
 	return sh
@@ -240,7 +240,7 @@ func mix(h, x uint64) uint64 {
 
 // Predicts says whether the model below has a prediction layer.
 func (sh *shadow) Predicts() bool {
-	p, ok := sh.model.(predictor)
+	p, ok := sh.model.(predictionLayer)
 	return ok && p.Predicts()
 }
 
@@ -253,7 +253,7 @@ func (sh *shadow) Remember(step *kernel.Step, next []int32, _ kernel.Cache) erro
 		hashes := append(slices.Clone(tr.hashes[sp.Pos+1:sp.Pos+own+1]), chained(tr.hashes[sp.Pos+own], tr.run.seq.Draft[:sp.Len-own])...)
 		for i, hash := range hashes {
 			p := sp.Pos + i
-			sh.ahead[cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}] = mark{tr.run.job.Account, hash}
+			sh.layer[cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens}] = mark{tr.run.job.Account, hash}
 			following, known := next[sp.Row+i], p+1 < len(tr.run.seq.Tokens)
 			if known && following != tr.run.seq.Tokens[p+1] {
 				return fmt.Errorf("position %d is said to be followed by %d, not %d", p, following, tr.run.seq.Tokens[p+1])
@@ -263,38 +263,38 @@ func (sh *shadow) Remember(step *kernel.Step, next []int32, _ kernel.Cache) erro
 	if sh.dream {
 		return nil
 	}
-	return sh.model.(predictor).Remember(step, next, sh.memory)
+	return sh.model.(predictionLayer).Remember(step, next, sh.memory)
 }
 
 // Predict checks that every position it reads was remembered for the same tokens
-// of the same account, or is its own guess.
+// of the same account, or is its own draft.
 func (sh *shadow) Predict(step *kernel.Step, rows, tokens []int32, _ kernel.Cache, logits [][]float32) error {
 	for i, sp := range step.Spans {
 		tr := sh.owner(sp)
 		q, account := &tr.run.seq, tr.run.job.Account
-		guess, _ := tr.run.prediction.Guess()
-		if sp.Pos != q.Computed()-1+len(guess) || (tokens == nil) != (len(guess) == 0) || tokens != nil && tokens[i] != guess[len(guess)-1] {
-			return fmt.Errorf("a prediction at %d with %v, of a sequence that has computed %d and guessed %v", sp.Pos, tokens, q.Computed(), guess)
+		drafted, _ := tr.run.layerDrafter.Draft()
+		if sp.Pos != q.Computed()-1+len(drafted) || (tokens == nil) != (len(drafted) == 0) || tokens != nil && tokens[i] != drafted[len(drafted)-1] {
+			return fmt.Errorf("a prediction at %d with %v, of a sequence that has computed %d and drafted %v", sp.Pos, tokens, q.Computed(), drafted)
 		}
-		want := append(slices.Clone(tr.hashes[1:q.Computed()+1]), chained(tr.hashes[q.Computed()+1], guess)...)
+		want := append(slices.Clone(tr.hashes[1:q.Computed()+1]), chained(tr.hashes[q.Computed()+1], drafted)...)
 		at := func(p int) cell { return cell{sp.Pages[p/sh.pageTokens], p % sh.pageTokens} }
 		if tokens != nil {
-			sh.ahead[at(sp.Pos)] = mark{account, want[sp.Pos]}
+			sh.layer[at(sp.Pos)] = mark{account, want[sp.Pos]}
 		}
 		for p := range sp.Pos + 1 {
-			if got := sh.ahead[at(p)]; got != (mark{account, want[p]}) {
+			if got := sh.layer[at(p)]; got != (mark{account, want[p]}) {
 				return fmt.Errorf("a prediction at %d reads %+v at %d, want that of account %q", sp.Pos, got, p, account)
 			}
 		}
 		sh.foretold += sp.Pos
 		if sh.dream {
-			dreamAhead(logits[i], append(slices.Clone(q.Tokens), guess...))
+			dreamLayer(logits[i], append(slices.Clone(q.Tokens), drafted...))
 		}
 	}
 	if sh.dream {
 		return nil
 	}
-	return sh.model.(predictor).Predict(step, rows, tokens, sh.memory, logits)
+	return sh.model.(predictionLayer).Predict(step, rows, tokens, sh.memory, logits)
 }
 
 // dreamt makes one token certain, a function of all tokens before it: for one
@@ -305,8 +305,8 @@ func dreamt(logits []float32, last int32, hash uint64) {
 	logits[dreamtToken(len(logits), last, hash)] = 1000
 }
 
-// dreamAhead predicts what dreamt will say, and for one hash in six something else.
-func dreamAhead(logits []float32, tokens []int32) {
+// dreamLayer predicts what dreamt will say, and for one hash in six something else.
+func dreamLayer(logits []float32, tokens []int32) {
 	hashes := chained(0, tokens)
 	hash, last := hashes[len(hashes)-1], tokens[len(tokens)-1]
 	if hash%6 == 0 {

@@ -36,10 +36,10 @@ type Observer interface {
 	Step(prefill, decode int, took time.Duration)
 }
 
-type deaf struct{}
+type noObserver struct{}
 
-func (deaf) Gap(time.Duration)            {}
-func (deaf) Step(int, int, time.Duration) {}
+func (noObserver) Gap(time.Duration)            {}
+func (noObserver) Step(int, int, time.Duration) {}
 
 const (
 	// decodeSnapshotTokens is how far apart a hybrid model's decode moves its
@@ -59,14 +59,14 @@ type run struct {
 	matcher *grammar.Matcher // nil for a free answer
 	decoder *tokenizer.Decoder
 	parser  *output.Parser
-	drafter drafter // nil without speculation
-	// prediction is what the model's own layer guesses: nil without one, or without
-	// speculation. predicted says that the draft is its.
-	prediction *draft.Prediction
-	predicted  bool
-	events     []abi.Event // scratch of one step's events
-	sampled    []int32     // in one step
-	outcome    outcome     // after them
+	drafter drafter // nil without drafts
+	// layerDrafter drafts with the model's own layer: nil without one, or without
+	// drafts. fromLayer says that the draft is the layer's.
+	layerDrafter *draft.LayerDrafter
+	fromLayer    bool
+	events       []abi.Event // scratch of one step's events
+	sampled      []int32     // in one step
+	outcome      outcome     // after them
 
 	produced int
 	first    time.Time // of the first token, zero before it
@@ -94,10 +94,10 @@ type Stepper struct {
 	published time.Time
 	touched   int // rows since the model file's pages were given back
 
-	ahead      ahead
-	lookedUp   Drafts
-	predicted  Drafts
-	speculates bool
+	layer        layerDrafting
+	lookupDrafts Drafts
+	layerDrafts  Drafts
+	drafts       bool
 }
 
 // NewStepper takes memory for a step loop. The engine must outlive it.
@@ -110,14 +110,14 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	s := &Stepper{
 		engine: e, pool: pool, runs: map[*sched.Sequence]*run{},
 		mask: e.unreachable(), stops: e.tokenizer.Stops(),
-		speculates: o.Speculate && o.Kind != Instant,
+		drafts: o.Draft && o.Kind != Instant,
 	}
 	config := sched.Config{
 		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
 		GapMax: o.Batch.GapMax, GapStretchMax: o.Batch.GapStretchMax,
 		QueueMax: o.Batch.QueueMax, QueueTokensMax: o.Batch.QueueTokensMax, QueueTimeout: o.Batch.QueueTimeout,
 		FairWait: fairWait, DecodeSnapshotTokens: decodeSnapshotTokens,
-		Speculate: s.speculates,
+		Draft: s.drafts,
 	}
 	if s.sched, err = sched.New(config, pool); err != nil {
 		return nil, err
@@ -156,10 +156,10 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 		r.matcher = q.Grammar.NewMatcher(s.engine.vocabulary())
 		r.trigger()
 	}
-	if s.speculates {
+	if s.drafts {
 		r.drafter = draft.New(s.stops)
-		if s.predictor() != nil {
-			r.prediction = s.ahead.layer.NewPrediction(s.stops)
+		if s.predictionLayer() != nil {
+			r.layerDrafter = s.layer.layer.NewDrafter(s.stops)
 		}
 	}
 	cached, err := s.sched.Add(&r.seq, now)
@@ -216,7 +216,7 @@ func (s *Stepper) Step(now time.Time) bool {
 		return false
 	}
 	s.publish(now, false)
-	s.lay(plan)
+	s.assemble(plan)
 	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
 		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
 	}
@@ -228,7 +228,7 @@ func (s *Stepper) Step(now time.Time) bool {
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(now))
 	s.deliver(plan, done)
-	spent := s.predict(plan) // on what the next step may save: no part of this one's load
+	spent := s.draftByLayer(plan) // on what the next step may save: no part of this one's load
 	s.sched.Measured(time.Since(now) - spent)
 	return true
 }
@@ -289,8 +289,8 @@ func (s *Stepper) apply(ops []kv.StateOp) {
 	}
 }
 
-// lay fills the step's rows from the plan.
-func (s *Stepper) lay(plan *sched.Plan) {
+// assemble fills the step's rows from the plan.
+func (s *Stepper) assemble(plan *sched.Plan) {
 	s.step.Rows, s.step.Spans = plan.Rows, s.step.Spans[:0]
 	s.tokens, s.logitRows = s.tokens[:0], s.logitRows[:0]
 	for _, it := range plan.Items {
@@ -343,27 +343,6 @@ func computedInput(q *sched.Sequence) int64 {
 	return int64(max(0, min(q.Peak, q.Prompt)-q.Cached))
 }
 
-// sample draws what the step's logits give, and says in the plan how much of each
-// draft that makes true.
-func (s *Stepper) sample(plan *sched.Plan) {
-	row := 0
-	for i := range plan.Items {
-		it := &plan.Items[i]
-		if !it.Logits {
-			continue
-		}
-		rows := s.logits[row : row+1+len(it.Draft)]
-		row += len(rows)
-		r := s.runs[it.Seq]
-		it.Kept = r.sample(rows, it.Draft, s.stops)
-		if r.predicted {
-			s.predicted.count(len(it.Draft), it.Kept)
-		} else {
-			s.lookedUp.count(len(it.Draft), it.Kept)
-		}
-	}
-}
-
 // deliver pushes the events of the step's tokens.
 func (s *Stepper) deliver(plan *sched.Plan, now time.Time) {
 	for _, it := range plan.Items {
@@ -388,7 +367,7 @@ func (s *Stepper) advance(r *run, now time.Time) {
 		return
 	}
 	s.sched.Append(&r.seq, r.sampled[len(r.sampled)-1])
-	r.guess()
+	r.draftNext()
 	r.job.Output.Push(r.events...)
 }
 
@@ -501,11 +480,11 @@ func (s *Stepper) Close() {
 
 // Stats are the gauges of one model's step loop.
 type Stats struct {
-	Pool       kv.Stats
-	Scheduler  sched.Stats
-	CacheBytes int64  // memory taken for pages and states
-	LookedUp   Drafts // drafts from a sequence's own prompt and output
-	Predicted  Drafts // drafts of the model's prediction layer
+	Pool         kv.Stats
+	Scheduler    sched.Stats
+	CacheBytes   int64  // memory taken for pages and states
+	LookupDrafts Drafts // drafts from a sequence's own prompt and output
+	LayerDrafts  Drafts // drafts of the model's prediction layer
 }
 
 // publish makes the gauges readable for other goroutines, every now and then
@@ -515,7 +494,7 @@ func (s *Stepper) publish(now time.Time, asleep bool) {
 		return
 	}
 	s.published = now
-	st := &Stats{Pool: s.pool.Stats(), Scheduler: s.sched.Stats(), LookedUp: s.lookedUp, Predicted: s.predicted}
+	st := &Stats{Pool: s.pool.Stats(), Scheduler: s.sched.Stats(), LookupDrafts: s.lookupDrafts, LayerDrafts: s.layerDrafts}
 	if s.cache != nil {
 		st.CacheBytes = s.cache.BytesUsed()
 	}

@@ -70,7 +70,7 @@ type stormJob struct {
 const stormJobsMax = 24
 
 func newStorm(t *testing.T, model string, seed uint64) *storm {
-	o := setup{model: model, sequences: 4, stepTokens: 160, chunk: 64, speculate: seed%3 > 0}.options()
+	o := setup{model: model, sequences: 4, stepTokens: 160, chunk: 64, draft: seed%3 > 0}.options()
 	o.Info.ContextLength = 32 * 16
 	e, err := Open(o)
 	if err != nil {
@@ -110,7 +110,7 @@ func (st *storm) submit() {
 	err := st.s.Submit(j.Job, st.now)
 	if err == nil {
 		st.live = append(st.live, j)
-		if r := st.s.order[len(st.s.order)-1]; r.prediction != nil && st.rng.IntN(3) > 0 {
+		if r := st.s.order[len(st.s.order)-1]; r.layerDrafter != nil && st.rng.IntN(3) > 0 {
 			r.drafter = nil // it looks nothing up: the layer's are its drafts
 		}
 		return
@@ -299,7 +299,7 @@ func (st *storm) calm() {
 // The seed in the name reproduces a failure.
 func TestStorm(t *testing.T) {
 	ends := map[string]int{}
-	var preempted, paused, drafted, accepted, predicted int64
+	var preempted, paused, drafted, accepted, byLayer int64
 	for _, model := range []string{"", "tiny-qwen3-f16", predictive[0]} {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprintf("%s/seed %d", model, seed), func(t *testing.T) {
@@ -316,9 +316,9 @@ func TestStorm(t *testing.T) {
 				stats := st.s.sched.Stats()
 				preempted += stats.Preempted + stats.PreemptedFair
 				drafted, accepted = drafted+stats.DraftedTokens, accepted+stats.AcceptedTokens
-				predicted += st.s.predicted.Accepted
-				if st.s.predicted.Drafted+st.s.lookedUp.Drafted != stats.DraftedTokens || st.s.predicted.Accepted+st.s.lookedUp.Accepted != stats.AcceptedTokens {
-					t.Errorf("%+v and %+v are not what the scheduler counted: %+v", st.s.predicted, st.s.lookedUp, stats)
+				byLayer += st.s.layerDrafts.Accepted
+				if st.s.layerDrafts.Drafted+st.s.lookupDrafts.Drafted != stats.DraftedTokens || st.s.layerDrafts.Accepted+st.s.lookupDrafts.Accepted != stats.AcceptedTokens {
+					t.Errorf("%+v and %+v are not what the scheduler counted: %+v", st.s.layerDrafts, st.s.lookupDrafts, stats)
 				}
 			})
 		}
@@ -331,8 +331,8 @@ func TestStorm(t *testing.T) {
 	if preempted == 0 || paused == 0 {
 		t.Errorf("%d preemptions, %d steps with a paused sequence", preempted, paused)
 	}
-	if predicted < 150 || drafted < 1000 || accepted < drafted/10 || accepted > drafted*9/10 {
-		t.Errorf("%d tokens drafted, %d of them right: speculation was not tested", drafted, accepted)
+	if byLayer < 150 || drafted < 1000 || accepted < drafted/10 || accepted > drafted*9/10 {
+		t.Errorf("%d tokens drafted, %d of them right: drafts was not tested", drafted, accepted)
 	}
-	t.Logf("jobs ended: %v; %d preemptions; %d tokens drafted, %d right, %d of them predicted", ends, preempted, drafted, accepted, predicted)
+	t.Logf("jobs ended: %v; %d preemptions; %d tokens drafted, %d right, %d of them by the layer", ends, preempted, drafted, accepted, byLayer)
 }

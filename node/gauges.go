@@ -6,13 +6,13 @@ import (
 	"corenode/engine"
 )
 
-// drafters are what guesses tokens, by the label of its metrics.
+// drafters are what drafts tokens, by the label of its metrics.
 var drafters = map[string]func(engine.Stats) engine.Drafts{
-	"ngram": func(s engine.Stats) engine.Drafts { return s.LookedUp },
-	"mtp":   func(s engine.Stats) engine.Drafts { return s.Predicted },
+	"ngram": func(s engine.Stats) engine.Drafts { return s.LookupDrafts },
+	"mtp":   func(s engine.Stats) engine.Drafts { return s.LayerDrafts },
 }
 
-// draftsOf are the tokens that one of the drafters guessed for a model and that
+// draftsOf are the tokens that one of the drafters proposed for a model and that
 // steps computed, and those of them that were kept.
 func draftsOf(e *engine.Engine, of func(engine.Stats) engine.Drafts) (drafted, accepted func() float64) {
 	read := func(value func(engine.Drafts) int64) func() float64 {
@@ -60,7 +60,7 @@ func gaugesOf(e *engine.Engine) map[string]func() float64 {
 		"queue_expired_total":       read(func(s engine.Stats) int64 { return s.Scheduler.Expired }),
 		"step_prefill_tokens_total": read(func(s engine.Stats) int64 { return s.Scheduler.PrefillTokens }),
 		"step_decode_tokens_total":  read(func(s engine.Stats) int64 { return s.Scheduler.DecodeTokens }),
-		"sequences_speculating":     read(func(s engine.Stats) int64 { return int64(s.Scheduler.Speculating) }),
+		"sequences_speculating":     read(func(s engine.Stats) int64 { return int64(s.Scheduler.Drafting) }),
 		"recomputed_tokens_total":   read(func(s engine.Stats) int64 { return s.Scheduler.RecomputedTokens }),
 		"queue_refused_full_total":  read(func(s engine.Stats) int64 { return s.Scheduler.RefusedQueueFull }),
 		"queue_refused_wait_total":  read(func(s engine.Stats) int64 { return s.Scheduler.RefusedWait }),

@@ -8,8 +8,8 @@ import (
 
 // TestDrafters: each drafter's tokens are counted under its own label.
 func TestDrafters(t *testing.T) {
-	s := engine.Stats{LookedUp: engine.Drafts{Drafted: 5, Accepted: 3}, Predicted: engine.Drafts{Drafted: 7, Accepted: 6}}
-	for name, want := range map[string]engine.Drafts{"ngram": s.LookedUp, "mtp": s.Predicted} {
+	s := engine.Stats{LookupDrafts: engine.Drafts{Drafted: 5, Accepted: 3}, LayerDrafts: engine.Drafts{Drafted: 7, Accepted: 6}}
+	for name, want := range map[string]engine.Drafts{"ngram": s.LookupDrafts, "mtp": s.LayerDrafts} {
 		of, ok := drafters[name]
 		if !ok || of(s) != want {
 			t.Errorf("drafter %s is missing or counts another's tokens", name)

@@ -136,8 +136,8 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 			QueueTimeout: cfg.Limits.QueueTimeout,
 			PauseAfter:   cfg.Limits.SlowReaderPause, CancelAfter: cfg.Limits.SlowReaderCancel,
 		},
-		Speculate: m.Speculation == config.SpeculationAuto,
-		Threads:   m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
+		Draft:   m.Speculation == config.SpeculationAuto,
+		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
 	}
 	if o.DisplayName == "" {
 		o.DisplayName = id

@@ -34,17 +34,17 @@ const (
 	// aloneRows is up to how many rows a step is much like one of a single sequence
 	// that decodes, and aloneSteps how many of those make one disturbed one harmless.
 	aloneRows, aloneSteps = 8, 6
-	// trustedLeast is how many rows a step may always have to be predicted.
-	trustedLeast = 64
+	// trustedMin is how many rows a step may always have to be predicted.
+	trustedMin = 64
 )
 
 // Model predicts how long a step takes. Its zero value knows nothing.
 type Model struct {
-	fit    fit
-	ratios [ratiosMax]float64 // measured / fitted: a ring
-	steps  int                // measured in all, disturbed ones included
-	most   int                // rows of the largest
-	pace   float64            // the median of the ratios, 1 while there are fewer than four
+	fit     fit
+	ratios  [ratiosMax]float64 // measured / fitted: a ring
+	steps   int                // measured in all, disturbed ones included
+	rowsMax int                // rows of the largest
+	pace    float64            // the median of the ratios, 1 while there are fewer than four
 	// Fading sums over the last seconds: what steps took and their features. So the
 	// terms, however they change, are scaled to give the time that was measured.
 	longTook     float64 // seconds
@@ -68,7 +68,7 @@ func (m *Model) KnowsAlone() bool {
 }
 
 // Trusted is the most rows a step may have so that its prediction is not a guess.
-func (m *Model) Trusted() int { return max(trustedLeast, 4*m.most) }
+func (m *Model) Trusted() int { return max(trustedMin, 4*m.rowsMax) }
 
 // Predict is how long the next step takes, 0 before anything was measured.
 func (m *Model) Predict(l Load) time.Duration {
@@ -118,7 +118,7 @@ func (m *Model) Observe(l Load, took time.Duration) {
 	if s.steps < disturbedMax && m.fit.between(at) {
 		t = min(t, (1+float64(s.steps+1)*surprise)*m.pace*fitted)
 	}
-	m.most = max(m.most, l.Rows)
+	m.rowsMax = max(m.rowsMax, l.Rows)
 	m.fit.learn(at, &x, t, off)
 }
 

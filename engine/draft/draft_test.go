@@ -20,8 +20,8 @@ func text(r *rand.Rand, n int) []int32 {
 	return out[:n]
 }
 
-// following is the oracle of a guess from a place: what stands there, and at the
-// end of the tokens what was guessed first, and so on.
+// following is the oracle of a draft from a place: what stands there, and at the
+// end of the tokens what was drafted first, and so on.
 func following(tokens []int32, place int) []int32 {
 	all := slices.Clone(tokens)
 	for i := range TokensMax {
@@ -30,42 +30,42 @@ func following(tokens []int32, place int) []int32 {
 	return all[len(tokens):]
 }
 
-// TestGuessIsWhatFollowedBefore compares every guess with all places of the
+// TestDraftIsWhatFollowedBefore compares every draft with all places of the
 // sequence: it is what stands after one whose match is as long as it says. But
 // for the runs whose hashes are equal, and long runs at more than placesMax
 // places, no match is longer.
-func TestGuessIsWhatFollowedBefore(t *testing.T) {
+func TestDraftIsWhatFollowedBefore(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	guesses, long, missed := 0, 0, 0
+	drafts, long, missed := 0, 0, 0
 	for range 40 {
 		tokens := text(r, 400)
 		l := &lookup{}
 		for n := 1 + r.IntN(100); n <= len(tokens); n += 1 + r.IntN(3) {
-			guess, match := l.follow(nil, tokens[:n])
+			draft, match := l.follow(nil, tokens[:n])
 			best, stands := 0, false
 			for place := shortRun; place < n; place++ {
 				m := equal(tokens[:n], place)
 				best = max(best, m)
-				stands = stands || m == match && slices.Equal(guess, following(tokens[:n], place))
+				stands = stands || m == match && slices.Equal(draft, following(tokens[:n], place))
 			}
 			switch {
-			case match > best || (match > 0) != (len(guess) == TokensMax) || match > 0 && !stands:
-				t.Fatalf("after %v: %v by a match of %d; the longest is %d", tokens[:n], guess, match, best)
+			case match > best || (match > 0) != (len(draft) == TokensMax) || match > 0 && !stands:
+				t.Fatalf("after %v: %v by a match of %d; the longest is %d", tokens[:n], draft, match, best)
 			case best >= longRun && match < best && places(tokens[:n]) < placesMax, best >= shortRun && match == 0:
 				missed++
 			}
 			if best >= shortRun {
-				guesses++
+				drafts++
 			}
 			if match >= longRun {
 				long++
 			}
 		}
 	}
-	if guesses < 1000 || long < 300 || missed > guesses/20 {
-		t.Errorf("%d places for guesses, %d by long runs, %d missed", guesses, long, missed)
+	if drafts < 1000 || long < 300 || missed > drafts/20 {
+		t.Errorf("%d places for drafts, %d by long runs, %d missed", drafts, long, missed)
 	}
-	t.Logf("%d places for guesses, %d by long runs, %d missed", guesses, long, missed)
+	t.Logf("%d places for drafts, %d by long runs, %d missed", drafts, long, missed)
 }
 
 // places is how often the latest long run stands in tokens.
@@ -81,30 +81,30 @@ func places(tokens []int32) (n int) {
 	return n
 }
 
-// TestGuessGoesOnWithAPeriod: a loop shorter than a guess is guessed on.
-func TestGuessGoesOnWithAPeriod(t *testing.T) {
+// TestDraftGoesOnWithAPeriod: a loop shorter than a draft is drafted on.
+func TestDraftGoesOnWithAPeriod(t *testing.T) {
 	for period := 1; period <= 6; period++ {
 		var tokens []int32
 		for i := range 3*period + 5 {
 			tokens = append(tokens, int32(i%period))
 		}
-		guess, _ := New(nil).Guess(tokens)
-		for i, id := range guess {
+		draft, _ := New(nil).Draft(tokens)
+		for i, id := range draft {
 			if want := int32((len(tokens) + i) % period); id != want {
-				t.Fatalf("period %d: token %d of the guess is %d, want %d", period, i, id, want)
+				t.Fatalf("period %d: token %d of the draft is %d, want %d", period, i, id, want)
 			}
 		}
-		if len(guess) != TokensMax {
-			t.Errorf("period %d: %d tokens", period, len(guess))
+		if len(draft) != TokensMax {
+			t.Errorf("period %d: %d tokens", period, len(draft))
 		}
 	}
 }
 
 // TestLookupInPieces: tokens that come one by one, a few or all at once give the
-// same guesses, across every size of the books.
+// same drafts, across every size of the books.
 func TestLookupInPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	tokens := text(r, 5*windowLeast)
+	tokens := text(r, 5*windowMin)
 	grown := &lookup{}
 	for n := 1; n <= len(tokens); n += 1 + r.IntN(2) {
 		got, match := grown.follow(nil, tokens[:n])
@@ -129,8 +129,8 @@ func TestLookupIsBounded(t *testing.T) {
 	for _, back := range []int{10, windowMax / 2, windowMax - 10, windowMax + 10, 2 * windowMax} {
 		at := len(tokens) - back
 		said := append(tokens, tokens[at:at+longRun]...)
-		guess, match := l.follow(nil, said)
-		found := match == longRun && slices.Equal(guess, following(said, at+longRun))
+		draft, match := l.follow(nil, said)
+		found := match == longRun && slices.Equal(draft, following(said, at+longRun))
 		if found != (back < windowMax) {
 			t.Errorf("a run %d tokens ago: found %v, by a match of %d", back, found, match)
 		}
@@ -141,59 +141,59 @@ func TestLookupIsBounded(t *testing.T) {
 	}
 }
 
-// TestStopsEndAGuess: nothing is guessed from a stop on.
-func TestStopsEndAGuess(t *testing.T) {
-	guess, _ := New([]int32{9}).Guess([]int32{1, 2, 3, 4, 9, 5, 1, 2, 3})
-	if !slices.Equal(guess, []int32{4}) {
-		t.Errorf("guess %v, want [4]", guess)
+// TestStopsEndADraft: nothing is drafted from a stop on.
+func TestStopsEndADraft(t *testing.T) {
+	draft, _ := New([]int32{9}).Draft([]int32{1, 2, 3, 4, 9, 5, 1, 2, 3})
+	if !slices.Equal(draft, []int32{4}) {
+		t.Errorf("draft %v, want [4]", draft)
 	}
-	guess, chance := New([]int32{9}).Guess([]int32{1, 2, 9, 5, 1, 2})
-	if len(guess) > 0 || chance != 0 {
-		t.Errorf("guess %v with chance %g, want none", guess, chance)
+	draft, chance := New([]int32{9}).Draft([]int32{1, 2, 9, 5, 1, 2})
+	if len(draft) > 0 || chance != 0 {
+		t.Errorf("draft %v with chance %g, want none", draft, chance)
 	}
 }
 
-// TestTrustIsWhatWasSeen: the chance comes close to how often guesses are right,
+// TestAcceptanceIsWhatWasSeen: the chance comes close to how often drafts are right,
 // also when that changes, and without any of them being computed.
-func TestTrustIsWhatWasSeen(t *testing.T) {
+func TestAcceptanceIsWhatWasSeen(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	d := New(nil)
 	tokens := []int32{1, 2, 3, 4, 5, 6, 7, 8}
 	for _, p := range []float64{0.9, 0.1, 0.6} {
 		sum, n := 0.0, 0
 		for i := range 3000 {
-			guess, chance := d.Guess(tokens)
+			draft, chance := d.Draft(tokens)
 			next := int32(r.IntN(8))
-			if len(guess) > 0 && r.Float64() < p {
-				next = guess[0]
-			} else if len(guess) > 0 && next == guess[0] {
+			if len(draft) > 0 && r.Float64() < p {
+				next = draft[0]
+			} else if len(draft) > 0 && next == draft[0] {
 				next++
 			}
-			d.Saw([]int32{next})
+			d.Observe([]int32{next})
 			tokens = append(tokens, next)
-			if len(guess) > 0 && i > 500 {
+			if len(draft) > 0 && i > 500 {
 				sum, n = sum+chance, n+1
 			}
 		}
 		if mean := sum / float64(n); mean < p-0.05 || mean > p+0.05 {
-			t.Errorf("guesses are right with %g, the mean chance is %g", p, mean)
+			t.Errorf("drafts are right with %g, the mean chance is %g", p, mean)
 		}
 	}
 }
 
-// TestSawCountsOnce: what comes after the first wrong token, or after a guess
+// TestObserveCountsOnce: what comes after the first wrong token, or after a draft
 // that counted already, teaches nothing.
-func TestSawCountsOnce(t *testing.T) {
+func TestObserveCountsOnce(t *testing.T) {
 	d := New(nil)
-	d.Guess([]int32{1, 2, 3, 4, 1, 2})
-	d.Saw([]int32{3, 5, 1, 2})
-	once := d.trust
+	d.Draft([]int32{1, 2, 3, 4, 1, 2})
+	d.Observe([]int32{3, 5, 1, 2})
+	once := d.acceptance
 	if seen := once[kindOf(2)]; seen.seen < 1.9 || seen.seen > 2 || seen.right > 1 {
 		t.Errorf("one right and one wrong were counted as %+v", seen)
 	}
-	d.Saw([]int32{3, 4})
-	if d.trust != once {
-		t.Error("a guess counted twice")
+	d.Observe([]int32{3, 4})
+	if d.acceptance != once {
+		t.Error("a draft counted twice")
 	}
 }
 
@@ -206,13 +206,13 @@ func BenchmarkGuess(b *testing.B) {
 			if i%16384 == 0 {
 				d = New([]int32{40, 41}) // tokens only grow
 			}
-			guess, _ := d.Guess(tokens[:16384+i%16384])
-			d.Saw(guess[:min(1, len(guess))])
+			draft, _ := d.Draft(tokens[:16384+i%16384])
+			d.Observe(draft[:min(1, len(draft))])
 		}
 	})
 	b.Run("prompt of 32768", func(b *testing.B) {
 		for b.Loop() {
-			New(nil).Guess(tokens)
+			New(nil).Draft(tokens)
 		}
 	})
 }

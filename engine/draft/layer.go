@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// PredictedMax is the most tokens that a prediction layer guesses: each one costs
+// LayerTokensMax is the most tokens that a prediction layer drafts: each one costs
 // a pass, and rests on those before it.
-const PredictedMax = 5
+const LayerTokensMax = 5
 
 const (
 	// forgetLayer is the forgetting of what all sequences of a model share.
 	forgetLayer = 0.995
-	// usualPrediction is the chance of a predicted token before any was seen.
-	usualPrediction = 0.6
-	// layerWeight is how many guesses that expectation counts for, and what all
+	// layerPrior is the chance of a drafted token before any was seen.
+	layerPrior = 0.6
+	// layerWeight is how many drafts that expectation counts for, and what all
 	// sequences had for one of them: a few wrong ones must not end what costs
 	// something to try again. firstTries are seen before anything is believed.
 	layerWeight, firstTries = 8, 16
-	// layerGain is what guesses must be expected to add to the tokens in a second, as
+	// layerGain is what drafts must be expected to add to the tokens in a second, as
 	// a factor: expectations are not exact.
 	layerGain = 1.03
 	// tryEvery is after how many steps without a pass one is made although it is not
@@ -30,9 +30,9 @@ const (
 	shareWeight, shareOutlier = 0.125, 2
 )
 
-// levels tell predicted tokens apart by the probability that the layer itself gives
-// to them. usual is how many of them are right before anything was seen.
-var levels = [...]struct{ confidence, usual float64 }{
+// levels tell drafted tokens apart by the probability that the layer itself gives
+// to them. prior is how many of them are right before anything was seen.
+var levels = [...]struct{ confidence, prior float64 }{
 	{0, 0.25}, {0.4, 0.45}, {0.6, 0.6}, {0.8, 0.75}, {0.9, 0.85}, {0.97, 0.93},
 }
 
@@ -44,7 +44,7 @@ func levelOf(confidence float64) int {
 	return level
 }
 
-// record is how often predicted tokens were right.
+// record is how often drafted tokens were right.
 type record struct {
 	all    tally
 	levels [len(levels)]tally
@@ -56,8 +56,8 @@ func (r *record) learn(level int, right bool, forget float64) {
 }
 
 // Layer is what is known of a model's prediction layer: a layer that computes a
-// guess of the token after the next, and of further ones from its own guesses.
-// Unlike a guess that is looked up it takes time, a pass for each token ahead.
+// draft of the token after the next, and of further ones from its own drafts.
+// Unlike a draft that is looked up it takes time, a pass for each token.
 // Its zero value knows nothing.
 type Layer struct {
 	record record  // of all sequences
@@ -66,7 +66,7 @@ type Layer struct {
 }
 
 // Begin says for how many of a step's decodes the first pass is worth its time.
-// gains are how many more of the tokens guessed are expected to be right than
+// gains are how many more of the tokens drafted are expected to be right than
 // without it, in falling order; seconds is what a step of so many rows takes, 0
 // where that is not known. Now and then it is all of them, to see how they do.
 func (l *Layer) Begin(gains []float64, decodes int, seconds func(int) float64) int {
@@ -125,35 +125,35 @@ func stepOf(rows, decodes int, seconds func(int) float64) float64 {
 	return seconds(decodes)
 }
 
-// Prediction is what the layer guesses for one sequence.
-type Prediction struct {
+// LayerDrafter is what the layer drafts for one sequence.
+type LayerDrafter struct {
 	layer  *Layer
 	stops  []int32 // tokens after which nothing comes
 	record record
-	guess  []int32
-	level  []int   // by token; one more where the guess ended before a stop
+	draft  []int32
+	level  []int   // by token; one more where the draft ended before a stop
 	stop   int32   // that one
-	chance float64 // that all of guess is right
+	chance float64 // that all of draft is right
 }
 
-// NewPrediction returns the prediction of a sequence that ends with any of stops.
+// NewDrafter returns the prediction of a sequence that ends with any of stops.
 // They belong to the caller, who does not change them.
-func (l *Layer) NewPrediction(stops []int32) *Prediction {
-	return &Prediction{layer: l, stops: stops, chance: 1}
+func (l *Layer) NewDrafter(stops []int32) *LayerDrafter {
+	return &LayerDrafter{layer: l, stops: stops, chance: 1}
 }
 
-// Expected is the chance that one token more of the guess would be right, and all
+// Expected is the chance that one token more of the draft would be right, and all
 // before it.
-func (p *Prediction) Expected() float64 {
-	usual := p.layer.record.all.chance(usualPrediction, layerWeight)
-	return p.chance * p.record.all.chance(usual, layerWeight)
+func (p *LayerDrafter) Expected() float64 {
+	prior := p.layer.record.all.chance(layerPrior, layerWeight)
+	return p.chance * p.record.all.chance(prior, layerWeight)
 }
 
-// Add adds a token to the guess that the layer gives a probability of confidence.
-// It returns false where the guess ends: at its largest, or before a stop, behind
+// Add adds a token to the draft that the layer gives a probability of confidence.
+// It returns false where the draft ends: at its largest, or before a stop, behind
 // which nothing is won.
-func (p *Prediction) Add(token int32, confidence float64) bool {
-	if len(p.guess) == PredictedMax || len(p.level) > len(p.guess) {
+func (p *LayerDrafter) Add(token int32, confidence float64) bool {
+	if len(p.draft) == LayerTokensMax || len(p.level) > len(p.draft) {
 		return false
 	}
 	level := levelOf(confidence)
@@ -162,27 +162,27 @@ func (p *Prediction) Add(token int32, confidence float64) bool {
 		p.stop = token
 		return false
 	}
-	p.guess = append(p.guess, token)
-	usual := p.layer.record.levels[level].chance(levels[level].usual, layerWeight)
-	p.chance *= p.record.levels[level].chance(usual, layerWeight)
-	return len(p.guess) < PredictedMax
+	p.draft = append(p.draft, token)
+	prior := p.layer.record.levels[level].chance(levels[level].prior, layerWeight)
+	p.chance *= p.record.levels[level].chance(prior, layerWeight)
+	return len(p.draft) < LayerTokensMax
 }
 
-// Guess is the tokens added since Saw, valid until the next Add, and the chance
+// Draft is the tokens added since Observe, valid until the next Add, and the chance
 // that one of them is right when those before it are: the mean over them.
-func (p *Prediction) Guess() (guess []int32, chance float64) {
-	if len(p.guess) == 0 {
+func (p *LayerDrafter) Draft() (draft []int32, chance float64) {
+	if len(p.draft) == 0 {
 		return nil, 0
 	}
-	return p.guess, math.Pow(p.chance, 1/float64(len(p.guess)))
+	return p.draft, math.Pow(p.chance, 1/float64(len(p.draft)))
 }
 
-// Saw says which tokens came after the guess, and ends it.
-func (p *Prediction) Saw(sampled []int32) {
+// Observe says which tokens came after the draft, and ends it.
+func (p *LayerDrafter) Observe(sampled []int32) {
 	for i, id := range sampled[:min(len(sampled), len(p.level))] {
 		said := p.stop
-		if i < len(p.guess) {
-			said = p.guess[i]
+		if i < len(p.draft) {
+			said = p.draft[i]
 		}
 		right := id == said
 		p.record.learn(p.level[i], right, forget)
@@ -191,7 +191,7 @@ func (p *Prediction) Saw(sampled []int32) {
 			break
 		}
 	}
-	p.guess, p.level, p.chance = p.guess[:0], p.level[:0], 1
+	p.draft, p.level, p.chance = p.draft[:0], p.level[:0], 1
 }
 
 // Right is how many of n tokens are expected to be right, when each is with chance

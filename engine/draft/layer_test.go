@@ -124,38 +124,38 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// TestPrediction: a guess ends before a stop and at its largest, and
+// TestLayerDrafter: a draft ends before a stop and at its largest, and
 // its chance follows what was right, by confidence, here and in other sequences.
-func TestPrediction(t *testing.T) {
+func TestLayerDrafter(t *testing.T) {
 	l := &Layer{}
-	p := l.NewPrediction([]int32{7, 3})
-	if guess, chance := p.Guess(); guess != nil || chance != 0 {
-		t.Errorf("guess %v with chance %g of nothing", guess, chance)
+	p := l.NewDrafter([]int32{7, 3})
+	if draft, chance := p.Draft(); draft != nil || chance != 0 {
+		t.Errorf("draft %v with chance %g of nothing", draft, chance)
 	}
 	for _, last := range []int32{7, 3} {
 		if !p.Add(1, 0.99) || p.Add(last, 0.99) {
-			t.Errorf("the guess goes on behind %d", last)
+			t.Errorf("the draft goes on behind %d", last)
 		}
-		if guess, _ := p.Guess(); !slices.Equal(guess, []int32{1}) {
-			t.Errorf("guess %v, want 1", guess)
+		if draft, _ := p.Draft(); !slices.Equal(draft, []int32{1}) {
+			t.Errorf("draft %v, want 1", draft)
 		}
-		p.Saw(nil)
+		p.Observe(nil)
 	}
-	for i := range PredictedMax {
-		if more := p.Add(5, 0.5); more != (i < PredictedMax-1) {
+	for i := range LayerTokensMax {
+		if more := p.Add(5, 0.5); more != (i < LayerTokensMax-1) {
 			t.Errorf("token %d: more %v", i, more)
 		}
 	}
 	if p.Add(5, 0.5) {
-		t.Error("the guess has no end")
+		t.Error("the draft has no end")
 	}
-	p.Saw(nil)
-	foretold := l.NewPrediction([]int32{7})
-	for i := range 40 { // a stop is a guess too, which nobody drafts
+	p.Observe(nil)
+	foretold := l.NewDrafter([]int32{7})
+	for i := range 40 { // a stop is a draft too, which nobody drafts
 		if foretold.Add(7, 0.9) {
-			t.Fatal("the guess goes on behind a stop")
+			t.Fatal("the draft goes on behind a stop")
 		}
-		foretold.Saw([]int32{int32(7 + i%2)})
+		foretold.Observe([]int32{int32(7 + i%2)})
 	}
 	if c := foretold.Expected(); math.Abs(c-0.5) > 0.05 {
 		t.Errorf("expected %g where every other stop came", c)
@@ -171,19 +171,19 @@ func TestPrediction(t *testing.T) {
 		p.Add(5, confidence)
 		p.Add(6, confidence) // does not count where the first was wrong
 		if sure {
-			p.Saw([]int32{said, 6})
+			p.Observe([]int32{said, 6})
 		} else {
-			p.Saw([]int32{said})
+			p.Observe([]int32{said})
 		}
 	}
-	chance := func(p *Prediction, confidence float64) float64 {
-		defer p.Saw(nil)
+	chance := func(p *LayerDrafter, confidence float64) float64 {
+		defer p.Observe(nil)
 		p.Add(5, confidence)
-		_, c := p.Guess()
+		_, c := p.Draft()
 		return c
 	}
-	other := l.NewPrediction(nil)
-	for name, q := range map[string]*Prediction{"its own": p, "another sequence's": other} {
+	other := l.NewDrafter(nil)
+	for name, q := range map[string]*LayerDrafter{"its own": p, "another sequence's": other} {
 		if sure, unsure := chance(q, 0.995), chance(q, 0.3); sure < 0.9 || unsure > 0.4 || unsure < 0.1 {
 			t.Errorf("%s: chances %g and %g, want about 1 and 1/4", name, sure, unsure)
 		}

@@ -13,7 +13,7 @@ const (
 	matchMax = 32
 	// The window is how many of the latest tokens can be found. It doubles as the
 	// sequence grows; at most, the books take 20 bytes times windowMax.
-	windowLeast, windowMax = 1 << 8, 1 << 16
+	windowMin, windowMax = 1 << 8, 1 << 16
 )
 
 // lookup finds the latest tokens of a sequence at an earlier place of it. A place
@@ -30,7 +30,7 @@ type lookup struct {
 
 // follow appends TokensMax tokens that may come after tokens, and says how many of
 // the latest tokens also stand before the place they come from; 0 for none.
-func (l *lookup) follow(dst, tokens []int32) (guess []int32, match int) {
+func (l *lookup) follow(dst, tokens []int32) (draft []int32, match int) {
 	l.extend(tokens)
 	place, match := l.find(tokens)
 	if match < shortRun {
@@ -38,7 +38,7 @@ func (l *lookup) follow(dst, tokens []int32) (guess []int32, match int) {
 	}
 	from := len(dst)
 	for i := range TokensMax {
-		// Behind the end of the sequence the guess goes on from its own beginning:
+		// Behind the end of the sequence the draft goes on from its own beginning:
 		// what repeats with a period is expected to go on so.
 		if at := place + i; at < len(tokens) {
 			dst = append(dst, tokens[at])
@@ -92,7 +92,7 @@ func equal(tokens []int32, place int) int {
 // no place yet, as nothing follows it.
 func (l *lookup) extend(tokens []int32) {
 	if len(tokens) > l.window && l.window < windowMax {
-		l.resize(min(windowMax, max(windowLeast, 1<<bits.Len(uint(len(tokens))))))
+		l.resize(min(windowMax, max(windowMin, 1<<bits.Len(uint(len(tokens))))))
 	}
 	l.next = max(l.next, shortRun, len(tokens)-l.window)
 	for ; l.next < len(tokens); l.next++ {
@@ -114,7 +114,7 @@ func (l *lookup) resize(window int) {
 }
 
 // hash is below twice the window. Equal hashes of different runs cost a comparison,
-// or a guess.
+// or a draft.
 func (l *lookup) hash(run []int32) int {
 	h := uint64(len(run))
 	for _, id := range run {

@@ -159,10 +159,10 @@ func (m *Matcher) MayEnd() bool { return m.at == nowhere || m.at >= 0 && m.sets[
 // thought that is open is closed as soon as it may be, but not before it has begun. What is
 // still required is the model's to write, and every call of End closes what it has open.
 // After a thought the answer is as free as ever.
-func (m *Matcher) End() { m.turn(ending | closing) }
+func (m *Matcher) End() { m.switchTo(ending | closing) }
 
-// turn goes on in other modes from the same bytes.
-func (m *Matcher) turn(to mode) {
+// switchTo goes on in other modes from the same bytes.
+func (m *Matcher) switchTo(to mode) {
 	if m.at < 0 {
 		return
 	}
@@ -178,8 +178,8 @@ func (m *Matcher) turn(to mode) {
 	m.at = s.turned[to]
 }
 
-// Holds says whether the next token has to be one that Mask allows.
-func (m *Matcher) Holds() bool { return m.at != idle }
+// Constrains says whether the next token has to be one that Mask allows.
+func (m *Matcher) Constrains() bool { return m.at != idle }
 
 // Begin triggers the grammar of a free answer in which no token begins a call: a block
 // starts, of which text is there already.
@@ -275,7 +275,7 @@ func (m *Matcher) bound() {
 		return
 	}
 	if s := m.sets[m.at]; !s.opens && s.limit > 0 && m.chars+m.v.longest > s.limit {
-		m.turn(closing)
+		m.switchTo(closing)
 	}
 }
 

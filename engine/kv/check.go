@@ -22,7 +22,7 @@ func (p *Pool) Check() error {
 // checkRefs recounts refs from tables, pins from handles.
 func (p *Pool) checkRefs() error {
 	refs, pins := make([]int32, len(p.pages)), make([]int32, len(p.pages))
-	holds, guards := make([]int32, len(p.pages)), make([]int32, len(p.pages))
+	snapRefs, guards := make([]int32, len(p.pages)), make([]int32, len(p.pages))
 	for i, t := range p.tables {
 		if t.slot != i || t.space == nil || t.indexed > len(t.Pages) {
 			return fmt.Errorf("table %d has slot %d, %d of %d pages indexed", i, t.slot, t.indexed, len(t.Pages))
@@ -36,8 +36,8 @@ func (p *Pool) checkRefs() error {
 			}
 			parent = id
 		}
-		if t.held != none {
-			holds[t.held]++
+		if t.start != none {
+			snapRefs[t.start]++
 		}
 	}
 	for i := range p.handles {
@@ -57,19 +57,19 @@ func (p *Pool) checkRefs() error {
 			}
 		}
 	}
-	held := 0
+	referenced := 0
 	for i := range p.pages {
 		n := &p.pages[i]
-		if n.refs != refs[i] || n.pins != pins[i] || n.snapHolds != holds[i] || n.snapPins != guards[i] {
-			return fmt.Errorf("page %d has owners %d, pins %d, holds %d, guards %d, but says %+v",
-				i, refs[i], pins[i], holds[i], guards[i], *n)
+		if n.refs != refs[i] || n.pins != pins[i] || n.snapRefs != snapRefs[i] || n.snapPins != guards[i] {
+			return fmt.Errorf("page %d has owners %d, pins %d, snapshot references %d, guards %d, but says %+v",
+				i, refs[i], pins[i], snapRefs[i], guards[i], *n)
 		}
-		if holds[i] > 0 {
-			held++
+		if snapRefs[i] > 0 {
+			referenced++
 		}
 	}
-	if held != p.heldSnapshots {
-		return fmt.Errorf("%d snapshots are held, counted %d", held, p.heldSnapshots)
+	if referenced != p.refSnapshots {
+		return fmt.Errorf("%d snapshots are referenced, counted %d", referenced, p.refSnapshots)
 	}
 	return nil
 }
@@ -198,14 +198,14 @@ func (p *Pool) checkStates() error {
 	for i := range p.pages {
 		n := &p.pages[i]
 		if n.snapshot == none {
-			if p.unguarded.has(int32(i)) || n.snapHolds+n.snapPins > 0 {
+			if p.unguarded.has(int32(i)) || n.snapRefs+n.snapPins > 0 {
 				return fmt.Errorf("page %d has no snapshot, yet %+v", i, *n)
 			}
 			continue
 		}
 		snapshots++
 		owners[n.snapshot]++
-		if p.unguarded.has(int32(i)) != (n.snapHolds+n.snapPins == 0) {
+		if p.unguarded.has(int32(i)) != (n.snapRefs+n.snapPins == 0) {
 			return fmt.Errorf("page %d: the snapshot's place in the list is wrong: %+v", i, *n)
 		}
 	}

@@ -20,11 +20,11 @@ type naive struct {
 }
 
 type naiveNode struct {
-	refs, pins    int
-	idle          int // when it became idle
-	snapshot      bool
-	used          int
-	holds, guards int
+	refs, pins       int
+	idle             int // when it became idle
+	snapshot         bool
+	used             int
+	snapRefs, guards int
 }
 
 type naivePin struct {
@@ -41,7 +41,7 @@ type naiveTable struct {
 	tokens  []int32
 	pages   int
 	indexed int
-	held    string
+	start   string
 }
 
 func naiveKey(space string, tokens []int32) string { return fmt.Sprint(space, tokens) }
@@ -135,14 +135,14 @@ func (m *naive) room(n int) {
 
 func (m *naive) freeSnapshot() bool {
 	for {
-		k := m.oldest(func(x *naiveNode) (int, bool) { return x.used, x.snapshot && x.holds+x.guards == 0 })
+		k := m.oldest(func(x *naiveNode) (int, bool) { return x.used, x.snapshot && x.snapRefs+x.guards == 0 })
 		if k != "" {
 			m.nodes[k].snapshot = false
 			m.sweep()
 			return true
 		}
 		if !m.breakPin(func(p *naivePin) bool {
-			return slices.ContainsFunc(p.guards, func(g string) bool { return m.nodes[g].holds == 0 })
+			return slices.ContainsFunc(p.guards, func(g string) bool { return m.nodes[g].snapRefs == 0 })
 		}) {
 			return false
 		}
@@ -166,8 +166,8 @@ func (m *naive) open(t *naiveTable) (cached, branch int) {
 	}
 	t.pages, t.indexed = matched/size, matched/size
 	if matched > 0 && m.c.States > 0 {
-		t.held = naiveKey(t.space, t.tokens[:matched])
-		m.nodes[t.held].holds++
+		t.start = naiveKey(t.space, t.tokens[:matched])
+		m.nodes[t.start].snapRefs++
 	}
 	if branch == matched || m.c.States == 0 {
 		branch = 0
@@ -175,11 +175,11 @@ func (m *naive) open(t *naiveTable) (cached, branch int) {
 	return matched, branch
 }
 
-func (m *naive) unhold(t *naiveTable) {
-	if t.held != "" {
-		m.nodes[t.held].holds--
-		m.nodes[t.held].used = m.tick()
-		t.held = ""
+func (m *naive) unrefSnapshot(t *naiveTable) {
+	if t.start != "" {
+		m.nodes[t.start].snapRefs--
+		m.nodes[t.start].used = m.tick()
+		t.start = ""
 	}
 }
 
@@ -188,7 +188,7 @@ func (m *naive) takeState(t *naiveTable) bool {
 		return false
 	}
 	m.running++
-	m.unhold(t)
+	m.unrefSnapshot(t)
 	return true
 }
 
@@ -235,7 +235,7 @@ func (m *naive) snapshot(t *naiveTable, n int) bool {
 }
 
 func (m *naive) close(t *naiveTable, state bool) {
-	m.unhold(t)
+	m.unrefSnapshot(t)
 	if state {
 		m.running--
 	}

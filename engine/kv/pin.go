@@ -126,7 +126,7 @@ func (p *Pool) guard(h *handle, t *Table, depth int, keep []int, bytesMax int64)
 		}
 		h.guards[n] = id
 		n++
-		if g := &p.pages[id]; g.snapHolds+g.snapPins == 0 {
+		if g := &p.pages[id]; g.snapRefs+g.snapPins == 0 {
 			p.unguarded.remove(id)
 		}
 		p.pages[id].snapPins++
@@ -230,7 +230,7 @@ func (p *Pool) frees(h *handle) bool { return p.pages[h.leaf].refs == 0 }
 // unguards: it protects a snapshot that no table is about to start from.
 func (p *Pool) unguards(h *handle) bool {
 	for _, g := range h.guards {
-		if g != none && p.pages[g].snapHolds == 0 {
+		if g != none && p.pages[g].snapRefs == 0 {
 			return true
 		}
 	}

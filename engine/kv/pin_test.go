@@ -140,7 +140,7 @@ func TestUnguardedSnapshotsKeepTheirAge(t *testing.T) {
 	}
 }
 
-// TestSnapshotBreaksThePinUsedLongestAgo, where all others are held or pinned.
+// TestSnapshotBreaksThePinUsedLongestAgo, where all others are referenced or pinned.
 func TestSnapshotBreaksThePinUsedLongestAgo(t *testing.T) {
 	p := newPool(t, Config{Pages: 64, States: 8, SnapshotsMax: 2})
 	_, _ = fill(t, p, "x", tokens(40, 9000)) // runs
@@ -155,7 +155,7 @@ func TestSnapshotBreaksThePinUsedLongestAgo(t *testing.T) {
 	if s := p.Stats(); p.Pinned(h) || s.SnapshotsSkipped != 0 || s.PinsBroken != 1 {
 		t.Fatalf("the pin stands in the way of a snapshot: %+v", s)
 	}
-	p.Open(&too, "x", tokens(20, 5000)) // now both are held
+	p.Open(&too, "x", tokens(20, 5000)) // now both are referenced
 	if _, ok := p.Snapshot(run, tokens(40, 5000), 32); ok || p.Stats().SnapshotsSkipped != 1 {
 		t.Fatalf("a snapshot was taken from a table that waits for it: %+v", p.Stats())
 	}

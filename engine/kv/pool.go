@@ -99,10 +99,10 @@ type page struct {
 	children int32
 	depth    int32 // how many pages lie before it
 
-	snapshot  int32 // slot of the state after the page's last token, or none
-	used      int64 // when the snapshot was taken, started from or met again, by Pool.clock
-	snapHolds int32 // tables that will start from the snapshot
-	snapPins  int32 // handles that protect the snapshot
+	snapshot int32 // slot of the state after the page's last token, or none
+	used     int64 // when the snapshot was taken, started from or met again, by Pool.clock
+	snapRefs int32 // tables that will start from the snapshot
+	snapPins int32 // handles that protect the snapshot
 }
 
 // space is one namespace. It lives while anything is in it.
@@ -132,11 +132,11 @@ type Pool struct {
 	spaceNext uint64
 	tables    []*Table // all that are open, in no order
 
-	freeStates    []int32
-	snapshots     int  // slots that are snapshots
-	heldSnapshots int  // of them, those that a table will start from
-	unguarded     list // pages whose snapshot nobody holds or protects, used last at head
-	clock         int64
+	freeStates   []int32
+	snapshots    int  // slots that are snapshots
+	refSnapshots int  // of them, those that a table will start from
+	unguarded    list // pages whose snapshot has no reference and no pin, used last at head
+	clock        int64
 
 	pinned, guarded int // sums of the namespaces' counts
 	pinners         int // namespaces with pins

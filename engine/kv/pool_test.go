@@ -427,7 +427,7 @@ func TestHeldSnapshotOutlivesPressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.TakeState(&third); !errors.Is(err, ErrNoState) {
-		t.Fatalf("the held snapshot was taken away: %v", err)
+		t.Fatalf("the referenced snapshot was taken away: %v", err)
 	}
 	p.Close(&waits)
 	if _, err := p.TakeState(&third); err != nil {

@@ -16,11 +16,11 @@ type StateOp struct {
 
 // StatesAvailable is the number of slots that TakeState could hand out now:
 // all but those that tables own and snapshots that tables will start from.
-func (p *Pool) StatesAvailable() int { return len(p.freeStates) + p.snapshots - p.heldSnapshots }
+func (p *Pool) StatesAvailable() int { return len(p.freeStates) + p.snapshots - p.refSnapshots }
 
 // TakeState gives an open table a slot, evicting snapshots if it must, and
 // returns the op that fills it: a copy of the snapshot that Open found, or a
-// reset. The hold on that snapshot ends with it.
+// reset. The reference to that snapshot ends with it.
 func (p *Pool) TakeState(t *Table) (StateOp, error) {
 	if !t.IsOpen() || t.State != NoState {
 		panic("kv: TakeState of a table that is closed or has a state")
@@ -32,9 +32,9 @@ func (p *Pool) TakeState(t *Table) (StateOp, error) {
 	}
 	t.State = p.popState()
 	op := StateOp{Dst: t.State, Src: NoState}
-	if t.held != none {
-		op.Src = p.pages[t.held].snapshot
-		p.unhold(t)
+	if t.start != none {
+		op.Src = p.pages[t.start].snapshot
+		p.unrefSnapshot(t)
 	}
 	return op, nil
 }
@@ -117,7 +117,7 @@ func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 }
 
 // DropSnapshot forgets the snapshot at n of a table's path, unless someone
-// else could be after it: another table on the page, a hold or a pin.
+// else could be after it: another table on the page, a reference or a pin.
 func (p *Pool) DropSnapshot(t *Table, n int) {
 	at := n/p.config.PageTokens - 1
 	if at < 0 || at >= t.indexed {
@@ -136,7 +136,7 @@ func (p *Pool) popState() int32 {
 }
 
 // freeSnapshot evicts the unguarded snapshot used longest ago, or ends the oldest
-// pins until there is one; false when there are only held ones.
+// pins until there is one; false when there are only referenced ones.
 func (p *Pool) freeSnapshot() bool {
 	for p.unguarded.len == 0 {
 		if !p.breakPin(p.unguards) {
@@ -182,39 +182,39 @@ func (p *Pool) touch(id int32) {
 	}
 }
 
-// hold keeps the snapshot at the end of a table's pages until TakeState.
-func (p *Pool) hold(t *Table) {
-	t.held = t.Pages[len(t.Pages)-1]
-	n := &p.pages[t.held]
-	if n.snapHolds+n.snapPins == 0 {
-		p.unguarded.remove(t.held)
+// refSnapshot keeps the snapshot at the end of a table's pages until TakeState.
+func (p *Pool) refSnapshot(t *Table) {
+	t.start = t.Pages[len(t.Pages)-1]
+	n := &p.pages[t.start]
+	if n.snapRefs+n.snapPins == 0 {
+		p.unguarded.remove(t.start)
 	}
-	if n.snapHolds == 0 {
-		p.heldSnapshots++
+	if n.snapRefs == 0 {
+		p.refSnapshots++
 	}
-	n.snapHolds++
+	n.snapRefs++
 }
 
-func (p *Pool) unhold(t *Table) {
-	if t.held == none {
+func (p *Pool) unrefSnapshot(t *Table) {
+	if t.start == none {
 		return
 	}
-	n := &p.pages[t.held]
-	n.snapHolds--
-	if n.snapHolds == 0 {
-		p.heldSnapshots--
+	n := &p.pages[t.start]
+	n.snapRefs--
+	if n.snapRefs == 0 {
+		p.refSnapshots--
 	}
-	p.stamp(t.held)
-	p.unguard(t.held)
-	t.held = none
+	p.stamp(t.start)
+	p.unguard(t.start)
+	t.start = none
 }
 
-// unguard lets a snapshot that nobody holds or protects any more be evicted, in
+// unguard lets a snapshot without reference or pin be evicted, in
 // the order of use: that of a pin which ended by its age is old, and not to
 // outlive those that were used since.
 func (p *Pool) unguard(id int32) {
 	n := &p.pages[id]
-	if n.snapHolds+n.snapPins > 0 {
+	if n.snapRefs+n.snapPins > 0 {
 		return
 	}
 	if head := p.unguarded.head; head == none || p.pages[head].used < n.used {

@@ -16,7 +16,7 @@ type Table struct {
 
 	space   *space
 	indexed int   // leading pages that are in the tree; the rest is private
-	held    int32 // page whose snapshot the sequence will start from, or none
+	start   int32 // page whose snapshot the sequence will start from, or none
 	slot    int   // place in Pool.tables
 }
 
@@ -34,7 +34,7 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 		panic("kv: Open of an open table")
 	}
 	s := p.openSpace(namespace)
-	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], space: s, held: none, slot: len(p.tables)}
+	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], space: s, start: none, slot: len(p.tables)}
 	p.tables = append(p.tables, t)
 	s.tables++
 	if tokens == nil {
@@ -56,7 +56,7 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	p.count.Hits++
 	p.count.HitTokens += int64(matched * p.config.PageTokens)
 	if p.hybrid {
-		p.hold(t)
+		p.refSnapshot(t)
 	}
 	if branch == matched {
 		branch = 0
@@ -146,7 +146,7 @@ func (p *Pool) Close(t *Table) {
 	if !t.IsOpen() {
 		return
 	}
-	p.unhold(t)
+	p.unrefSnapshot(t)
 	p.GiveState(t)
 	for i := len(t.Pages) - 1; i >= 0; i-- {
 		id := t.Pages[i]
@@ -167,7 +167,7 @@ func (p *Pool) Close(t *Table) {
 	s := t.space
 	s.tables--
 	p.closeSpace(s)
-	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], held: none}
+	*t = Table{Pages: t.Pages[:0], State: NoState, Saves: t.Saves[:0], start: none}
 }
 
 // Freed is how many pages would come to be available if these tables were closed:

@@ -71,7 +71,7 @@ func (p *Pool) link(s *space, id, parent int32, hash uint64, tokens []int32) {
 // The caller owns the page afterwards.
 func (p *Pool) unlink(id int32) {
 	n := &p.pages[id]
-	if n.children != 0 || n.pins != 0 || n.refs != 0 || n.snapHolds != 0 || n.snapPins != 0 {
+	if n.children != 0 || n.pins != 0 || n.refs != 0 || n.snapRefs != 0 || n.snapPins != 0 {
 		panic(fmt.Sprintf("kv: page %d is in use and cannot leave the tree: %+v", id, *n))
 	}
 	if p.idle.has(id) {

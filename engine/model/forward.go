@@ -93,10 +93,10 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 		m.finish(&m.layers[i], step.Rows, m.layers[i+1].norm)
 	}
 	m.mix(&m.layers[last], step, cache)
-	if m.ahead != nil { // which needs what every row ends as
+	if m.prediction != nil { // which needs what every row ends as
 		m.finish(&m.layers[last], step.Rows, m.norm)
-		m.ahead.rows, m.ahead.remembered = step.Rows, false
-		m.predict(m.head, logitRows, logits)
+		m.prediction.rows, m.prediction.remembered = step.Rows, false
+		m.runHead(m.head, logitRows, logits)
 		return nil
 	}
 	if len(logitRows) == 0 {
@@ -104,7 +104,7 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 	}
 	m.keep(&m.layers[last], step.Rows, logitRows)
 	m.finish(&m.layers[last], len(logitRows), m.norm)
-	m.predict(m.head, nil, logits)
+	m.runHead(m.head, nil, logits)
 	return nil
 }
 
@@ -292,9 +292,9 @@ func (m *Model) experts(w *moe, n int) {
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)
 }
 
-// predict runs an output head over rows of h, nil for the first ones, a few rows
+// runHead runs an output head over rows of h, nil for the first ones, a few rows
 // at a time.
-func (m *Model) predict(head kernel.Weight, rows []int32, logits [][]float32) {
+func (m *Model) runHead(head kernel.Weight, rows []int32, logits [][]float32) {
 	m.growHead(min(len(logits), headRowsMax))
 	if rows == nil && len(logits) > headRowsMax {
 		rows = rowsFrom(0, len(logits))

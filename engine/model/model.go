@@ -24,17 +24,17 @@ import (
 
 // Model is a loaded model. Not safe for concurrent use, except Config and the sizes.
 type Model struct {
-	cfg      Config
-	b        kernel.Backend
-	embed    kernel.Weight
-	head     kernel.Weight // embed when the file has no output tensor
-	norm     kernel.Buffer
-	layers   []layer
-	ahead    *ahead // nil without a layer that predicts further tokens
-	act      activations
-	products products
-	close    sync.Once
-	sealed   error
+	cfg        Config
+	b          kernel.Backend
+	embed      kernel.Weight
+	head       kernel.Weight // embed when the file has no output tensor
+	norm       kernel.Buffer
+	layers     []layer
+	prediction *predictionLayer // nil without a layer that predicts further tokens
+	act        activations
+	products   products
+	close      sync.Once
+	sealed     error
 }
 
 // SealError says why the backend keeps no repacked weights for the next start,
@@ -112,7 +112,7 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 		m.layers = append(m.layers, l)
 	}
 	if predicting {
-		m.loadAhead(t)
+		m.loadPrediction(t)
 	}
 	if err := t.err(cfg.Layers); err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
@@ -234,7 +234,7 @@ func (m *Model) HasState() bool { return m.cfg.LinearLayers() > 0 }
 // fullLayers is the number of layers with K and V in the pages: the prediction
 // layer's come last.
 func (m *Model) fullLayers() int {
-	if m.ahead != nil {
+	if m.prediction != nil {
 		return m.cfg.FullLayers() + 1
 	}
 	return m.cfg.FullLayers()

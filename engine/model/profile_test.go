@@ -40,7 +40,7 @@ func (p *profiler) Load(src kernel.Source) (kernel.Weight, error) {
 // Seal is the backend's, which Load asks for by its name.
 func (p *profiler) Seal() error { return p.Backend.(sealer).Seal() }
 
-// Wrap is the backend's, which predict asks for by its name.
+// Wrap is the backend's, which runHead asks for by its name.
 func (p *profiler) Wrap(x []float32) kernel.Buffer { return p.Backend.(wrapper).Wrap(x) }
 
 // count adds a call that began at start.

@@ -26,9 +26,9 @@ const (
 	callBroken                  // it ends here and is none
 )
 
-// held finds the end of a call while it arrives, looking at each byte once
+// callScan finds the end of a call while it arrives, looking at each byte once
 // (but for the last few of an end tag).
-type held struct {
+type callScan struct {
 	inside  int // where what follows the tag and whitespace begins, as far as is known
 	scanned int // bytes looked at
 	// quoted and escaped are where the JSON form is at scanned: inside a string, after a backslash.
@@ -37,7 +37,7 @@ type held struct {
 
 // look judges what is held, which starts with <tool_call>. With callComplete
 // and callBroken it returns where the call ends.
-func (h *held) look(buf []byte) (verdict, int) {
+func (h *callScan) look(buf []byte) (verdict, int) {
 	v, end := h.judge(buf)
 	if v == callPending && len(buf) > heldMax || end > heldMax {
 		return callBroken, cutAt(string(buf), heldMax)
@@ -45,7 +45,7 @@ func (h *held) look(buf []byte) (verdict, int) {
 	return v, end
 }
 
-func (h *held) judge(buf []byte) (verdict, int) {
+func (h *callScan) judge(buf []byte) (verdict, int) {
 	h.inside = max(h.inside, len(callOpen))
 	h.inside += leadingSpace(buf[h.inside:])
 	inside := buf[h.inside:]
@@ -63,7 +63,7 @@ func (h *held) judge(buf []byte) (verdict, int) {
 }
 
 // lookJSON finds the end tag outside of strings: inside of one it is data.
-func (h *held) lookJSON(buf []byte) (verdict, int) {
+func (h *callScan) lookJSON(buf []byte) (verdict, int) {
 	for i := max(h.scanned, len(callOpen)); i < len(buf); i++ {
 		h.scanned = i + 1
 		switch c := buf[i]; {
@@ -82,7 +82,7 @@ func (h *held) lookJSON(buf []byte) (verdict, int) {
 
 // lookXML finds the end tag. One that does not follow </function> is data
 // inside a parameter, else the end of something broken.
-func (h *held) lookXML(buf []byte) (verdict, int) {
+func (h *callScan) lookXML(buf []byte) (verdict, int) {
 	from := max(h.scanned-len(callClose), len(callOpen))
 	for {
 		i := bytes.Index(buf[from:], []byte(callClose))

@@ -100,7 +100,7 @@ type Parser struct {
 	first bool
 	// thought says that the held call began while thinking.
 	thought bool
-	call    held
+	call    callScan
 
 	open  bool // a block is open
 	block abi.BlockKind
@@ -109,14 +109,14 @@ type Parser struct {
 	thoughts int // counted tokens of thinking
 	doubtful int // counted since a call was held while thinking
 
-	calls    int
-	stop     string // the stop sequence that was hit
-	stopped  bool
-	finished bool
-	cut      bool     // truncated
-	cutCall  bool     // truncated within a call
-	stops    []string // those of the options that are not empty
-	holds    bool     // stop sequences are text for now
+	calls       int
+	stop        string // the stop sequence that was hit
+	stopped     bool
+	finished    bool
+	cut         bool     // truncated
+	cutCall     bool     // truncated within a call
+	stops       []string // those of the options that are not empty
+	ignoreStops bool     // stop sequences are text for now
 	// types are those of the parameters of the tools called so far: the step loop, on which calls
 	// are read, reads a schema once for an answer.
 	types map[string]map[string]Types
@@ -136,13 +136,13 @@ func New(o Options) *Parser {
 	return p
 }
 
-// HoldStops says whether the pieces that follow are of an answer that has to be longer:
+// IgnoreStops says whether the pieces that follow are of an answer that has to be longer:
 // a stop sequence that ends in them is text.
-func (p *Parser) HoldStops(hold bool) { p.holds = hold }
+func (p *Parser) IgnoreStops(ignore bool) { p.ignoreStops = ignore }
 
 // ends are the markers that end a text now.
 func (p *Parser) ends() []string {
-	if p.holds {
+	if p.ignoreStops {
 		return nil
 	}
 	return p.stops
@@ -369,7 +369,7 @@ func (p *Parser) enterCall(keep, at int, thought bool) {
 	p.before = string(p.buf[keep:at])
 	p.buf, p.blank = p.buf[at:], 0
 	p.state, p.thought = stateCall, thought
-	p.call, p.doubtful = held{}, 0
+	p.call, p.doubtful = callScan{}, 0
 }
 
 func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {

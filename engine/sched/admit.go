@@ -13,28 +13,28 @@ import (
 // nothing runs goes first although others were served less.
 const starvedAfter = 10
 
-// dropHold gives up the hit of the waiting sequence that arrived last, other
+// dropHit gives up the hit of the waiting sequence that arrived last, other
 // than keep. It will look again when it is admitted; Cached stays.
-func (s *Scheduler) dropHold(keep *Sequence) bool {
-	q := s.holders.tail
+func (s *Scheduler) dropHit(keep *Sequence) bool {
+	q := s.hits.tail
 	if q != nil && q == keep {
-		q = q.links[inHolders].prev
+		q = q.links[inHits].prev
 	}
 	if q == nil {
 		return false
 	}
-	s.unhold(q)
+	s.removeHit(q)
 	s.pool.Close(&q.table)
 	q.rematch = true
-	s.count.HoldsDropped++
+	s.count.HitsDropped++
 	return true
 }
 
-// unhold takes a sequence out of the list of holders, if it is in it.
-func (s *Scheduler) unhold(q *Sequence) {
-	if q.links[inHolders].in {
-		s.holders.remove(q)
-		s.heldPages -= len(q.table.Pages)
+// removeHit takes a sequence out of the list of hits, if it is in it.
+func (s *Scheduler) removeHit(q *Sequence) {
+	if q.links[inHits].in {
+		s.hits.remove(q)
+		s.hitPages -= len(q.table.Pages)
 	}
 }
 
@@ -121,15 +121,15 @@ func (s *Scheduler) need(q *Sequence) int {
 func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	if len(s.running) == 0 {
 		for !s.fits(q) {
-			if !s.dropHold(q) {
+			if !s.dropHit(q) {
 				panic(fmt.Sprintf("sched: %d tokens do not fit an idle pool: %+v", len(q.Tokens), s.pool.Stats()))
 			}
 		}
 		return true
 	}
 	slot := len(s.running) < s.config.SequencesMax && s.affordable(q)
-	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.heldByOthers(q) {
-		for !s.fits(q) && s.dropHold(q) {
+	if slot && s.need(q)+s.reserved+len(s.running) <= s.pool.PagesAvailable()+s.hitPagesOfOthers(q) {
+		for !s.fits(q) && s.dropHit(q) {
 			// What a hold kept stays cached until the pages are needed.
 		}
 		if s.fits(q) {
@@ -141,7 +141,7 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	}
 	// A sequence that takes the place of another adds nothing to a step.
 	for instead := false; ; instead = true {
-		for !s.hasPlace(q) && len(s.running) < s.config.SequencesMax && s.dropHold(q) {
+		for !s.hasPlace(q) && len(s.running) < s.config.SequencesMax && s.dropHit(q) {
 			// Who waits gives up a hit before who runs loses its pages.
 		}
 		if s.hasPlace(q) && (instead || s.affordable(q)) {
@@ -157,9 +157,9 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	}
 }
 
-// heldByOthers is how many pages the hits of others that wait hold at most: those
+// hitPagesOfOthers is how many pages the hits of others that wait hold at most: those
 // that they share count for each.
-func (s *Scheduler) heldByOthers(q *Sequence) int { return s.heldPages - len(q.table.Pages) }
+func (s *Scheduler) hitPagesOfOthers(q *Sequence) int { return s.hitPages - len(q.table.Pages) }
 
 // couldFit says whether preempting all but the first of each account, and the hits of
 // others that wait, would give enough pages, as far as sharing of hits does not deceive it.
@@ -174,7 +174,7 @@ func (s *Scheduler) couldFit(q *Sequence) bool {
 			s.closing = append(s.closing, &r.table)
 		}
 	}
-	fits := len(s.closing) > 0 && need <= s.pool.PagesAvailable()+s.heldByOthers(q)+s.pool.Freed(s.closing)
+	fits := len(s.closing) > 0 && need <= s.pool.PagesAvailable()+s.hitPagesOfOthers(q)+s.pool.Freed(s.closing)
 	clear(s.closing) // drops pointers to sequences that are done
 	return fits
 }
@@ -190,7 +190,7 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	q.fresh = false
 	if q.Started.IsZero() {
 		q.Started = now
-		s.foresight.waited(q, now.Sub(q.Arrived))
+		s.forecast.waited(q, now.Sub(q.Arrived))
 	}
 	if q.rematch {
 		q.computed, _ = s.pool.Open(&q.table, q.Namespace, q.Tokens)

@@ -20,7 +20,7 @@ func TestDraftMax(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := Config{StepTokensMax: 512, SequencesMax: 2, QueueMax: 4, DecodeSnapshotTokens: 32, Speculate: true}
+			c := Config{StepTokensMax: 512, SequencesMax: 2, QueueMax: 4, DecodeSnapshotTokens: 32, Draft: true}
 			s, err := New(c, pool)
 			if err != nil {
 				t.Fatal(err)

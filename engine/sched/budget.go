@@ -11,9 +11,9 @@ const (
 	// same wherever a prompt is cut: so few that gaps stay short, so many that
 	// reading the weights for them pays.
 	alignPlain = 16
-	// gapLeast is what GapStretchMax never makes a gap shorter than: nobody reads
+	// gapMin is what GapStretchMax never makes a gap shorter than: nobody reads
 	// a hundred tokens a second, but small steps waste the machine.
-	gapLeast = 10 * time.Millisecond
+	gapMin = 10 * time.Millisecond
 	// soloGaps is how many gaps a step may last in which nothing decodes. So long
 	// does a new request, or a cancelled one, wait for the next plan.
 	soloGaps = 4
@@ -52,7 +52,7 @@ func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
 	g := float64(s.config.GapMax) / margin
 	if tail, known := s.jitter.aloneTail(); known && s.config.GapStretchMax > 0 {
 		alone := float64(predict(s.one())) * tail
-		g = min(g, max(float64(gapLeast), float64(s.config.GapStretchMax)*alone/s.jitter.amongMargin()))
+		g = min(g, max(float64(gapMin), float64(s.config.GapStretchMax)*alone/s.jitter.batchedMargin()))
 	}
 	return time.Duration(g)
 }
@@ -80,12 +80,12 @@ func (s *Scheduler) affordable(q *Sequence) bool {
 		count(r)
 	}
 	count(q)
-	return n < 2 || s.cost.KnowsAlone() && s.bearable(all, s.cost.Predict)
+	return n < 2 || s.cost.KnowsAlone() && s.fitsGap(all, s.cost.Predict)
 }
 
-// bearable says whether a step in which so much decodes has room for a piece of
+// fitsGap says whether a step in which so much decodes has room for a piece of
 // prefill within the gap, or is little longer than one that cannot be shorter.
-func (s *Scheduler) bearable(decodes cost.Load, predict func(cost.Load) time.Duration) bool {
+func (s *Scheduler) fitsGap(decodes cost.Load, predict func(cost.Load) time.Duration) bool {
 	one := s.one()
 	shortest := predict(one.With(one.Context, s.align, 0))
 	limit := max(s.gapBy(predict), time.Duration((1+batchShare)*float64(shortest)))
@@ -200,7 +200,7 @@ func (s *Scheduler) Measured(took time.Duration) {
 	case s.last.alone.Rows > 0:
 		s.jitter.alone.add(float64(took), float64(s.cost.Predict(s.last.alone)))
 	case s.last.decodes:
-		s.jitter.among.add(float64(took), float64(s.count.StepPredicted))
+		s.jitter.batched.add(float64(took), float64(s.count.StepPredicted))
 	}
 	s.cost.Observe(s.last.load, took)
 }

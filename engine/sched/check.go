@@ -15,7 +15,7 @@ func (s *Scheduler) Check() error {
 		}
 		running[q.account]++
 	}
-	waiting, fresh, holders, held := 0, 0, 0, 0
+	waiting, fresh, hits, held := 0, 0, 0, 0
 	var queued work
 	var tokens int64
 	for name, a := range s.accounts {
@@ -35,8 +35,8 @@ func (s *Scheduler) Check() error {
 					fresh++
 					tokens += int64(q.Prompt)
 				}
-				if q.links[inHolders].in {
-					holders++
+				if q.links[inHits].in {
+					hits++
 					held += len(q.table.Pages)
 				}
 			}
@@ -51,9 +51,9 @@ func (s *Scheduler) Check() error {
 			return fmt.Errorf("sched: class %d comes after %d", c.priority, s.classes[i-1].priority)
 		}
 	}
-	if len(running) > 0 || waiting != s.waiting || fresh != s.fresh.len || tokens != s.freshTokens || holders != s.holders.len || held != s.heldPages {
+	if len(running) > 0 || waiting != s.waiting || fresh != s.fresh.len || tokens != s.freshTokens || hits != s.hits.len || held != s.hitPages {
 		return fmt.Errorf("sched: %d wait, %d fresh with %d tokens, %d hold pages; books say %d, %d, %d, %d",
-			waiting, fresh, tokens, holders, s.waiting, s.fresh.len, s.freshTokens, s.holders.len)
+			waiting, fresh, tokens, hits, s.waiting, s.fresh.len, s.freshTokens, s.hits.len)
 	}
 	if queued != s.queued {
 		return fmt.Errorf("sched: work of %+v waits, books say %+v", queued, s.queued)
@@ -74,7 +74,7 @@ func (l *line) check(a *account) error {
 	var due work
 	for q := l.queue.head; q != nil; q = q.links[inQueue].next {
 		if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in || q.line != l ||
-			q.account != a || q.Priority != l.class.priority || q.links[inHolders].in != (len(q.table.Pages) > 0) {
+			q.account != a || q.Priority != l.class.priority || q.links[inHits].in != (len(q.table.Pages) > 0) {
 			return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages", q.ID, q.phase, q.order, last, len(q.table.Pages))
 		}
 		last, due = q.order, due.plus(q.due)

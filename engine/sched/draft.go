@@ -19,24 +19,24 @@ const (
 )
 
 // guess is what one decode of a plan could add to it.
-type guess struct {
-	item   int // of the plan
-	most   int // drafted tokens, at least 1
-	chance float64
-	gain   float64 // chance that the next token of the draft is kept
-	taken  int
-	kept   int // taken in the best choice so far
+type draftChoice struct {
+	item      int // of the plan
+	tokensMax int // drafted tokens, at least 1
+	chance    float64
+	gain      float64 // chance that the next token of the draft is kept
+	taken     int
+	kept      int // taken in the best choice so far
 }
 
 // planDrafts gives decodes rows for drafted tokens. It comes last: drafts take
 // nothing that anything else in the step could use, no page that holds
 // anything and no state slot of a snapshot.
 func (s *Scheduler) planDrafts() {
-	s.count.Speculating = 0
-	if !s.config.Speculate {
+	s.count.Drafting = 0
+	if !s.config.Draft {
 		return
 	}
-	s.guesses = s.guesses[:0]
+	s.choices = s.choices[:0]
 	var decodes cost.Load
 	for i := range s.plan.Items {
 		it := &s.plan.Items[i]
@@ -45,13 +45,13 @@ func (s *Scheduler) planDrafts() {
 		}
 		decodes = decodes.With(it.Start, 1, 1)
 		if most := s.draftMax(it.Seq, len(it.Seq.Draft)); most > 0 && !it.Prompt() {
-			s.guesses = append(s.guesses, guess{item: i, most: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
+			s.choices = append(s.choices, draftChoice{item: i, tokensMax: most, chance: it.Seq.Chance, gain: it.Seq.Chance})
 		}
 	}
 	room := min(s.DraftRows(), s.config.StepTokensMax-s.rows)
 	alone, with := s.draftSeconds(decodes)
-	chooseDrafts(s.guesses, room, decodes.Rows, alone, with)
-	for _, g := range s.guesses {
+	chooseDrafts(s.choices, room, decodes.Rows, alone, with)
+	for _, g := range s.choices {
 		if g.kept > 0 {
 			s.addDraft(&s.plan.Items[g.item], g.kept)
 		}
@@ -64,7 +64,7 @@ func (s *Scheduler) draftSeconds(decodes cost.Load) (alone float64, with func(ad
 	if s.assumed != nil {
 		return s.assumed(decodes.Rows), func(added int) float64 { return s.assumed(s.rows + added) }
 	}
-	if len(s.guesses) == 0 || !s.cost.KnowsAlone() {
+	if len(s.choices) == 0 || !s.cost.KnowsAlone() {
 		return 0, func(int) float64 { return 0 }
 	}
 	planned, each := loadOf(s.plan.Items), decodes.Context/decodes.Rows
@@ -101,7 +101,7 @@ func (s *Scheduler) draftMax(q *Sequence, n int) int {
 // some tokens added. It adds the token most likely to be kept first, and stops at
 // that number which promises most tokens in a second: those that decodes give are
 // expected to take what a step of decodes alone does and what the drafts add to this one.
-func chooseDrafts(guesses []guess, room, decodes int, alone float64, with func(added int) float64) {
+func chooseDrafts(choices []draftChoice, room, decodes int, alone float64, with func(added int) float64) {
 	now := with(0)
 	if alone <= 0 || now <= 0 {
 		return // nothing is known yet
@@ -110,7 +110,7 @@ func chooseDrafts(guesses []guess, room, decodes int, alone float64, with func(a
 	best := draftGain * tokens / alone
 	waiting := decodes // without a draft
 	for added := 1; added <= room; added++ {
-		g := likeliest(guesses)
+		g := likeliest(choices)
 		if g == nil {
 			return
 		}
@@ -125,18 +125,18 @@ func chooseDrafts(guesses []guess, room, decodes int, alone float64, with func(a
 			continue // a few rows more may be nearly free again
 		}
 		best = tokens / took
-		for i := range guesses {
-			guesses[i].kept = guesses[i].taken
+		for i := range choices {
+			choices[i].kept = choices[i].taken
 		}
 	}
 }
 
 // likeliest is the guess whose next token is most likely to be kept; of several
 // the one of which least is taken, the first of those.
-func likeliest(guesses []guess) (best *guess) {
-	for i := range guesses {
-		g := &guesses[i]
-		if g.taken < g.most && (best == nil || g.gain > best.gain || g.gain == best.gain && g.taken < best.taken) {
+func likeliest(choices []draftChoice) (best *draftChoice) {
+	for i := range choices {
+		g := &choices[i]
+		if g.taken < g.tokensMax && (best == nil || g.gain > best.gain || g.gain == best.gain && g.taken < best.taken) {
 			best = g
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Scheduler) addDraft(it *Item, n int) {
 	it.Len, it.Draft, it.Pages = it.Len+n, q.Draft[:n], q.table.Pages
 	s.rows += n
 	s.charge(q.account, int64(n)*prefillCost)
-	s.count.Speculating++
+	s.count.Drafting++
 }
 
 // kept is how many rows of an item are its sequence's.

@@ -43,13 +43,13 @@ func TestChooseDrafts(t *testing.T) {
 		"nothing known":           {[]int{15}, []float64{0.99}, 32, 1, 1, func(int) float64 { return 0 }, []int{0}},
 		"steep":                   {[]int{15}, []float64{0.3}, 32, 1, 1, steep, []int{0}},
 	} {
-		guesses := make([]guess, len(c.most))
-		for i := range guesses {
-			guesses[i] = guess{item: i, most: c.most[i], chance: c.chance[i], gain: c.chance[i]}
+		choices := make([]draftChoice, len(c.most))
+		for i := range choices {
+			choices[i] = draftChoice{item: i, tokensMax: c.most[i], chance: c.chance[i], gain: c.chance[i]}
 		}
-		chooseDrafts(guesses, c.room, c.decodes, c.seconds(c.decodes), func(added int) float64 { return c.seconds(c.rows + added) })
+		chooseDrafts(choices, c.room, c.decodes, c.seconds(c.decodes), func(added int) float64 { return c.seconds(c.rows + added) })
 		var got []int
-		for _, g := range guesses {
+		for _, g := range choices {
 			got = append(got, g.kept)
 		}
 		if !slices.Equal(got, c.want) {
@@ -63,7 +63,7 @@ type speaker struct {
 	Sequence
 	truth   []int32
 	drafter *draft.Drafter
-	said    int // tokens at the latest guess
+	said    int // tokens at the latest draft
 }
 
 // newSpeaker makes an answer that copies its prompt: after each token it goes on
@@ -101,13 +101,13 @@ var curves = []curve{
 
 // speak runs speakers to their end on a machine that is disturbed now and then,
 // and returns the time it took and how many tokens were drafted and kept.
-func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint64) (seconds float64, st Stats) {
+func speak(t *testing.T, m curve, speakers []*speaker, draft bool, seed uint64) (seconds float64, st Stats) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	pool, err := kv.New(kv.Config{Pages: 2000, PageTokens: 32, PageBytes: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 512, QueueMax: 64, Speculate: speculate}
+	c := Config{StepTokensMax: 512, SequencesMax: 32, ChunkTokens: 512, QueueMax: 64, Draft: draft}
 	s, err := New(c, pool)
 	if err != nil {
 		t.Fatal(err)
@@ -148,16 +148,16 @@ func speak(t *testing.T, m curve, speakers []*speaker, speculate bool, seed uint
 	}
 }
 
-// advance gives a speaker its next token, and the scheduler the next guess.
+// advance gives a speaker its next token, and the scheduler the next draft.
 func advance(s *Scheduler, sp *speaker, at time.Time) {
 	n := len(sp.Tokens)
-	sp.drafter.Saw(sp.truth[sp.said : n+1])
+	sp.drafter.Observe(sp.truth[sp.said : n+1])
 	if n == len(sp.truth)-1 {
 		s.Finish(&sp.Sequence, at, 0)
 		return
 	}
 	s.Append(&sp.Sequence, sp.truth[n])
-	sp.Draft, sp.Chance = sp.drafter.Guess(sp.Tokens)
+	sp.Draft, sp.Chance = sp.drafter.Draft(sp.Tokens)
 	sp.said = len(sp.Tokens)
 }
 
@@ -223,7 +223,7 @@ func TestDraftsAreCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{StepTokensMax: 256, SequencesMax: 4, ChunkTokens: 128, QueueMax: 4, Speculate: true}, pool)
+	s, err := New(Config{StepTokensMax: 256, SequencesMax: 4, ChunkTokens: 128, QueueMax: 4, Draft: true}, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestDraftsAreCharged(t *testing.T) {
 		q.Draft, q.Chance = make([]int32, step.offered), 0.9
 		p := s.Plan(now)
 		it := &p.Items[0]
-		if p.Rows != it.Len || it.Len != 1+step.drafted || len(it.Draft) != step.drafted || s.Stats().Speculating != 1 {
+		if p.Rows != it.Len || it.Len != 1+step.drafted || len(it.Draft) != step.drafted || s.Stats().Drafting != 1 {
 			t.Fatalf("offered %d: %+v of %d rows", step.offered, it, p.Rows)
 		}
 		if got, want := s.accounts["a"].counter-before, int64(decodeCost+step.drafted*prefillCost); got != want {

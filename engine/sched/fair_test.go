@@ -89,8 +89,8 @@ func TestHitsAreKeptForWhoCannotStart(t *testing.T) {
 	b.again("short", 0, short, 60, 1)
 	b.again("long", 1, long, 231, 1) // 10 pages of 15 are cached; 3 at most come from the other
 	b.step()
-	if st := b.s.Stats(); st.HoldsDropped != 0 || st.Waiting != 2 {
-		t.Errorf("%d hits were given up, %d wait, want 0 and 2", st.HoldsDropped, st.Waiting)
+	if st := b.s.Stats(); st.HitsDropped != 0 || st.Waiting != 2 {
+		t.Errorf("%d hits were given up, %d wait, want 0 and 2", st.HitsDropped, st.Waiting)
 	}
 }
 

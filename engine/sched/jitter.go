@@ -10,27 +10,27 @@ const (
 	// hundred does: 2.33 of a normal distribution's deviations instead of 1.64.
 	tailPower = 2.33 / 1.64
 	// tailRise is by how much, as a logarithm, the estimate of a tail rises with a
-	// time beyond it, the first ones several times as much, and tailMost the most that
+	// time beyond it, the first ones several times as much, and tailMax the most that
 	// it is taken to be.
-	tailRise, tailMost = 0.05, 4
+	tailRise, tailMax = 0.05, 4
 	// tailKnown is how many times make an estimate, and how many steps the cost model
 	// must have seen before what it did not expect is the machine's.
 	tailKnown = 128
 	// margin is how far below a promise is planned at least, however steady steps are,
-	// and marginMost at most: from disturbances that are longer no plan protects, and
+	// and marginMax at most: from disturbances that are longer no plan protects, and
 	// small steps waste the machine.
-	margin, marginMost = 1 / 0.85, 1.5
+	margin, marginMax = 1 / 0.85, 1.5
 )
 
 // jitter is how much longer steps take than predicted, once in a hundred times.
 // What is promised in gaps of a stream alone is about those of both.
 type jitter struct {
-	among tail // of steps in which some decode among others, by what they take
-	alone tail // of steps of one that decodes alone, by what they take without drafts
+	batched tail // of steps in which some decode among others, by what they take
+	alone   tail // of steps of one that decodes alone, by what they take without drafts
 }
 
-// amongMargin is by what factor steps with several sequences are planned shorter.
-func (j *jitter) amongMargin() float64 { return min(marginMost, max(margin, j.among.of())) }
+// batchedMargin is by what factor steps with several sequences are planned shorter.
+func (j *jitter) batchedMargin() float64 { return min(marginMax, max(margin, j.batched.of())) }
 
 // aloneTail is for steps of one sequence; not known before some ran.
 func (j *jitter) aloneTail() (ratio float64, known bool) {
@@ -56,7 +56,7 @@ func (t *tail) add(real, expected float64) {
 	rise := tailRise * (1 + tailKnown/float64(tailKnown/4+t.seen))
 	t.seen++
 	if real > math.Exp(t.log)*expected {
-		t.log = min(math.Log(tailMost), t.log+rise*(1-tailShare))
+		t.log = min(math.Log(tailMax), t.log+rise*(1-tailShare))
 	} else {
 		t.log = max(0, t.log-rise*tailShare)
 	}

@@ -153,7 +153,7 @@ func (s *Scheduler) dequeue(q *Sequence, now time.Time) {
 		heap.Fix(&l.class.heap, l.heapAt)
 	}
 	s.placeSlotless(a, now)
-	s.unhold(q)
+	s.removeHit(q)
 	if q.links[inFresh].in {
 		s.fresh.remove(q)
 		s.freshTokens -= int64(q.Prompt)

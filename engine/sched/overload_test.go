@@ -414,7 +414,7 @@ func overload(t *testing.T, m *costtest.Machine) {
 	c.one()
 	arrivals, refusals, short := c.r, 0, 0
 	next, end := c.now, c.now.Add(15*minute)
-	most, retryMost := 0, time.Duration(0)
+	most, retryMax := 0, time.Duration(0)
 	settled := false
 	for c.now.Before(end) {
 		for !next.After(c.now) {
@@ -423,7 +423,7 @@ func overload(t *testing.T, m *costtest.Machine) {
 			var refused *RefusedError
 			if errors.As(err, &refused) {
 				refusals++
-				retryMost = max(retryMost, refused.RetryAfter)
+				retryMax = max(retryMax, refused.RetryAfter)
 				if refused.RetryAfter < time.Second {
 					short++
 				}
@@ -445,12 +445,12 @@ func overload(t *testing.T, m *costtest.Machine) {
 	// The shortest step with a piece, where that takes longer.
 	bound := time.Duration((1 + batchShare) * (1 + m.Noise) * float64(m.Quiet(cost.Load{}.With(300, 1, 1).With(300, c.s.align, 1))))
 	t.Logf("capacity %.2f/s, served %.2f/s, refused %d, expired %d, waiting at most %d, waits p50 %v max %v, retry after at most %v; gaps p99 %v, alone %v; preempted %d",
-		capacity, rate, refusals, c.expired, most, quantile(c.waits, 0.5), slices.Max(c.waits), retryMost, gap, lone, c.s.count.PreemptedFair)
+		capacity, rate, refusals, c.expired, most, quantile(c.waits, 0.5), slices.Max(c.waits), retryMax, gap, lone, c.s.count.PreemptedFair)
 	if limit := c.s.config.QueueTimeout; slices.Max(c.waits) > limit+limit/20 {
 		t.Errorf("someone waited %v", slices.Max(c.waits))
 	}
-	if refusals < c.ended/2 || short > 0 || retryMost > c.s.config.QueueTimeout {
-		t.Errorf("%d refused of twice %d, %d with less than a second to wait, at most %v", refusals, c.ended, short, retryMost)
+	if refusals < c.ended/2 || short > 0 || retryMax > c.s.config.QueueTimeout {
+		t.Errorf("%d refused of twice %d, %d with less than a second to wait, at most %v", refusals, c.ended, short, retryMax)
 	}
 	if c.expired > c.ended/20 {
 		t.Errorf("%d expired, %d were served", c.expired, c.ended)
@@ -458,7 +458,7 @@ func overload(t *testing.T, m *costtest.Machine) {
 	if rate < 0.95*capacity {
 		t.Errorf("%.2f requests/s of %.2f", rate, capacity)
 	}
-	if gap > 3*lone && gap > bound && gap > gapLeast*11/10 {
+	if gap > 3*lone && gap > bound && gap > gapMin*11/10 {
 		t.Errorf("p99 of the gaps is %v, alone %v, bound %v", gap, lone, bound)
 	}
 }

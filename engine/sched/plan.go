@@ -90,7 +90,7 @@ func (s *Scheduler) expire(now time.Time) {
 		if now.Sub(q.Arrived) < s.config.QueueTimeout {
 			return
 		}
-		s.foresight.waited(q, now.Sub(q.Arrived))
+		s.forecast.waited(q, now.Sub(q.Arrived))
 		s.Finish(q, now, 0)
 		s.plan.Expired = append(s.plan.Expired, q)
 		s.count.Expired++
@@ -98,8 +98,8 @@ func (s *Scheduler) expire(now time.Time) {
 }
 
 func (s *Scheduler) planDecodes(now time.Time) {
-	s.turn = append(s.turn[:0], s.running...) // preemption changes running
-	for _, q := range s.turn {
+	s.planning = append(s.planning[:0], s.running...) // preemption changes running
+	for _, q := range s.planning {
 		if q.phase == phaseRunning && q.decodes() && s.grow(q, q.computed+1, now) {
 			s.addItem(q, 1)
 		}
@@ -141,7 +141,7 @@ func (s *Scheduler) removeItem(q *Sequence) {
 // others where it must. It gives false if the sequence itself had to yield.
 func (s *Scheduler) grow(q *Sequence, n int, now time.Time) bool {
 	for s.pool.Grow(&q.table, n) != nil {
-		if s.dropHold(nil) {
+		if s.dropHit(nil) {
 			continue
 		}
 		if len(s.running) == 1 {
@@ -158,12 +158,12 @@ func (s *Scheduler) grow(q *Sequence, n int, now time.Time) bool {
 }
 
 // victim is the latest arrival of the account that has most running
-// sequences, if it has at least atLeast; accounts with equally many compete
+// sequences, if it has at least runningMin; accounts with equally many compete
 // by arrival. A scan of the running ones.
-func (s *Scheduler) victim(atLeast int) *Sequence {
+func (s *Scheduler) victim(runningMin int) *Sequence {
 	var best *Sequence
 	for _, q := range slices.Backward(s.running) {
-		if q.account.running >= atLeast && (best == nil || q.account.running > best.account.running) {
+		if q.account.running >= runningMin && (best == nil || q.account.running > best.account.running) {
 			best = q
 		}
 	}
@@ -180,15 +180,15 @@ func (s *Scheduler) preempt(q *Sequence, now time.Time) {
 // planPrefills hands the rest of the step to prefills in pieces.
 func (s *Scheduler) planPrefills(now time.Time) {
 	room := s.newRoom()
-	s.turn = s.turn[:0]
+	s.planning = s.planning[:0]
 	for _, q := range s.running {
 		if !q.planned && q.pending() > 0 && !q.resting() {
 			q.account.passedOver = true
-			s.turn = append(s.turn, q)
+			s.planning = append(s.planning, q)
 		}
 	}
-	slices.SortFunc(s.turn, prefillOrder)
-	for _, q := range s.turn {
+	slices.SortFunc(s.planning, prefillOrder)
+	for _, q := range s.planning {
 		if q.phase != phaseRunning {
 			continue // preempted for one before it
 		}
@@ -199,7 +199,7 @@ func (s *Scheduler) planPrefills(now time.Time) {
 			q.account.passedOver, q.account.skipped = false, 0
 		}
 	}
-	for _, q := range s.turn {
+	for _, q := range s.planning {
 		if q.account.passedOver {
 			q.account.passedOver = false
 			q.account.skipped++

@@ -25,7 +25,7 @@ const (
 type RefusedError struct {
 	Reason Reason
 	// RetryAfter is how long it takes until the same sequence would be taken if
-	// nothing else arrived, at least retryLeast.
+	// nothing else arrived, at least retryMin.
 	RetryAfter time.Duration
 }
 
@@ -36,11 +36,11 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Is(target error) bool { return target == ErrQueueFull }
 
 const (
-	// retryLeast is the shortest RetryAfter: clients wait whole seconds.
-	retryLeast = time.Second
-	// outputsGuess is how many tokens a sequence is taken to generate before any
+	// retryMin is the shortest RetryAfter: clients wait whole seconds.
+	retryMin = time.Second
+	// outputsDefault is how many tokens a sequence is taken to generate before any
 	// has ended, and outputsMemory over how many of them the mean fades.
-	outputsGuess, outputsMemory = 256, 64
+	outputsDefault, outputsMemory = 256, 64
 	// waitKnown is the shortest expected wait that is compared with the real one,
 	// and waitMemory over how many of them the correction fades.
 	waitKnown, waitMemory = time.Second, 32
@@ -70,15 +70,15 @@ type price struct{ row, token float64 }
 
 func (p price) of(w work) float64 { return float64(w.rows)*p.row + float64(w.tokens)*p.token }
 
-// foresight is what was learned of the requests themselves.
-type foresight struct {
+// forecast is what was learned of the requests themselves.
+type forecast struct {
 	outputs float64 // mean tokens generated, 0 before any has ended
 	wait    float64 // real wait / computed one; 0 before any is known
 	late    tail    // of real waits, by those expected
 }
 
 // ended learns from a sequence that had a slot.
-func (f *foresight) ended(q *Sequence) {
+func (f *forecast) ended(q *Sequence) {
 	n := float64(len(q.Tokens) - q.Prompt)
 	if f.outputs == 0 {
 		f.outputs = max(1, n)
@@ -87,7 +87,7 @@ func (f *foresight) ended(q *Sequence) {
 }
 
 // waited learns from the time in the queue of a sequence that left it.
-func (f *foresight) waited(q *Sequence, real time.Duration) {
+func (f *forecast) waited(q *Sequence, real time.Duration) {
 	if q.expected < waitKnown {
 		return
 	}
@@ -96,7 +96,7 @@ func (f *foresight) waited(q *Sequence, real time.Duration) {
 	f.wait = f.correction() + (ratio-f.correction())/waitMemory
 }
 
-func (f *foresight) correction() float64 {
+func (f *forecast) correction() float64 {
 	if f.wait == 0 {
 		return 1
 	}
@@ -109,9 +109,9 @@ func (s *Scheduler) workOf(q *Sequence) work {
 	if q.fresh {
 		rows -= q.Cached // a hit that was given up is computed after all, but is rare
 	}
-	most, outputs := q.Prompt+q.Max-len(q.Tokens), float64(outputsGuess)
-	if s.foresight.outputs > 0 {
-		outputs = s.foresight.outputs
+	most, outputs := q.Prompt+q.Max-len(q.Tokens), float64(outputsDefault)
+	if s.forecast.outputs > 0 {
+		outputs = s.forecast.outputs
 	}
 	return work{int64(rows), int64(min(float64(most), outputs))}
 }
@@ -167,7 +167,7 @@ func (s *Scheduler) batchMax(one cost.Load) int {
 	}
 	for low < high {
 		n := (low + high + 1) / 2
-		if s.bearable(one.Times(n), s.cost.PredictLong) {
+		if s.fitsGap(one.Times(n), s.cost.PredictLong) {
 			low = n
 		} else {
 			high = n - 1
@@ -179,7 +179,7 @@ func (s *Scheduler) batchMax(one cost.Load) int {
 // ahead is the work that will be done before a new sequence of an account
 // starts, in seconds of p: what waits in its own line and in higher classes,
 // and of the other lines of its class as much as keeps the service equal.
-func (s *Scheduler) ahead(name string, priority int8, w work, p price) (seconds float64) {
+func (s *Scheduler) workBefore(name string, priority int8, w work, p price) (seconds float64) {
 	account := s.accounts[name]
 	own, counter := w, s.floor() // as enqueue would lift it
 	if account != nil {
@@ -209,9 +209,9 @@ func (s *Scheduler) ahead(name string, priority int8, w work, p price) (seconds 
 // wait: as computed, and corrected by how such numbers came out before. Slots become
 // free one after the other, on average half of one's work from now.
 func (s *Scheduler) expect(q *Sequence, w work, p price) (computed, corrected time.Duration) {
-	seconds := s.ahead(q.Account, q.Priority, w, p) + p.of(w)/2
+	seconds := s.workBefore(q.Account, q.Priority, w, p) + p.of(w)/2
 	return time.Duration(seconds * float64(time.Second)),
-		time.Duration(seconds * s.foresight.correction() * float64(time.Second))
+		time.Duration(seconds * s.forecast.correction() * float64(time.Second))
 }
 
 // full says whether a bound of the queue's size keeps a new sequence of so many tokens out.
@@ -251,7 +251,7 @@ func (s *Scheduler) refuse(reason Reason, seconds float64) *RefusedError {
 // waitMax is the longest that a sequence may be expected to wait.
 func (s *Scheduler) waitMax() time.Duration {
 	below := margin
-	if late := s.foresight.late; late.seen >= tailKnown {
+	if late := s.forecast.late; late.seen >= tailKnown {
 		below = max(below, late.of())
 	}
 	return time.Duration(float64(s.config.QueueTimeout) / below)
@@ -263,7 +263,7 @@ func (s *Scheduler) retryAfter(wait time.Duration) time.Duration {
 	if s.config.QueueTimeout > 0 {
 		wait = min(wait, s.config.QueueTimeout)
 	}
-	return max(retryLeast, wait)
+	return max(retryMin, wait)
 }
 
 // QueueWait is how long the work that waits for a slot takes.
@@ -274,7 +274,7 @@ func (s *Scheduler) QueueWait() time.Duration {
 	return time.Duration(s.queueSeconds() * float64(time.Second))
 }
 
-func (s *Scheduler) queueSeconds() float64 { return s.foresight.correction() * s.price().of(s.queued) }
+func (s *Scheduler) queueSeconds() float64 { return s.forecast.correction() * s.price().of(s.queued) }
 
 // RetryAfter is what to tell a sequence that expired: how long until a new
 // one is expected to get its slot in time.

@@ -169,7 +169,7 @@ func TestQueueWaitIsForeseen(t *testing.T) {
 // bound the queue, and what is full asks for a second.
 func TestNothingIsForeseenAtFirst(t *testing.T) {
 	c := newComputer(t, costtest.Machines(14)[0], func(c *Config) { c.QueueMax = 500 })
-	if r := c.refusedFor("a", 300, 100); r.Reason != RefusedRequests || r.RetryAfter != retryLeast || c.s.waiting != 500 {
+	if r := c.refusedFor("a", 300, 100); r.Reason != RefusedRequests || r.RetryAfter != retryMin || c.s.waiting != 500 {
 		t.Errorf("%+v with %d waiting", r, c.s.waiting)
 	}
 }

@@ -118,8 +118,8 @@ type Config struct {
 	// its state along, so that the next turn can go on from the end of this
 	// one: a multiple of the page size, 0 for none. Each move copies one state.
 	DecodeSnapshotTokens int
-	// Speculate computes of Sequence.Draft what pays, by what Measured has learned.
-	Speculate bool
+	// Draft computes of Sequence.Draft what pays, by what Measured has learned.
+	Draft bool
 }
 
 // Validate names every field that is out of bounds for a page size.
@@ -159,16 +159,16 @@ type Scheduler struct {
 
 	fresh       list[Sequence] // bounded by QueueMax and QueueTokensMax
 	freshTokens int64
-	holders     list[Sequence]
-	heldPages   int // in the tables of holders, shared ones counted for each
+	hits        list[Sequence]
+	hitPages    int // in the tables of hits, shared ones counted for each
 
 	accounts map[string]*account // those with sequences, and idle ones
 	classes  []*class            // highest priority first
 	idle     list[account]       // at most idleAccountsMax
 	virtual  int64               // counter of the account admitted last, never falling
 
-	queued    work // of all that wait
-	foresight foresight
+	queued   work // of all that wait
+	forecast forecast
 
 	align   int // Align, or less without recurrent state
 	cost    cost.Model
@@ -177,14 +177,14 @@ type Scheduler struct {
 	context int // mean tokens of the sequences that ran last
 
 	plan     Plan
-	planned  time.Time // when plan was made
-	open     bool      // plan has items and is not committed
-	rows     int       // of plan
-	reserved int       // pages that running sequences still need for the tokens they have
-	turn     []*Sequence
+	planned  time.Time   // when plan was made
+	open     bool        // plan has items and is not committed
+	rows     int         // of plan
+	reserved int         // pages that running sequences still need for the tokens they have
+	planning []*Sequence // scratch of planDecodes and planPrefills
 	closing  []*kv.Table
 	after    []kv.StateOp
-	guesses  []guess
+	choices  []draftChoice
 	assumed  func(rows int) float64 // see AssumeSteps
 	count    Stats
 }
@@ -204,7 +204,7 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	}
 	return &Scheduler{
 		config: c, pool: pool, hybrid: pool.Hybrid(),
-		fresh: sequenceList(inFresh), holders: sequenceList(inHolders),
+		fresh: sequenceList(inFresh), hits: sequenceList(inHits),
 		accounts: make(map[string]*account),
 		idle:     idleList(), align: align,
 	}, nil
@@ -244,8 +244,8 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 		q.setCuts(s.pool.Config().PageTokens, branch)
 	}
 	if q.Cached > 0 {
-		s.holders.pushBack(q)
-		s.heldPages += len(q.table.Pages)
+		s.hits.pushBack(q)
+		s.hitPages += len(q.table.Pages)
 	}
 	s.fresh.pushBack(q)
 	s.freshTokens += int64(q.Prompt)
@@ -273,7 +273,7 @@ func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle
 		return kv.Handle{}
 	}
 	if !q.Started.IsZero() {
-		s.foresight.ended(q)
+		s.forecast.ended(q)
 	}
 	var h kv.Handle
 	if pinBytes > 0 && q.table.IsOpen() {
@@ -331,7 +331,7 @@ type Stats struct {
 	WaitingTokens int64 // prompt tokens of those that never had a slot
 	Paused        int
 	Accounts      int // remembered, idle ones included
-	Speculating   int // in the latest step: sequences with a draft
+	Drafting      int // in the latest step: sequences with a draft
 
 	PrefillTokens    int64 // rows committed that were part of a prefill
 	RecomputedTokens int64 // of them, those computed before: the price of preemption
@@ -340,7 +340,7 @@ type Stats struct {
 	AcceptedTokens   int64 // of them, those that were kept
 	Preempted        int64 // for pages
 	PreemptedFair    int64 // for the slot or pages of an account without any
-	HoldsDropped     int64 // hits of waiting sequences given up for pages
+	HitsDropped      int64 // hits of waiting sequences given up for pages
 	Expired          int64
 	RefusedQueueFull int64 // for a bound of the queue's size
 	RefusedWait      int64 // for the time it would wait

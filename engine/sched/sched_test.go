@@ -495,7 +495,7 @@ func TestOrderOfSacrifice(t *testing.T) {
 		pool, st := b.s.pool.Stats(), b.s.Stats()
 		note("cached", pool.PagesEvicted > 0)
 		note("pinned", pool.PinsBroken > 0)
-		note("held", st.HoldsDropped > 0)
+		note("held", st.HitsDropped > 0)
 		note("running", st.Preempted > 0)
 		return len(grows.Tokens) == grows.Prompt+grows.Max
 	})

@@ -32,7 +32,7 @@ type Sequence struct {
 	// Draft are tokens that may come after Tokens, and Chance is the probability
 	// that one of them is right when those before it are. The caller may change
 	// them between Commit and Plan; they are looked at when the sequence decodes
-	// next, and Append empties Draft. See Config.Speculate.
+	// next, and Append empties Draft. See Config.Draft.
 	Draft  []int32
 	Chance float64
 
@@ -78,9 +78,9 @@ const (
 
 // The lists that a sequence can be in.
 const (
-	inQueue   = iota // its line, by arrival
-	inFresh          // all that never had a slot, by arrival
-	inHolders        // waiting ones whose table holds pages, by arrival
+	inQueue = iota // its line, by arrival
+	inFresh        // all that never had a slot, by arrival
+	inHits         // waiting ones whose table holds pages, by arrival
 	linkKinds
 )
 

@@ -144,9 +144,9 @@ type client struct {
 	decodes bool // had one token to compute when the step was planned
 }
 
-// guess proposes what the client's sequence will say, with mistakes, and
+// draft proposes what the client's sequence will say, with mistakes, and
 // sometimes more than it may say or nothing.
-func (c *client) guess(r *rand.Rand, hybrid bool) {
+func (c *client) draft(r *rand.Rand, hybrid bool) {
 	o, tokens := c.oracle, slices.Clone(c.seq.Tokens)
 	c.seq.Draft, c.seq.Chance = nil, r.Float64()
 	for range r.IntN(16) {
@@ -383,7 +383,7 @@ func (m *sim) checkDraft(it *Item) error {
 	case len(it.Draft) == 0 && len(it.Saves) == 0:
 		return nil
 	case it.Len != 1+len(it.Draft) || !slices.Equal(it.Draft, q.Draft[:len(it.Draft)]):
-		return fmt.Errorf("item %+v drafts, the sequence guesses %v", it, q.Draft)
+		return fmt.Errorf("item %+v drafts, the sequence has draft %v", it, q.Draft)
 	case end > q.Prompt+q.Max-1:
 		return fmt.Errorf("a draft ends at %d, the sequence computes at most %d", end, q.Prompt+q.Max-1)
 	case m.pool.Hybrid() != (len(it.Saves) == len(it.Draft)):
@@ -405,8 +405,8 @@ func (m *sim) step(meddling int) error {
 	}
 	for _, c := range m.clients {
 		c.decodes = c.seq.Running() && c.seq.pending() == 1
-		if m.s.config.Speculate && c.decodes {
-			c.guess(m.r, m.pool.Hybrid())
+		if m.s.config.Draft && c.decodes {
+			c.draft(m.r, m.pool.Hybrid())
 		}
 	}
 	p := m.s.Plan(m.now)
@@ -464,7 +464,7 @@ func (m *sim) sampled(c *client, it Item, outs []uint64) error {
 	if q.Peak != len(q.Tokens) {
 		return fmt.Errorf("sequence %d: peak %d of %d", q.ID, q.Peak, len(q.Tokens))
 	}
-	dropped := m.s.Stats().HoldsDropped
+	dropped := m.s.Stats().HitsDropped
 	if dropped == m.dropped && !c.upset && c.rows != q.Computed()-q.Cached {
 		return fmt.Errorf("sequence %d: %d rows for %d tokens of which %d were cached", q.ID, c.rows, q.Computed(), q.Cached)
 	}
@@ -488,7 +488,7 @@ func (m *sim) run(steps, load, meddling int) error {
 			return fmt.Errorf("step %d: %w", i, err)
 		}
 		if m.r.IntN(10) == 0 { // rows are only comparable while no hold was dropped
-			m.dropped = m.s.Stats().HoldsDropped
+			m.dropped = m.s.Stats().HitsDropped
 			for _, c := range m.clients {
 				c.upset = c.upset || m.dropped > 0
 			}
@@ -553,7 +553,7 @@ func TestSimulation(t *testing.T) {
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
 					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
-					DecodeSnapshotTokens: shape.rolling, Speculate: seed%3 > 0,
+					DecodeSnapshotTokens: shape.rolling, Draft: seed%3 > 0,
 					GapMax: time.Duration(seed/2%2) * 40 * time.Millisecond, GapStretchMax: int(seed % 3)})
 				if err != nil {
 					t.Fatal(err)
@@ -573,7 +573,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("pool %+v", pool)
 	for name, n := range map[string]int64{
 		"preemptions": sum.Preempted, "fair preemptions": sum.PreemptedFair, "recomputed": sum.RecomputedTokens,
-		"holds dropped": sum.HoldsDropped, "queue full": sum.RefusedQueueFull, "hits": pool.Hits, "evictions": pool.PagesEvicted,
+		"hits dropped": sum.HitsDropped, "queue full": sum.RefusedQueueFull, "hits": pool.Hits, "evictions": pool.PagesEvicted,
 		"snapshots evicted": pool.SnapshotsEvicted, "snapshots skipped": pool.SnapshotsSkipped, "pins broken": pool.PinsBroken,
 		"drafted": sum.DraftedTokens - sum.AcceptedTokens, "drafts accepted": sum.AcceptedTokens,
 		"pins displaced": pool.PinsDisplaced, "stale handles": pool.StaleHandles, "too large": sum.RefusedTooLarge, "expired": sum.Expired,
@@ -593,7 +593,7 @@ func add(sum *Stats, pool *kv.Stats, m *sim) {
 	sum.DecodeTokens += a.DecodeTokens
 	sum.DraftedTokens += a.DraftedTokens
 	sum.AcceptedTokens += a.AcceptedTokens
-	sum.HoldsDropped += a.HoldsDropped
+	sum.HitsDropped += a.HitsDropped
 	sum.Expired += a.Expired
 	sum.RefusedQueueFull += a.RefusedQueueFull
 	sum.RefusedTooLarge += a.RefusedTooLarge

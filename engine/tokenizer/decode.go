@@ -43,9 +43,9 @@ func (t *Tokenizer) visible(id int32) string {
 // is what Unicode recommends and Python and browsers do. Where the text is cut
 // does not change it.
 type Decoder struct {
-	tokenizer *Tokenizer
-	held      [utf8.UTFMax - 1]byte // held[:heldLen] begins a character
-	heldLen   int
+	tokenizer  *Tokenizer
+	partial    [utf8.UTFMax - 1]byte // partial[:partialLen] begins a character
+	partialLen int
 }
 
 // NewDecoder returns a decoder for one stream of tokens.
@@ -54,7 +54,7 @@ func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{tokenizer: t} }
 // Feed takes the next token and returns the text that is now complete.
 func (d *Decoder) Feed(id int32) string {
 	s := d.tokenizer.visible(id)
-	if d.heldLen == 0 && utf8.ValidString(s) {
+	if d.partialLen == 0 && utf8.ValidString(s) {
 		return s // nearly always: no copy
 	}
 	return d.feed(s)
@@ -62,8 +62,8 @@ func (d *Decoder) Feed(id int32) string {
 
 // feed takes the bytes of a token.
 func (d *Decoder) feed(s string) string {
-	s = string(d.held[:d.heldLen]) + s
-	d.heldLen = 0
+	s = string(d.partial[:d.partialLen]) + s
+	d.partialLen = 0
 	var out strings.Builder
 	for len(s) > 0 {
 		r, width := utf8.DecodeRuneInString(s)
@@ -71,7 +71,7 @@ func (d *Decoder) feed(s string) string {
 		case r != utf8.RuneError || width > 1:
 			out.WriteString(s[:width])
 		case !utf8.FullRuneInString(s): // a beginning: the rest may come
-			d.heldLen = copy(d.held[:], s)
+			d.partialLen = copy(d.partial[:], s)
 			return out.String()
 		default:
 			width = invalidPart(s)
@@ -95,9 +95,9 @@ func invalidPart(s string) int {
 // Flush returns what is held back, as U+FFFD, and leaves the decoder empty.
 // Call it once, after the last token.
 func (d *Decoder) Flush() string {
-	if d.heldLen == 0 {
+	if d.partialLen == 0 {
 		return ""
 	}
-	d.heldLen = 0
+	d.partialLen = 0
 	return string(utf8.RuneError) // a held beginning is one maximal part
 }

@@ -12,8 +12,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// speculative are models with every kind of state that a draft leaves behind.
-var speculative = append([]string{"tiny-qwen3-f16", "tiny-qwen35-f16", "tiny-qwen35moe-f16"}, predictive...)
+// drafted are models with every kind of state that a draft leaves behind.
+var drafted = append([]string{"tiny-qwen3-f16", "tiny-qwen35-f16", "tiny-qwen35moe-f16"}, predictive...)
 
 // samplers have every kind of step that depends on what was sampled before.
 var samplers = []sample.Params{
@@ -64,19 +64,19 @@ type told struct {
 	rng    *rand.Rand
 }
 
-func (d told) Guess(tokens []int32) ([]int32, float64) {
-	guess := slices.Clone(d.tokens[min(len(tokens), len(d.tokens)):])
-	guess = append(guess, 1, 2, 3) // tokens that nobody will ask for
-	guess = guess[:min(len(guess), draft.TokensMax)]
-	for i := range guess {
+func (d told) Draft(tokens []int32) ([]int32, float64) {
+	drafted := slices.Clone(d.tokens[min(len(tokens), len(d.tokens)):])
+	drafted = append(drafted, 1, 2, 3) // tokens that nobody will ask for
+	drafted = drafted[:min(len(drafted), draft.TokensMax)]
+	for i := range drafted {
 		if d.rng.IntN(8) == 0 {
-			guess[i] = int32(d.rng.IntN(256))
+			drafted[i] = int32(d.rng.IntN(256))
 		}
 	}
-	return guess, 0.8
+	return drafted, 0.8
 }
 
-func (told) Saw([]int32) {}
+func (told) Observe([]int32) {}
 
 // tell gives the request submitted last the answer that it had before.
 func (g *stage) tell(answer finished) {
@@ -84,11 +84,11 @@ func (g *stage) tell(answer finished) {
 	r.drafter = told{answer.run.seq.Tokens, rand.New(rand.NewPCG(r.job.Request.Sampling.Seed, 4))}
 }
 
-// TestSpeculationChangesNothing compares logits, tokens, events and bills of a
+// TestDraftsChangesNothing compares logits, tokens, events and bills of a
 // dozen answers in one batch with those of the same answers without drafts. Half
 // of them meet a stop sequence, behind which the drafts go on.
-func TestSpeculationChangesNothing(t *testing.T) {
-	for _, model := range speculative {
+func TestDraftsChangesNothing(t *testing.T) {
+	for _, model := range drafted {
 		t.Run("model "+model, func(t *testing.T) {
 			whole := converse(t, model, false, nil)
 			want, got := converse(t, model, false, whole), converse(t, model, true, whole)
@@ -114,8 +114,8 @@ func TestSpeculationChangesNothing(t *testing.T) {
 
 // converse runs two speeches with each sampler in one batch; whole are the same
 // ones without stop sequences, nil if these are they.
-func converse(t *testing.T, model string, speculate bool, whole []finished) (answers []finished) {
-	g := newStage(t, setup{model: model, threads: 2, speculate: speculate})
+func converse(t *testing.T, model string, draft bool, whole []finished) (answers []finished) {
+	g := newStage(t, setup{model: model, threads: 2, draft: draft})
 	var ends []func() finished
 	for n := range 2 * len(samplers) {
 		r := g.speech(n)
@@ -124,7 +124,7 @@ func converse(t *testing.T, model string, speculate bool, whole []finished) (ans
 			stopWithin(r, whole[n])
 		}
 		ends = append(ends, g.submit(fmt.Sprint("account", n), r))
-		if speculate && n%4 < 3 { // the others look up
+		if draft && n%4 < 3 { // the others look up
 			g.tell(whole[n])
 		}
 	}
@@ -139,27 +139,27 @@ func converse(t *testing.T, model string, speculate bool, whole []finished) (ans
 		answers = append(answers, end())
 	}
 	st := g.s.sched.Stats()
-	t.Logf("speculation %v: %d steps, %d tokens decoded, %d drafted, %d of them right",
-		speculate, steps, st.DecodeTokens, st.DraftedTokens, st.AcceptedTokens)
-	if speculate != (st.DraftedTokens > 0) || speculate && (st.AcceptedTokens < 150 || st.DraftedTokens-st.AcceptedTokens < 75) {
-		t.Errorf("speculation %v: %+v", speculate, st)
+	t.Logf("drafts %v: %d steps, %d tokens decoded, %d drafted, %d of them right",
+		draft, steps, st.DecodeTokens, st.DraftedTokens, st.AcceptedTokens)
+	if draft != (st.DraftedTokens > 0) || draft && (st.AcceptedTokens < 150 || st.DraftedTokens-st.AcceptedTokens < 75) {
+		t.Errorf("drafts %v: %+v", draft, st)
 	}
 	return answers
 }
 
-// TestSpeculationKeepsTheCache: a next turn finds as much of an answer in the
+// TestDraftsKeepsTheCache: a next turn finds as much of an answer in the
 // prefix cache as without drafts, and goes on with the same logits.
-func TestSpeculationKeepsTheCache(t *testing.T) {
-	for _, model := range speculative {
+func TestDraftsKeepsTheCache(t *testing.T) {
+	for _, model := range drafted {
 		t.Run("model "+model, func(t *testing.T) {
 			var all [2][]finished
-			for i, speculate := range []bool{false, true} {
-				g := newStage(t, setup{model: model, speculate: speculate})
+			for i, draft := range []bool{false, true} {
+				g := newStage(t, setup{model: model, draft: draft})
 				for n := range 3 {
 					r := g.speech(2*n + 1)
 					r.MaxTokens = 150
 					end := g.submit("a", r)
-					if speculate {
+					if draft {
 						g.tell(all[0][2*n])
 					}
 					runAll(g, g.s)
@@ -169,7 +169,7 @@ func TestSpeculationKeepsTheCache(t *testing.T) {
 					next.Snapshots = nil
 					all[i] = append(all[i], first, g.alone("a", &next))
 				}
-				if st := g.s.sched.Stats(); speculate && st.AcceptedTokens < 100 {
+				if st := g.s.sched.Stats(); draft && st.AcceptedTokens < 100 {
 					t.Errorf("only %d tokens of drafts were right", st.AcceptedTokens)
 				}
 			}
@@ -184,16 +184,16 @@ func TestSpeculationKeepsTheCache(t *testing.T) {
 	}
 }
 
-// TestSpeculationWithoutSpareStates: with hardly more state slots than sequences
+// TestDraftsWithoutSpareStates: with hardly more state slots than sequences
 // drafts are short or none, and the answers stay what they are.
-func TestSpeculationWithoutSpareStates(t *testing.T) {
+func TestDraftsWithoutSpareStates(t *testing.T) {
 	c := setup{model: "tiny-qwen35-f16", sequences: 4}
 	plain := newStage(t, c)
 	var want []finished
 	for n := range 4 {
 		want = append(want, plain.alone(fmt.Sprint(n), plain.speech(2*n+1)))
 	}
-	c.speculate = true
+	c.draft = true
 	o := c.options()
 	for _, spare := range []int{0, 1, 3} {
 		o.Cache.StateBytes = int64(4+spare) * plain.e.memory.state
@@ -208,7 +208,7 @@ func TestSpeculationWithoutSpareStates(t *testing.T) {
 		most := 0
 		for s.Step(time.Now()) {
 			if s.sched.Stats().Running == 4 {
-				most = max(most, s.sched.Stats().Speculating)
+				most = max(most, s.sched.Stats().Drafting)
 			}
 		}
 		for n, end := range ends {
@@ -218,7 +218,7 @@ func TestSpeculationWithoutSpareStates(t *testing.T) {
 		t.Logf("%d slots more than sequences: %d tokens drafted, %d right, by at most %d of 4; %d snapshots taken, %d evicted",
 			spare, st.DraftedTokens, st.AcceptedTokens, most, pool.SnapshotsTaken, pool.SnapshotsEvicted)
 		if most > spare || pool.StatesFree+pool.Snapshots != e.memory.states || e.memory.states != 4+spare {
-			t.Errorf("%d of 4 speculate with %d slots to spare; %d states, %+v", most, spare, e.memory.states, pool)
+			t.Errorf("%d of 4 draft with %d slots to spare; %d states, %+v", most, spare, e.memory.states, pool)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (g *gaps) Step(prefill, decode int, _ time.Duration) { g.rows += prefill + 
 // tokens, and they sum up to the time from the first to the last.
 func TestGapsOfDrafts(t *testing.T) {
 	watcher := &gaps{}
-	o := setup{model: "tiny-qwen3-f16", speculate: true}.options()
+	o := setup{model: "tiny-qwen3-f16", draft: true}.options()
 	o.Observer = watcher
 	e, s := open2(t, o)
 	s.sched.AssumeSteps(func(int) float64 { return 1 })

@@ -39,7 +39,7 @@ func loadPredicting(t testing.TB, f *modelfile.File, b kernel.Backend) *Model {
 	return m
 }
 
-// prediction is what testdata/ahead/reference.py recorded.
+// prediction is what testdata/prediction/reference.py recorded.
 type prediction struct {
 	Prompt []int32 `json:"prompt"`
 	Next   []struct {
@@ -54,7 +54,7 @@ type prediction struct {
 
 func readPrediction(t testing.TB, name string) prediction {
 	t.Helper()
-	b, err := os.ReadFile("testdata/ahead/" + name + ".json")
+	b, err := os.ReadFile("testdata/prediction/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (g *stage) alonePredicting() {
 func TestPredictionSavesSteps(t *testing.T) {
 	for _, model := range predictive[1:] {
 		t.Run(model, func(t *testing.T) {
-			plain, ahead := newStage(t, setup{model: model}), newStage(t, setup{model: model, speculate: true})
+			plain, layered := newStage(t, setup{model: model}), newStage(t, setup{model: model, draft: true})
 			steps := func(g *stage, r *Request) (finished, int) {
 				end := g.submit("a", r)
 				g.alonePredicting()
@@ -66,16 +66,16 @@ func TestPredictionSavesSteps(t *testing.T) {
 				r := plain.speech(2*i + 1)
 				r.Parse.Thinking = false
 				want, n := steps(plain, r)
-				got, m := steps(ahead, r)
+				got, m := steps(layered, r)
 				(&differences{}).compare(t, fmt.Sprint("answer ", i), got, want, 0)
 				if !slices.Equal(got.run.seq.Tokens, want.run.seq.Tokens) || got.result.Usage != want.result.Usage {
 					t.Errorf("answer %d: other tokens or another bill", i)
 				}
 				all, with = all+n, with+m
 			}
-			d := ahead.s.predicted
-			t.Logf("%d steps without, %d with; %d tokens predicted, %d right; %d positions checked", all, with, d.Drafted, d.Accepted, ahead.sh.foretold)
-			if with > all*3/4 || d.Accepted < d.Drafted/6 || ahead.sh.foretold == 0 || ahead.s.lookedUp.Drafted > 0 {
+			d := layered.s.layerDrafts
+			t.Logf("%d steps without, %d with; %d tokens predicted, %d right; %d positions checked", all, with, d.Drafted, d.Accepted, layered.sh.foretold)
+			if with > all*3/4 || d.Accepted < d.Drafted/6 || layered.sh.foretold == 0 || layered.s.lookupDrafts.Drafted > 0 {
 				t.Errorf("%d steps instead of %d, %+v", with, all, d)
 			}
 		})

@@ -226,7 +226,7 @@ def main():
     assert worst < 0.01
     add_prediction(f, m.blocks, m.hidden)
     cache, out = [], {"prompt": tokens, "next": [], "chain": []}
-    rows = m.predict(hidden[:-1], tokens[1:], 0, cache)
+    rows = m.runHead(hidden[:-1], tokens[1:], 0, cache)
     for row in rows:
         out["next"].append(describe(row @ m.head.T))
     row = rows[-1]
@@ -234,7 +234,7 @@ def main():
         logits = row @ m.head.T
         token = int(np.argmax(logits))
         out["chain"].append({"token": token, "all": [round(x, 5) for x in logits.tolist()]})
-        row = m.predict(row[None], [token], len(tokens) - 1 + depth, cache)[0]
+        row = m.runHead(row[None], [token], len(tokens) - 1 + depth, cache)[0]
     json.dump(out, sys.stdout)
 
 

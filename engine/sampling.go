@@ -4,17 +4,8 @@ import (
 	"slices"
 
 	"corenode/engine/sample"
+	"corenode/engine/sched"
 )
-
-// drafter guesses the next tokens of one sequence: a *draft.Drafter, and in tests
-// one that knows the answer.
-type drafter interface {
-	// Guess returns what may follow all tokens so far, and the chance that a token
-	// of it is right when those before it are. The guess is valid until the next call.
-	Guess(tokens []int32) (guess []int32, chance float64)
-	// Saw says what was sampled after them.
-	Saw(sampled []int32)
-}
 
 // outcome says whether an answer is complete.
 type outcome uint8
@@ -24,6 +15,27 @@ const (
 	ended             // by the model: a stop token, a stop sequence, a call
 	truncated         // by max_tokens
 )
+
+// sample draws what the step's logits give, and says in the plan how much of each
+// draft that makes true.
+func (s *Stepper) sample(plan *sched.Plan) {
+	row := 0
+	for i := range plan.Items {
+		it := &plan.Items[i]
+		if !it.Logits {
+			continue
+		}
+		rows := s.logits[row : row+1+len(it.Draft)]
+		row += len(rows)
+		r := s.runs[it.Seq]
+		it.Kept = r.sample(rows, it.Draft, s.stops)
+		if r.fromLayer {
+			s.layerDrafts.count(len(it.Draft), it.Kept)
+		} else {
+			s.lookupDrafts.count(len(it.Draft), it.Kept)
+		}
+	}
+}
 
 // sample draws the next tokens of a sequence from the logits of its rows: the
 // first row is of a token that it has, each other one of a token of its draft.
@@ -40,11 +52,11 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 			}
 			r.matcher.Mask(row)
 		}
-		held := r.held()
-		if held {
+		unfinished := r.unfinished()
+		if unfinished {
 			sample.Hide(row, stops)
 		}
-		r.parser.HoldStops(held && r.produced < r.job.Request.MinTokens)
+		r.parser.IgnoreStops(unfinished && r.produced < r.job.Request.MinTokens)
 		token := r.sampler.Sample(row)
 		r.sampled = append(r.sampled, token)
 		r.outcome = r.take(token, stops)
@@ -53,10 +65,10 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 		}
 	}
 	if r.drafter != nil {
-		r.drafter.Saw(r.sampled)
+		r.drafter.Observe(r.sampled)
 	}
-	if r.prediction != nil {
-		r.prediction.Saw(r.sampled)
+	if r.layerDrafter != nil {
+		r.layerDrafter.Observe(r.sampled)
 	}
 	return len(r.sampled)
 }
@@ -65,23 +77,23 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 // is incomplete. A draw without the mask says so; it is that of the same answer without a form.
 func (r *run) wantsEnd(row []float32, stops []int32) bool {
 	q := r.job.Request
-	if !r.matcher.Holds() || r.matcher.MayEnd() || q.IgnoreEOS || r.produced < q.MinTokens {
+	if !r.matcher.Constrains() || r.matcher.MayEnd() || q.IgnoreEOS || r.produced < q.MinTokens {
 		return false
 	}
 	return slices.Contains(stops, r.sampler.Preview(row))
 }
 
-// held says whether the model may not end the answer yet: the request asks for more
+// unfinished says whether the model may not end the answer yet: the request asks for more
 // tokens, or for as many as it may have. A call or a form that the answer is held to
 // ends when it is complete.
-func (r *run) held() bool {
+func (r *run) unfinished() bool {
 	q := r.job.Request
-	return !r.formed() && !r.parser.Called() && (q.IgnoreEOS || r.produced < q.MinTokens)
+	return !r.constrained() && !r.parser.Called() && (q.IgnoreEOS || r.produced < q.MinTokens)
 }
 
-// formed says whether the next token is of a call, or of a form that the whole answer has.
-func (r *run) formed() bool {
-	if r.matcher == nil || !r.matcher.Holds() {
+// constrained says whether the next token is of a call, or of a form that the whole answer has.
+func (r *run) constrained() bool {
+	if r.matcher == nil || !r.matcher.Constrains() {
 		return false
 	}
 	_, starts := r.parser.AtBlock() // and may become one
@@ -125,31 +137,10 @@ func (r *run) parse(token int32) {
 
 // trigger begins to hold an answer whose block starts here, where that is what begins a call.
 func (r *run) trigger() {
-	if r.job.Request.Trigger.At != AtBlock || r.matcher.Holds() {
+	if r.job.Request.Trigger.At != AtBlock || r.matcher.Constrains() {
 		return
 	}
 	if text, starts := r.parser.AtBlock(); starts {
 		r.matcher.Begin(text)
-	}
-}
-
-// guess hands the scheduler what the sequence may say next.
-func (r *run) guess() {
-	r.predicted, r.seq.Draft, r.seq.Chance = false, nil, 0
-	if r.drafter != nil {
-		r.seq.Draft, r.seq.Chance = r.drafter.Guess(r.seq.Tokens)
-	}
-}
-
-// Drafts counts the tokens of one kind of draft.
-type Drafts struct {
-	Drafted  int64 // computed, kept or not
-	Accepted int64 // of them, those that were kept
-}
-
-func (d *Drafts) count(drafted, kept int) {
-	if drafted > 0 {
-		d.Drafted += int64(drafted)
-		d.Accepted += int64(kept - 1)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"corenode/engine/kernel"
 )
 
-// ahead is the layer behind the last one that predicts the token after the next
+// predictionLayer is the layer behind the last one that predicts the token after the next
 // (multi-token prediction, MTP). Its row at a position combines what the model
 // made of the token there, normed as for the output head, with the embedding of
 // the token that came next:
@@ -15,14 +15,14 @@ import (
 //
 // x then goes through a full-attention layer and a norm of its own; the head
 // turns the result into logits of the token behind next. For a token further
-// ahead the same layer takes its own result as hidden and the token it predicted
+// on the same layer takes its own result as hidden and the token it predicted
 // as next, one position later. As transformers, vLLM and llama.cpp compute it.
 //
-// A prediction is a guess: nothing that is sampled depends on it. So its K and V
+// A prediction is only a draft: nothing that is sampled depends on it. So its K and V
 // lie in the same pages as those of the other layers, and a page of the prefix
 // cache that others went on from differently than its sequence did holds, at its
 // last position only, what belongs to another next token.
-type ahead struct {
+type predictionLayer struct {
 	embed, head  kernel.Weight // the model's, unless it has its own
 	eNorm, hNorm kernel.Buffer
 	fromE, fromH kernel.Weight // the two halves of eh_proj's columns
@@ -35,14 +35,14 @@ type ahead struct {
 	remembered bool
 }
 
-// loadAhead loads the first prediction block, if the file has one and does not
+// loadPrediction loads the first prediction block, if the file has one and does not
 // only mention it.
-func (m *Model) loadAhead(t *tensors) {
+func (m *Model) loadPrediction(t *tensors) {
 	c, p := m.cfg, fmt.Sprintf("blk.%d.", m.cfg.Layers)
 	if !archs[c.Arch].hybrid || !t.has(p+"nextn.eh_proj.weight") || len(t.errs) > 0 {
 		return
 	}
-	a := &ahead{
+	a := &predictionLayer{
 		embed: m.embed, head: m.head, norm: m.norm,
 		eNorm: t.vector(p+"nextn.enorm.weight", c.Hidden),
 		hNorm: t.vector(p+"nextn.hnorm.weight", c.Hidden),
@@ -59,11 +59,11 @@ func (m *Model) loadAhead(t *tensors) {
 	if name := p + "nextn.shared_head_norm.weight"; t.has(name) {
 		a.norm = t.vector(name, c.Hidden)
 	}
-	m.ahead = a
+	m.prediction = a
 }
 
 // Predicts says whether the model has a layer that predicts further tokens.
-func (m *Model) Predicts() bool { return m.ahead != nil }
+func (m *Model) Predicts() bool { return m.prediction != nil }
 
 // Remember completes the step that Forward computed last, before anything else
 // is computed: next[i] is the token that comes after that of row i, and the
@@ -71,7 +71,7 @@ func (m *Model) Predicts() bool { return m.ahead != nil }
 // position that a sequence keeps must have been remembered. What belongs to rows
 // that it does not keep is written over when their positions are computed again.
 func (m *Model) Remember(step *kernel.Step, next []int32, cache kernel.Cache) error {
-	p, a := m.ahead, &m.act
+	p, a := m.prediction, &m.act
 	if p == nil || p.remembered || step.Rows != p.rows || len(next) != step.Rows {
 		return fmt.Errorf("remember %d rows with %d tokens after a step that left %+v", step.Rows, len(next), p)
 	}
@@ -93,8 +93,8 @@ func (m *Model) Remember(step *kernel.Step, next []int32, cache kernel.Cache) er
 // nil. After Predict it goes on from rows[i] of that Predict, one position later:
 // its logits are those of the token after tokens[i].
 func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Cache, logits [][]float32) error {
-	p, a, c := m.ahead, &m.act, m.cfg
-	if err := m.checkAhead(step, rows, tokens, logits); err != nil {
+	p, a, c := m.prediction, &m.act, m.cfg
+	if err := m.checkPredict(step, rows, tokens, logits); err != nil {
 		return fmt.Errorf("predict: %w", err)
 	}
 	m.b.RopeAngles(a.angles, step, c.InvFreq, c.RopeGain)
@@ -113,14 +113,14 @@ func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Ca
 	}
 	m.finish(&p.layer, step.Rows, p.norm)
 	p.rows, p.remembered = step.Rows, false
-	m.predict(p.head, nil, logits)
+	m.runHead(p.head, nil, logits)
 	return nil
 }
 
 // combine makes the layer's input x from the hidden values in h and the tokens that
 // come next, and its norm in h.
 func (m *Model) combine(next []int32) {
-	p, a, c, n := m.ahead, &m.act, m.cfg, len(next)
+	p, a, c, n := m.prediction, &m.act, m.cfg, len(next)
 	m.b.Embed(a.x, p.embed, next)
 	m.b.RMSNorm(a.kept, a.x, p.eNorm, n, c.Hidden, c.Eps)
 	m.b.RMSNorm(a.h, a.h, p.hNorm, n, c.Hidden, c.Eps)
@@ -129,9 +129,9 @@ func (m *Model) combine(next []int32) {
 	m.b.AddRMSNorm(a.h, a.x, a.delta, p.layer.norm, n, c.Hidden, c.Eps)
 }
 
-// checkAhead finds what a caller can get wrong about a prediction.
-func (m *Model) checkAhead(step *kernel.Step, rows, tokens []int32, logits [][]float32) error {
-	p, n := m.ahead, step.Rows
+// checkPredict finds what a caller can get wrong about a prediction.
+func (m *Model) checkPredict(step *kernel.Step, rows, tokens []int32, logits [][]float32) error {
+	p, n := m.prediction, step.Rows
 	if p == nil || p.rows == 0 {
 		return fmt.Errorf("nothing to go on from")
 	}

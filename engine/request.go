@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"corenode/engine/grammar"
+	"corenode/engine/output"
+	"corenode/engine/sample"
+)
+
+// Trigger says where a row of logits begins to be held to its request's grammar.
+type Trigger struct {
+	At At
+	// Token is the token of AtToken: the vocabulary's own for the marker of a call.
+	Token int32
+}
+
+// At is a place in an answer.
+type At uint8
+
+const (
+	// AtStart is before the first token: the whole answer is held.
+	AtStart At = iota
+	// AtToken is behind Trigger.Token, wherever the model writes it, until the call that it
+	// begins is complete. Before, between and after calls the answer is free.
+	AtToken
+	// AtBlock is where a block of the answer may start, until it is known to be text, or is a
+	// call that is complete. So it is where the vocabulary has no token for the marker.
+	AtBlock
+)
+
+// Request is a prepared request: validated, rendered and tokenized. It is
+// immutable and owns all it holds.
+type Request struct {
+	Model     string
+	Stream    bool
+	Prompt    []int32
+	MaxTokens int // most tokens to produce, thinking included
+	Sampling  sample.Params
+	// Distinct are the tokens of Prompt for a repetition penalty; nil without one.
+	Distinct []int32
+	// MinTokens are produced before the model or a stop sequence may end the answer;
+	// with IgnoreEOS the model never does. Both end with a call or a constrained answer.
+	MinTokens int
+	IgnoreEOS bool
+	// Grammar is what the answer is held to; nil when nothing of it is. Trigger says from
+	// where on.
+	Grammar *grammar.Grammar
+	Trigger Trigger
+	// Hidden are tokens that are never sampled in this answer, ascending.
+	Hidden []int32
+	Parse  output.Options
+	// Snapshots are ascending prompt positions where the state of a recurrent
+	// model is worth keeping (Engine.snapshots).
+	Snapshots []int
+	// Conversation identifies the conversation by content (system, tools and
+	// first user message) when the client sends no session id.
+	Conversation [32]byte
+}
