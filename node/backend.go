@@ -28,7 +28,7 @@ func (b backend) Enter(a account.Account) (release func(), l server.Limits, err 
 
 func (b backend) Limits(a account.Account) server.Limits { return limits(b.Tree.Limits(a)) }
 
-func limits(s limiter.State) server.Limits {
+func limits(s limiter.Limits) server.Limits {
 	return server.Limits{
 		RequestsLimit: s.RequestsLimit, RequestsRemaining: s.RequestsRemaining, RequestsReset: s.RequestsReset,
 		TokensLimit: s.TokensLimit, TokensRemaining: s.TokensRemaining, TokensReset: s.TokensReset,
@@ -36,8 +36,6 @@ func limits(s limiter.State) server.Limits {
 }
 
 type stream struct{ *tree.Stream }
-
-func (s stream) Output() *engine.Output { return s.Stream.Output }
 
 func (s stream) Outcome() (server.Settled, error) {
 	r, err := s.Stream.Outcome()

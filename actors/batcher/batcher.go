@@ -39,11 +39,11 @@ type Stepper interface {
 	Close()
 }
 
-// Pin is a pinned prefix of one generation of a unit's stepper. Pins of an
-// earlier generation died with its memory; releasing one does nothing.
+// Pin is a pinned prefix of one incarnation of a unit's stepper. Pins of an
+// earlier incarnation died with its memory; releasing one does nothing.
 type Pin struct {
-	Handle     engine.Handle
-	Generation uint64
+	Handle      engine.Handle
+	Incarnation uint64
 }
 
 // Ticket is a job on its way to the stepper. Exactly one of Accepted and Refused
@@ -53,7 +53,7 @@ type Ticket interface {
 	// Gone says that nobody wants the answer any more; such a job is not submitted.
 	Gone() bool
 	// Accepted is called when the stepper has the job. Its Finished follows.
-	Accepted(generation uint64)
+	Accepted(incarnation uint64)
 	Refused(*abi.Error)
 }
 
@@ -118,9 +118,9 @@ type Unit struct {
 	down     atomic.Bool
 	first    chan error // the outcome of the first call of New
 
-	mu   sync.Mutex // guards loop and gen
-	loop *loop      // nil before the first start and after a failure
-	gen  uint64
+	mu          sync.Mutex // guards loop and incarnation
+	loop        *loop      // nil before the first start and after a failure
+	incarnation uint64
 }
 
 // NewUnit makes a unit. Its loop starts with its actor.
@@ -170,11 +170,11 @@ func (u *Unit) start(self *system.Ref) {
 	if u.loop != nil {
 		return
 	}
-	u.gen++
-	if u.gen > 1 {
+	u.incarnation++
+	if u.incarnation > 1 {
 		u.rebuilds.Add(1)
 	}
-	l := &loop{unit: u, gen: u.gen, live: map[*engine.Job]struct{}{}, done: make(chan struct{})}
+	l := &loop{unit: u, incarnation: u.incarnation, live: map[*engine.Job]struct{}{}, done: make(chan struct{})}
 	u.loop = l
 	go func() {
 		defer close(l.done)

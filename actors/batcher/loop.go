@@ -84,13 +84,13 @@ func (q *inbox) wake() {
 // loop is one incarnation of a model's step loop. Everything in it is owned by
 // its goroutine.
 type loop struct {
-	unit    *Unit
-	gen     uint64
-	stepper Stepper
-	live    map[*engine.Job]struct{} // submitted and not finished
-	batch   []control                // reused by drain
-	next    int                      // first of batch that was not handled
-	done    chan struct{}
+	unit        *Unit
+	incarnation uint64
+	stepper     Stepper
+	live        map[*engine.Job]struct{} // submitted and not finished
+	batch       []control                // reused by drain
+	next        int                      // first of batch that was not handled
+	done        chan struct{}
 }
 
 // run steps until the unit is closed ("") or something panics (the reason).
@@ -136,7 +136,7 @@ func (l *loop) handle(c control) {
 	case c.ticket != nil:
 		l.submit(c.ticket)
 	case c.release != nil:
-		if c.release.Generation == l.gen {
+		if c.release.Incarnation == l.incarnation {
 			l.stepper.Release(c.release.Handle)
 		}
 	case c.abort != nil:
@@ -168,7 +168,7 @@ func (l *loop) submit(t Ticket) {
 		t.Refused(abi.AsError(err))
 		return
 	}
-	t.Accepted(l.gen)
+	t.Accepted(l.incarnation)
 }
 
 // track makes Finished run exactly once, whoever ends the job.

@@ -43,9 +43,9 @@ type journal struct {
 	rowsMax  int // waiting rows that may be refused
 	batchMax int // rows in one transaction
 
-	waiting  []item
-	optional int    // of waiting, those that may be refused
-	inflight []item // being committed now
+	waiting    []item
+	optional   int    // of waiting, those that may be refused
+	committing []item // being committed now
 	// late are the refunds of settlements that are being committed now. They follow
 	// when it is known what became of those.
 	late     []*refund
@@ -60,7 +60,7 @@ type journal struct {
 func (j *journal) add(it item) bool {
 	if it.must {
 		it.hold = j.takeHold(it.entry.RequestID)
-		it.entry.NeverHeld = it.hold != nil // what waits was never in flight: a row that failed is not kept
+		it.entry.NeverHeld = it.hold != nil // what waits was never tried: a row that failed is not kept
 	} else {
 		if j.optional >= j.rowsMax {
 			return false
@@ -87,8 +87,8 @@ func (j *journal) withhold(r *refund) (withdrawn bool) {
 		it.entry = it.entry.Withheld()
 		return true
 	}
-	for i := range j.inflight {
-		if it := &j.inflight[i]; it.entry.Kind == account.Settlement && it.entry.RequestID == r.entry.RequestID {
+	for i := range j.committing {
+		if it := &j.committing[i]; it.entry.Kind == account.Settlement && it.entry.RequestID == r.entry.RequestID {
 			j.late = append(j.late, r)
 			return false
 		}
@@ -129,9 +129,9 @@ func (j *journal) takeHold(requestID string) func(Commit) {
 	return nil
 }
 
-// take moves the next batch into flight. It returns nothing while one is.
+// take starts the next batch. It returns nothing while one is being committed.
 func (j *journal) take() []item {
-	if len(j.inflight) > 0 || len(j.waiting) == 0 {
+	if len(j.committing) > 0 || len(j.waiting) == 0 {
 		return nil
 	}
 	n := min(len(j.waiting), j.batchMax)
@@ -139,22 +139,22 @@ func (j *journal) take() []item {
 		j.singly--
 		n = 1
 	}
-	j.inflight = append(j.inflight, j.waiting[:n]...)
+	j.committing = append(j.committing, j.waiting[:n]...)
 	rest := copy(j.waiting, j.waiting[n:])
 	clear(j.waiting[rest:])
 	j.waiting = j.waiting[:rest]
-	for _, it := range j.inflight {
+	for _, it := range j.committing {
 		if !it.must {
 			j.optional--
 		}
 	}
-	return j.inflight
+	return j.committing
 }
 
-// succeed ends the flight and returns what is to be answered.
+// succeed ends the commit and returns what is to be answered.
 func (j *journal) succeed() []item {
-	done := j.inflight
-	j.inflight = nil
+	done := j.committing
+	j.committing = nil
 	j.failures = 0
 	for _, r := range j.late {
 		j.waiting = append(j.waiting, r.item())
@@ -163,12 +163,12 @@ func (j *journal) succeed() []item {
 	return done
 }
 
-// fail ends the flight and returns what is to be refused: everything that may
+// fail ends the commit and returns what is to be refused: everything that may
 // be. tried were in the failed transaction, untried waited behind it. Settlements
 // go to the back of the queue, with their refunds.
 func (j *journal) fail() (tried, untried []item) {
 	untried, waiting := split(j.waiting)
-	tried, failed := split(j.inflight)
+	tried, failed := split(j.committing)
 	for i := range failed {
 		it := &failed[i]
 		it.tried = true
@@ -176,7 +176,7 @@ func (j *journal) fail() (tried, untried []item) {
 			it.refund = r
 		}
 	}
-	j.waiting, j.inflight, j.optional = append(waiting, failed...), nil, 0
+	j.waiting, j.committing, j.optional = append(waiting, failed...), nil, 0
 	j.failures++
 	if j.singly == 0 {
 		j.singly = len(j.waiting)
@@ -184,14 +184,14 @@ func (j *journal) fail() (tried, untried []item) {
 	return tried, untried
 }
 
-// setAside ends the flight of a settlement that was alone in it, and gives it
+// setAside ends the commit of a settlement that was alone in it, and gives it
 // up: the store has rejected this row, and would each time. Its refund has
 // nothing to take back.
 func (j *journal) setAside() (it item, alone bool) {
-	if len(j.inflight) != 1 || !j.inflight[0].must {
+	if len(j.committing) != 1 || !j.committing[0].must {
 		return item{}, false
 	}
-	it, j.inflight = j.inflight[0], nil
+	it, j.committing = j.committing[0], nil
 	if r := j.lateOf(it.entry.RequestID); r != nil {
 		it.refund = r
 	}

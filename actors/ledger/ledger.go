@@ -95,7 +95,7 @@ type Balance struct {
 	Err     error
 }
 
-// committed is the end of a flight.
+// committed is the end of a commit.
 type committed struct {
 	batch []item
 	seq   uint64
@@ -128,7 +128,7 @@ func (m Withhold) Refuse(err error) {
 // Refuse answers a read that no ledger will see.
 func (m Read) Refuse(err error) { m.Done(Balance{Err: err}) }
 
-// Refuse answers a flight that no ledger will hear of: nobody else knows it.
+// Refuse answers the rows of a commit that no ledger will hear of: nobody else knows them.
 func (m committed) Refuse(error) {
 	c := Commit{Seq: m.seq}
 	if m.err != nil {
@@ -181,12 +181,12 @@ type Log struct {
 	journal journal // owned by the actor's goroutine
 
 	// stuck is a transaction that the store has not ended in time; rows must not
-	// overtake it. Owned by the flight.
+	// overtake it. Owned by the commit under way.
 	stuck chan struct{}
-	// replayed is when a replay of the spill journal last ended. Owned by the flight.
+	// replayed is when a replay of the spill journal last ended. Owned by the commit under way.
 	replayed time.Time
 
-	flights                 sync.WaitGroup // one at a time
+	running                 sync.WaitGroup // one at a time
 	waiting                 atomic.Int64
 	behind                  atomic.Int64 // rows in the spill journal
 	commits, rows, failures atomic.Uint64
@@ -235,11 +235,11 @@ type ledger struct {
 	log     *Log
 	backoff bool // a retry is coming; nothing is tried before it
 	// replaying says that a replay is coming. A restart forgets it; the end of the
-	// next flight asks for another.
+	// next commit asks for another.
 	replaying bool
 }
 
-// Started goes on where the last incarnation was. A flight that is still up
+// Started goes on where the last incarnation was. A commit that is still under way
 // reports to this one; a delay that was running is not known any more and ends now.
 func (a *ledger) Started(c *system.Context) { a.next(c.Self()) }
 
@@ -256,7 +256,7 @@ func (a *ledger) Receive(c *system.Context, m any) {
 		}
 		a.next(c.Self())
 	case committed:
-		a.landed(c.Self(), m)
+		a.committed(c.Self(), m)
 	case retry:
 		a.backoff = false
 		a.next(c.Self())
@@ -305,29 +305,29 @@ func (a *ledger) withhold(self *system.Ref, m Withhold) {
 	a.next(self)
 }
 
-// next starts a flight if there is something to commit and none is up.
+// next starts a commit if something waits and none is under way.
 func (a *ledger) next(self *system.Ref) {
 	j := &a.log.journal
-	defer func() { a.log.waiting.Store(int64(len(j.waiting) + len(j.inflight))) }()
+	defer func() { a.log.waiting.Store(int64(len(j.waiting) + len(j.committing))) }()
 	if a.backoff {
 		return
 	}
 	if batch := j.take(); batch != nil {
 		seq := j.seq + 1
-		a.log.flights.Go(func() { a.log.fly(self, batch, seq) })
+		a.log.running.Go(func() { a.log.runCommit(self, batch, seq) })
 	}
 }
 
-// fly commits a batch and reports.
-func (l *Log) fly(self *system.Ref, batch []item, seq uint64) {
+// runCommit commits a batch and reports.
+func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
 	m := committed{batch, seq, l.commit(batch, seq)}
 	if err := self.Tell(m); err != nil {
 		m.Refuse(err)
 	}
 }
 
-// Wait returns when the last flight has ended. Call it after the actor has stopped.
-func (l *Log) Wait() { l.flights.Wait() }
+// Wait returns when the last commit has ended. Call it after the actor has stopped.
+func (l *Log) Wait() { l.running.Wait() }
 
 // Stopped answers what waits: nothing, unless the store is failing or the ledger was given up.
 func (a *ledger) Stopped() {
@@ -342,8 +342,8 @@ func (a *ledger) Stopped() {
 	}
 }
 
-// landed answers a finished flight.
-func (a *ledger) landed(self *system.Ref, m committed) {
+// committed answers the rows of a commit that has ended.
+func (a *ledger) committed(self *system.Ref, m committed) {
 	j := &a.log.journal
 	defer a.replayLater(self)
 	if m.err == nil {

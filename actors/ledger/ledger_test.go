@@ -120,7 +120,7 @@ func TestFailure(t *testing.T) {
 		m.failing.Store(true)
 		first, held := row(account.Hold, "h1", 0)
 		_ = ref.Send(first)
-		synctest.Wait() // h1 is in flight, the rest waits
+		synctest.Wait() // h1 is being committed, the rest waits
 		var settled []chan Commit
 		for _, id := range []string{"s1", "bad", "s2", "s3"} {
 			a, done := row(account.Settlement, id, -1)
@@ -213,7 +213,7 @@ func TestRejectedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{delay: time.Millisecond, poison: "bad"}
 		_, ref := start(t, Config{Spill: &fakeSpill{roomFor: 100}, Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
-		first, _ := row(account.Hold, "flying", 0)
+		first, _ := row(account.Hold, "committing", 0)
 		_ = ref.Send(first)
 		synctest.Wait() // the rest gathers behind it
 		hold, held := row(account.Hold, "bad", 0)
@@ -312,10 +312,10 @@ func TestBound(t *testing.T) {
 		}
 	}
 	if n := len(j.take()); n != 4 || j.take() != nil {
-		t.Errorf("%d in flight", n)
+		t.Errorf("%d being committed", n)
 	}
 	if !j.add(hold) {
-		t.Error("a flight still takes room")
+		t.Error("a commit still takes room")
 	}
 }
 
@@ -339,7 +339,7 @@ func TestStoppedAnswers(t *testing.T) {
 		}
 		s.Stop()
 		if c := <-answers[0]; c.Err != nil {
-			t.Errorf("the one in flight: %+v", c)
+			t.Errorf("the one being committed: %+v", c)
 		}
 		for _, done := range answers[1:] {
 			if c := <-done; c.Err == nil || !c.Refused {
@@ -351,7 +351,7 @@ func TestStoppedAnswers(t *testing.T) {
 
 // TestSettlementTakesTheHoldsPlace: while a transaction runs, a hold and its
 // settlement arrive. One row is written and both are answered with its commit;
-// a hold in flight, or one before a read, stays.
+// a hold being committed, or one before a read, stays.
 func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 	j := journal{rowsMax: 4, batchMax: 8}
 	answered := map[string]Commit{}
@@ -359,11 +359,11 @@ func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 		return item{entry: account.Entry{Kind: kind, RequestID: id}, must: kind == account.Settlement,
 			done: func(c Commit) { answered[string(kind)+" "+id] = c }}
 	}
-	j.add(row(account.Hold, "flying"))
+	j.add(row(account.Hold, "committing"))
 	j.take()
 	j.add(row(account.Hold, "a"))
 	j.add(row(account.Hold, "b"))
-	j.add(row(account.Settlement, "flying"))
+	j.add(row(account.Settlement, "committing"))
 	j.add(row(account.Settlement, "a"))
 	if j.optional != 1 || len(j.waiting) != 3 {
 		t.Fatalf("%d rows wait, %d of them optional; want 3 and 1", len(j.waiting), j.optional)
@@ -375,7 +375,7 @@ func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 			t.Errorf("%s of %s: never held is %v", it.entry.Kind, it.entry.RequestID, it.entry.NeverHeld)
 		}
 	}
-	for _, who := range []string{"hold a", "settlement a", "settlement flying", "hold b"} {
+	for _, who := range []string{"hold a", "settlement a", "settlement committing", "hold b"} {
 		if answered[who].Seq != 7 {
 			t.Errorf("%s was answered %+v", who, answered[who])
 		}
@@ -389,7 +389,7 @@ func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 	}
 }
 
-// TestStoppedBeforeTheNews: a flight that ended while its ledger was failing for
+// TestStoppedBeforeTheNews: a commit that ended while its ledger was failing for
 // the last time is answered with what became of it.
 func TestStoppedBeforeTheNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (b *books) write(entries []account.Entry, rejects string) error {
 }
 
 // TestWithheldWalk withholds settlements at every moment of their way: while they
-// wait, are in flight, failed with or without becoming durable, or were rejected.
+// wait, are being committed, failed with or without becoming durable, or were rejected.
 // What is withheld costs nothing in the end, the rest exactly its charge, and
 // whoever is told of a refund finds it in the store.
 func TestWithheldWalk(t *testing.T) {
@@ -68,7 +68,7 @@ func walkWithheld(t *testing.T, seed uint64) {
 	withheld := map[string]bool{}
 	rejects := fmt.Sprint(rnd.IntN(8))
 	left := 6
-	for steps := 0; left > 0 || len(j.waiting)+len(j.inflight)+len(j.late) > 0; steps++ {
+	for steps := 0; left > 0 || len(j.waiting)+len(j.committing)+len(j.late) > 0; steps++ {
 		calm := steps > 60
 		switch n := rnd.IntN(5); {
 		case n == 0 && left > 0:
@@ -77,7 +77,7 @@ func walkWithheld(t *testing.T, seed uint64) {
 			j.add(item{entry: e, must: true})
 		case n == 1 && left < 6:
 			id := fmt.Sprint(left + rnd.IntN(6-left))
-			if withheld[id] || id == rejects && store.charged[id] == 0 && !waits(j, id) { // it was given up: its flight knows
+			if withheld[id] || id == rejects && store.charged[id] == 0 && !waits(j, id) { // it was given up: its request knows
 				continue
 			}
 			withheld[id] = true
@@ -86,7 +86,7 @@ func walkWithheld(t *testing.T, seed uint64) {
 				r.done(Commit{Withdrawn: true})
 			}
 		default:
-			fly(j, store, rejects, rnd, calm)
+			commitOnce(j, store, rejects, rnd, calm)
 		}
 	}
 	for id := range 6 {
@@ -105,23 +105,23 @@ func walkWithheld(t *testing.T, seed uint64) {
 	}
 }
 
-// waits says whether the settlement of a request is in the queue or in flight.
+// waits says whether the settlement of a request is in the queue or being committed.
 func waits(j *journal, id string) bool {
 	is := func(it item) bool { return it.entry.RequestID == id && it.entry.Kind == account.Settlement }
-	return slices.ContainsFunc(j.waiting, is) || slices.ContainsFunc(j.inflight, is)
+	return slices.ContainsFunc(j.waiting, is) || slices.ContainsFunc(j.committing, is)
 }
 
-// fly is one transaction of the walk: it succeeds, fails, or fails although its
+// commitOnce is one transaction of the walk: it succeeds, fails, or fails although its
 // rows are in the store. Between its begin and its end other steps may come.
-func fly(j *journal, store *books, rejects string, rnd *rand.Rand, calm bool) {
-	if len(j.inflight) == 0 {
+func commitOnce(j *journal, store *books, rejects string, rnd *rand.Rand, calm bool) {
+	if len(j.committing) == 0 {
 		j.take()
 		return
 	}
 	fate := rnd.IntN(3)
 	var err error
 	if fate != 1 || calm {
-		err = store.write(rowsOf(j.inflight), rejects)
+		err = store.write(rowsOf(j.committing), rejects)
 	}
 	if err == nil && (fate == 0 || calm) {
 		for _, it := range j.succeed() {
@@ -157,7 +157,7 @@ func TestWithhold(t *testing.T) {
 			a, done := row(account.Settlement, id, -7)
 			_ = ref.Send(a)
 			settled = append(settled, done)
-			synctest.Wait() // the first is in flight, the others wait
+			synctest.Wait() // the first is being committed, the others wait
 		}
 		waited, flew := withhold("waits"), withhold("flies")
 		synctest.Wait()
@@ -169,7 +169,7 @@ func TestWithhold(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if c := <-flew; c.Withdrawn || c.Err != nil || c.Seq != 2 {
-			t.Errorf("the one in flight: %+v", c)
+			t.Errorf("the one being committed: %+v", c)
 		}
 		if c := <-withhold("stays"); c.Withdrawn || c.Err != nil || c.Seq != 3 {
 			t.Errorf("the durable one: %+v", c)

@@ -30,7 +30,7 @@ func (l *Log) write(entries []account.Entry) error {
 	}
 	err := l.replay()
 	if err == nil {
-		err = l.patiently(entries)
+		err = l.appendWithTimeout(entries)
 	}
 	if err == nil || l.cfg.Rejects(err) {
 		return err
@@ -46,10 +46,10 @@ func (l *Log) append(entries []account.Entry) error {
 	return l.store.Append(entries)
 }
 
-// patiently asks the store for as long as SlowAfter. A call that takes longer
+// appendWithTimeout asks the store for as long as SlowAfter. A call that takes longer
 // goes on alone; until it ends the store gets nothing else. Should it succeed in
 // the end, its rows are there twice: the store ignores those of the journal.
-func (l *Log) patiently(entries []account.Entry) error {
+func (l *Log) appendWithTimeout(entries []account.Entry) error {
 	if l.stuck != nil {
 		select {
 		case <-l.stuck:
@@ -96,7 +96,7 @@ func (l *Log) replay() (err error) {
 	defer func() { l.replayed = time.Now() }()
 	entries, err := l.cfg.Spill.Entries()
 	if err == nil {
-		err = Replay(entries, l.cfg.BatchMax, l.patiently, l.cfg.Rejects, l.leftOut)
+		err = Replay(entries, l.cfg.BatchMax, l.appendWithTimeout, l.cfg.Rejects, l.leftOut)
 	}
 	if err == nil {
 		err = l.cfg.Spill.Reset()

@@ -213,7 +213,7 @@ func TestBrokenJournal(t *testing.T) {
 	})
 }
 
-// TestReplayAfterRefusal: the replay is asked for again also when the flight that
+// TestReplayAfterRefusal: the replay is asked for again also when the commit that
 // it waited behind failed, and nothing else is sent.
 func TestReplayAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestReplayAfterRefusal(t *testing.T) {
 		_, ref := start(t, Config{Spill: s, SlowAfter: time.Minute}, m)
 		m.failing.Store(true)
 		put(ref, account.Settlement, "1", -5)
-		time.Sleep(time.Second) // the replay comes while the hold is in flight
+		time.Sleep(time.Second) // the replay comes while the hold is being committed
 		if c := put(ref, account.Hold, "2", 0); c.Err == nil || s.Rows() != 1 {
 			t.Errorf("a hold without room: %+v, %d rows spilled", c, s.Rows())
 		}

@@ -4,11 +4,11 @@ package limiter
 
 import "fmt"
 
-// check panics when an invariant of the desk does not hold.
-func (d *desk) check() {
+// check panics when an invariant of the state does not hold.
+func (s *state) check() {
 	var sum held
 	permits := 0
-	for id, h := range d.open {
+	for id, h := range s.open {
 		if h.permit {
 			permits++
 		}
@@ -18,14 +18,14 @@ func (d *desk) check() {
 		sum.hold += h.hold
 		sum.short += h.short
 	}
-	for _, hold := range d.orphans {
+	for _, hold := range s.orphans {
 		sum.hold += hold
 	}
 	switch {
-	case permits != d.permits || sum.hold != d.held || sum.short != d.short:
+	case permits != s.permits || sum.hold != s.held || sum.short != s.short:
 		panic(fmt.Sprintf("limiter: counted %d permits, %d held, %d short; the open ones have %d, %d, %d",
-			d.permits, d.held, d.short, permits, sum.hold, sum.short))
-	case d.short > 0 && (d.account.Unlimited || d.balance > d.held):
-		panic(fmt.Sprintf("limiter: %d available while requests are %d short", d.balance-d.held, d.short))
+			s.permits, s.held, s.short, permits, sum.hold, sum.short))
+	case s.short > 0 && (s.account.Unlimited || s.balance > s.held):
+		panic(fmt.Sprintf("limiter: %d available while requests are %d short", s.balance-s.held, s.short))
 	}
 }

@@ -3,4 +3,4 @@
 package limiter
 
 // check does nothing: the build tag invariants makes it check.
-func (d *desk) check() {}
+func (s *state) check() {}

@@ -6,7 +6,7 @@
 // requests wait in a list) -> ready -> retired by a sweep when it holds nothing.
 // A restart forgets the counters and rebuilds them: permits and holds from the
 // registry of live requests and the ledger's open holds, the bucket from the
-// last published snapshot, the balance from the ledger. Nothing is forgiven and
+// last published counters, the balance from the ledger. Nothing is forgiven and
 // nothing leaks.
 package limiter
 
@@ -24,8 +24,8 @@ import (
 type Ticket interface {
 	// Granted passes the request on with what it was given. An error means that it
 	// could not be passed on; the reservation is then taken back and Refused is called.
-	Granted(Reservation, State) *abi.Error
-	Refused(*abi.Error, State)
+	Granted(Reservation, Limits) *abi.Error
+	Refused(*abi.Error, Limits)
 }
 
 // Message is the closed set of things a limiter is told.
@@ -84,7 +84,7 @@ func (Changed) limiterMessage() {}
 func (loaded) limiterMessage()  {}
 
 // Refuse answers a Reserve that no limiter will see.
-func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), State{}) }
+func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), Limits{}) }
 
 // Refuse tells the owner that the limiter is gone.
 func (m Leave) Refuse(error) { lost(m.Lost) }
@@ -135,20 +135,20 @@ type Deps struct {
 
 // Cell is what of an account's limiter others may read, and what survives its restarts.
 type Cell struct {
-	snapshot atomic.Pointer[Snapshot]
+	counters atomic.Pointer[Counters]
 }
 
-// State returns the last published state, computed for now. ok is false before the first.
-func (c *Cell) State(now time.Time) (st State, ok bool) {
-	if s := c.snapshot.Load(); s != nil {
-		return s.State(now), true
+// Limits returns the last published limits, computed for now. ok is false before the first.
+func (c *Cell) Limits(now time.Time) (l Limits, ok bool) {
+	if s := c.counters.Load(); s != nil {
+		return s.Limits(now), true
 	}
-	return State{}, false
+	return Limits{}, false
 }
 
 // Use returns the last published counters, computed for now. ok is false before the first.
 func (c *Cell) Use(now time.Time) (u Use, ok bool) {
-	if s := c.snapshot.Load(); s != nil {
+	if s := c.counters.Load(); s != nil {
 		return s.Use(now), true
 	}
 	return Use{}, false
@@ -164,11 +164,11 @@ type limiter struct {
 	id      string
 	cell    *Cell
 	deps    Deps
-	desk    *desk // nil until the first load
+	state   *state // nil until the first load
 	loading bool
 	again   bool      // something changed since the load began
 	stale   bool      // the last load failed; the next request starts one
-	pending []Reserve // while there is no desk; at most PendingMax
+	pending []Reserve // while there is no state; at most PendingMax
 	// recent are the settlements and ends that arrived during a load: its answer
 	// may be older than they are.
 	recent []Settle
@@ -250,11 +250,11 @@ func (l *limiter) idle(now time.Time) bool {
 	if l.loading || len(l.pending) > 0 || len(l.early) > 0 {
 		return false
 	}
-	if l.desk == nil {
-		s := l.cell.snapshot.Load()
+	if l.state == nil {
+		s := l.cell.counters.Load()
 		return s == nil || s.full(now)
 	}
-	return l.desk.idle(now)
+	return l.state.idle(now)
 }
 
 func (l *limiter) hook(point string) {
@@ -265,7 +265,7 @@ func (l *limiter) hook(point string) {
 
 // reserve answers at once, or after the load when there is nothing to decide on.
 func (l *limiter) reserve(c *system.Context, m Reserve) {
-	if l.desk == nil {
+	if l.state == nil {
 		if len(l.pending) >= l.deps.PendingMax {
 			m.Refuse(system.ErrFull)
 			return
@@ -283,40 +283,40 @@ func (l *limiter) reserve(c *system.Context, m Reserve) {
 // decide reserves and passes the request on. Whatever panics, the caller is
 // answered and the bucket is as before.
 func (l *limiter) decide(m Reserve) {
-	before := l.desk.snapshot()
+	before := l.state.counters()
 	handed := false // from then on the ticket gives back what it has
 	defer func() {
 		if r := recover(); r != nil {
 			if !handed {
-				l.cell.snapshot.Store(&before)
+				l.cell.counters.Store(&before)
 			}
-			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.State(time.Now()))
+			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
 			panic(r)
 		}
 	}()
 	now := time.Now()
-	r, err := l.desk.reserve(m.Ask, now)
+	r, err := l.state.reserve(m.Ask, now)
 	l.publish()
 	l.hook("limiter.reserved")
 	if err == nil {
 		handed = true
-		if err = m.Ticket.Granted(r, l.desk.snapshot().State(now)); err == nil {
+		if err = m.Ticket.Granted(r, l.state.counters().Limits(now)); err == nil {
 			return
 		}
-		l.desk.leave(m.Ask.RequestID, r.Tokens, 0, now)
-		l.desk.settle(m.Ask.RequestID, 0, 0)
+		l.state.leave(m.Ask.RequestID, r.Tokens, 0, now)
+		l.state.settle(m.Ask.RequestID, 0, 0)
 		l.publish()
 	}
-	m.Ticket.Refused(err, l.desk.snapshot().State(now))
+	m.Ticket.Refused(err, l.state.counters().Limits(now))
 }
 
 func (l *limiter) leave(m Leave) {
 	l.hook("limiter.leave")
-	if l.desk == nil {
+	if l.state == nil {
 		l.early = append(l.early, m)
 		return
 	}
-	l.desk.leave(m.RequestID, m.Taken, m.Used, time.Now())
+	l.state.leave(m.RequestID, m.Taken, m.Used, time.Now())
 	l.publish()
 }
 
@@ -325,8 +325,8 @@ func (l *limiter) settle(m Settle) {
 	if l.loading {
 		l.recent = append(l.recent, m)
 	}
-	if l.desk != nil {
-		l.desk.settle(m.RequestID, m.Amount, m.Seq)
+	if l.state != nil {
+		l.state.settle(m.RequestID, m.Amount, m.Seq)
 		l.publish()
 	}
 }
@@ -347,7 +347,7 @@ func (l *limiter) end(c *system.Context, m End) {
 			panic(r)
 		}
 	}()
-	if l.desk == nil { // it waits by itself
+	if l.state == nil { // it waits by itself
 		leave := m.Leave
 		leave.Lost = func() { m.again(leave) }
 		l.leave(leave)
@@ -392,27 +392,27 @@ func (l *limiter) onLoaded(c *system.Context, r Loaded) {
 	l.pending = nil
 }
 
-// adopt makes or updates the desk. Settlements that arrived during the load are
+// adopt makes or updates the state. Settlements that arrived during the load are
 // applied again: those that the answer knows are recognised by their commit.
 func (l *limiter) adopt(r Loaded, now time.Time) {
-	if l.desk == nil {
+	if l.state == nil {
 		b := newBucket(r.Account.TokensPerMinute, now)
-		if s := l.cell.snapshot.Load(); s != nil {
+		if s := l.cell.counters.Load(); s != nil {
 			b = s.bucket
 			b.refill(now)
 			if b.capacity != min(max(r.Account.TokensPerMinute, 0), capacityMax) {
 				b.resize(r.Account.TokensPerMinute, now)
 			}
 		}
-		l.desk = newDesk(r.Account, b)
+		l.state = newState(r.Account, b)
 	}
-	l.desk.change(r.Account, now)
-	l.desk.load(r.Balance, r.Seq, r.Holds, l.deps.Live(l.id))
+	l.state.change(r.Account, now)
+	l.state.load(r.Balance, r.Seq, r.Holds, l.deps.Live(l.id))
 	for _, s := range l.recent {
-		l.desk.settle(s.RequestID, s.Amount, s.Seq)
+		l.state.settle(s.RequestID, s.Amount, s.Seq)
 	}
 	for _, e := range l.early {
-		l.desk.leave(e.RequestID, e.Taken, e.Used, now)
+		l.state.leave(e.RequestID, e.Taken, e.Used, now)
 	}
 	l.recent, l.early = nil, nil
 	l.publish()
@@ -422,11 +422,11 @@ func (l *limiter) refusePending(err *abi.Error) {
 	pending := l.pending
 	l.pending = nil
 	for _, m := range pending {
-		m.Ticket.Refused(err, State{})
+		m.Ticket.Refused(err, Limits{})
 	}
 }
 
 func (l *limiter) publish() {
-	s := l.desk.snapshot()
-	l.cell.snapshot.Store(&s)
+	s := l.state.counters()
+	l.cell.counters.Store(&s)
 }

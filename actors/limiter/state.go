@@ -48,8 +48,8 @@ type Live struct {
 	Arrival     uint64 // of its Reservation
 }
 
-// State is what the rate-limit headers say. A limit of 0 means that there is none.
-type State struct {
+// Limits is what the rate-limit headers say. A limit of 0 means that there is none.
+type Limits struct {
 	RequestsLimit, RequestsRemaining int
 	TokensLimit, TokensRemaining     int64
 	// RequestsReset is now, or when to try again while no permit is free.
@@ -57,35 +57,35 @@ type State struct {
 	RequestsReset, TokensReset time.Time
 }
 
-// Snapshot is a published copy of a limiter's counters, from which State is
+// Counters is a published copy of a limiter's counters, from which Limits are
 // computed at any later time. It is immutable.
-type Snapshot struct {
+type Counters struct {
 	concurrency, permits int
 	bucket               bucket
 	available            abi.Nano // balance without holds
 }
 
-// NewSnapshot returns the state of an account that uses nothing.
-func NewSnapshot(a account.Account, now time.Time) Snapshot {
-	return Snapshot{concurrency: a.Concurrency, bucket: newBucket(a.TokensPerMinute, now)}
+// NewCounters returns the state of an account that uses nothing.
+func NewCounters(a account.Account, now time.Time) Counters {
+	return Counters{concurrency: a.Concurrency, bucket: newBucket(a.TokensPerMinute, now)}
 }
 
-// State returns what the headers say at the time now.
-func (s Snapshot) State(now time.Time) State {
-	b := s.bucket
+// Limits returns what the headers say at the time now.
+func (c Counters) Limits(now time.Time) Limits {
+	b := c.bucket
 	b.refill(now)
-	st := State{RequestsLimit: s.concurrency, TokensLimit: b.capacity, RequestsReset: now,
-		RequestsRemaining: max(s.concurrency-s.permits, 0), TokensRemaining: b.remaining(),
+	l := Limits{RequestsLimit: c.concurrency, TokensLimit: b.capacity, RequestsReset: now,
+		RequestsRemaining: max(c.concurrency-c.permits, 0), TokensRemaining: b.remaining(),
 		TokensReset: now.Add(b.wait(b.capacity))}
-	if s.concurrency > 0 && st.RequestsRemaining == 0 {
-		st.RequestsReset = now.Add(permitRetry)
+	if c.concurrency > 0 && l.RequestsRemaining == 0 {
+		l.RequestsReset = now.Add(permitRetry)
 	}
-	return st
+	return l
 }
 
 // full says whether the bucket is full at the time now.
-func (s Snapshot) full(now time.Time) bool {
-	b := s.bucket
+func (c Counters) full(now time.Time) bool {
+	b := c.bucket
 	b.refill(now)
 	return b.full()
 }
@@ -98,10 +98,10 @@ type Use struct {
 }
 
 // Use returns the counters at the time now.
-func (s Snapshot) Use(now time.Time) Use {
-	b := s.bucket
+func (c Counters) Use(now time.Time) Use {
+	b := c.bucket
 	b.refill(now)
-	return Use{Requests: s.permits, TokensRemaining: b.remaining(), Available: s.available}
+	return Use{Requests: c.permits, TokensRemaining: b.remaining(), Available: c.available}
 }
 
 // held is what one request has. It is there from the request's admission until it
@@ -115,14 +115,14 @@ type held struct {
 	arrival uint64 // who came first is topped up first
 }
 
-// desk is the whole state of one account's admission and all the deciding: no
+// state is the whole state of one account's admission and all the deciding: no
 // clock, no waiting.
 //
 // Invariants: permits counts the entries of open with a permit; held sums the
 // holds of open and orphans; short sums what holds of open are short of; while
 // that is not zero nothing is available. Only put and setOrphan write the maps and
 // their sums. With the build tag invariants all of it is checked after every call.
-type desk struct {
+type state struct {
 	account account.Account
 	bucket  bucket
 	// balance is a cache of the ledger's, true after its commit seq.
@@ -138,78 +138,78 @@ type desk struct {
 	arrivals uint64 // the highest arrival so far
 }
 
-func newDesk(a account.Account, b bucket) *desk {
-	return &desk{account: a, bucket: b, open: map[string]held{}, orphans: map[string]abi.Nano{}}
+func newState(a account.Account, b bucket) *state {
+	return &state{account: a, bucket: b, open: map[string]held{}, orphans: map[string]abi.Nano{}}
 }
 
 // load sets what the ledger knew at its commit seq and what the running requests have.
-func (d *desk) load(balance abi.Nano, seq uint64, holds []account.Entry, live []Live) {
-	d.balance, d.seq, d.permits, d.held, d.short = balance, seq, 0, 0, 0
-	clear(d.open)
-	clear(d.orphans)
+func (s *state) load(balance abi.Nano, seq uint64, holds []account.Entry, live []Live) {
+	s.balance, s.seq, s.permits, s.held, s.short = balance, seq, 0, 0, 0
+	clear(s.open)
+	clear(s.orphans)
 	for _, l := range live {
-		d.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival})
-		d.arrivals = max(d.arrivals, l.Arrival)
+		s.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival})
+		s.arrivals = max(s.arrivals, l.Arrival)
 	}
 	for _, h := range holds {
-		if _, ok := d.open[h.RequestID]; !ok && h.AccountID == d.account.ID {
-			d.setOrphan(h.RequestID, h.Held)
+		if _, ok := s.open[h.RequestID]; !ok && h.AccountID == s.account.ID {
+			s.setOrphan(h.RequestID, h.Held)
 		}
 	}
-	d.topUp()
-	d.check()
+	s.topUp()
+	s.check()
 }
 
 // put notes what a request has now; one that has nothing any more is forgotten.
-func (d *desk) put(id string, h held) {
-	was := d.open[id]
+func (s *state) put(id string, h held) {
+	was := s.open[id]
 	if was.permit {
-		d.permits--
+		s.permits--
 	}
 	if h.permit {
-		d.permits++
+		s.permits++
 	}
-	d.held += h.hold - was.hold
-	d.short += h.short - was.short
+	s.held += h.hold - was.hold
+	s.short += h.short - was.short
 	if h.permit || h.hold != 0 || h.short != 0 {
-		d.open[id] = h
+		s.open[id] = h
 	} else {
-		delete(d.open, id)
+		delete(s.open, id)
 	}
 }
 
 // setOrphan notes an open hold that nobody owns; one of 0 is forgotten.
-func (d *desk) setOrphan(id string, hold abi.Nano) {
-	d.held += hold - d.orphans[id]
+func (s *state) setOrphan(id string, hold abi.Nano) {
+	s.held += hold - s.orphans[id]
 	if hold != 0 {
-		d.orphans[id] = hold
+		s.orphans[id] = hold
 	} else {
-		delete(d.orphans, id)
+		delete(s.orphans, id)
 	}
 }
 
 // topUp gives what is available to the holds that took less than their upper
 // bound, in the order in which their requests came.
-func (d *desk) topUp() {
-	available := d.balance - d.held
-	if d.account.Unlimited {
-		available = d.short
+func (s *state) topUp() {
+	available := s.balance - s.held
+	if s.account.Unlimited {
+		available = s.short
 	}
-	if d.short == 0 || available <= 0 {
+	if s.short == 0 || available <= 0 {
 		return
 	}
 	var ids []string
-	for id, h := range d.open {
+	for id, h := range s.open {
 		if h.short > 0 {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(d.open[a].arrival, d.open[b].arrival) })
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(s.open[a].arrival, s.open[b].arrival) })
 	for _, id := range ids {
-		h := d.open[id]
+		h := s.open[id]
 		more := min(h.short, available)
 		h.hold, h.short = h.hold+more, h.short-more
-		d.put(id, h)
+		s.put(id, h)
 		if available -= more; available == 0 {
 			return
 		}
@@ -217,56 +217,56 @@ func (d *desk) topUp() {
 }
 
 // reserve takes a permit, tokens and money, or nothing. now must not go back.
-func (d *desk) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
-	d.bucket.refill(now)
-	r, err := d.decide(a)
+func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
+	s.bucket.refill(now)
+	r, err := s.decide(a)
 	if err != nil {
 		return Reservation{}, err
 	}
-	if _, ok := d.open[a.RequestID]; ok {
+	if _, ok := s.open[a.RequestID]; ok {
 		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "internal error: request id is in use"}
 	}
-	d.bucket.add(-r.Tokens)
-	d.arrivals++
-	r.Arrival = d.arrivals
+	s.bucket.add(-r.Tokens)
+	s.arrivals++
+	r.Arrival = s.arrivals
 	h := held{permit: true, hold: r.Hold, arrival: r.Arrival}
 	if !a.Free {
 		h.short = a.Upper - r.Hold
 	}
-	d.put(a.RequestID, h)
-	d.check()
+	s.put(a.RequestID, h)
+	s.check()
 	return r, nil
 }
 
 // decide says what a reservation would take. Money comes first: 402 before 429.
-func (d *desk) decide(a Ask) (Reservation, *abi.Error) {
-	if d.account.Disabled {
+func (s *state) decide(a Ask) (Reservation, *abi.Error) {
+	if s.account.Disabled {
 		return Reservation{}, &abi.Error{Kind: abi.Unauthenticated, Op: "limiter.reserve", Msg: "this account is disabled"}
 	}
 	var r Reservation
 	if !a.Free {
-		available := d.balance - d.held
-		if !d.account.Unlimited && available < a.Minimum {
+		available := s.balance - s.held
+		if !s.account.Unlimited && available < a.Minimum {
 			return r, shortOfMoney(available, a.Minimum)
 		}
 		r.Hold = a.Upper
-		if !d.account.Unlimited {
+		if !s.account.Unlimited {
 			r.Hold = max(min(a.Upper, available), 0)
 		}
 	}
-	if limit := d.account.Concurrency; limit > 0 && d.permits >= limit {
+	if limit := s.account.Concurrency; limit > 0 && s.permits >= limit {
 		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: permitRetry,
 			Msg: fmt.Sprintf("this account's concurrency limit of %d requests at once is reached", limit)}
 	}
 	need := int64(1) // of a free request: the bucket must not be exhausted
-	if !a.Free && d.bucket.capacity > 0 {
-		need = min(a.Prompt+min(a.OutputMax, outputReserved), d.bucket.capacity)
+	if !a.Free && s.bucket.capacity > 0 {
+		need = min(a.Prompt+min(a.OutputMax, outputReserved), s.bucket.capacity)
 		r.Tokens = need
 	}
-	if !d.bucket.has(need) {
-		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: d.bucket.wait(need),
+	if !s.bucket.has(need) {
+		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: s.bucket.wait(need),
 			Msg: fmt.Sprintf("this account's limit of %d tokens per minute is reached: %d needed now, %d remaining",
-				d.bucket.capacity, need, d.bucket.remaining())}
+				s.bucket.capacity, need, s.bucket.remaining())}
 	}
 	return r, nil
 }
@@ -288,47 +288,47 @@ func dollars(n abi.Nano) string {
 // leave ends the use of a permit and corrects the bucket from what was taken to
 // what was really used. It is given both because the limiter that granted them
 // may have been restarted since. Call it once per reservation.
-func (d *desk) leave(id string, taken, used int64, now time.Time) {
-	d.bucket.refill(now)
-	if d.bucket.capacity > 0 {
-		d.bucket.add(taken - used)
+func (s *state) leave(id string, taken, used int64, now time.Time) {
+	s.bucket.refill(now)
+	if s.bucket.capacity > 0 {
+		s.bucket.add(taken - used)
 	}
-	h := d.open[id]
+	h := s.open[id]
 	h.permit = false
-	d.put(id, h)
-	d.check()
+	s.put(id, h)
+	s.check()
 }
 
 // settle releases the hold of a request, whose settlement of amount (not above
 // zero), or refund of amount, is in the ledger's commit seq. A commit that the balance knows already
 // changes only the hold.
-func (d *desk) settle(id string, amount abi.Nano, seq uint64) {
-	if seq > d.seq {
-		d.balance += amount
+func (s *state) settle(id string, amount abi.Nano, seq uint64) {
+	if seq > s.seq {
+		s.balance += amount
 	}
-	d.put(id, held{permit: d.open[id].permit})
-	d.setOrphan(id, 0)
-	d.topUp()
-	d.check()
+	s.put(id, held{permit: s.open[id].permit})
+	s.setOrphan(id, 0)
+	s.topUp()
+	s.check()
 }
 
 // change adopts new limits. Reservations already made stay.
-func (d *desk) change(a account.Account, now time.Time) {
-	if a.TokensPerMinute != d.account.TokensPerMinute {
-		d.bucket.refill(now)
-		d.bucket.resize(a.TokensPerMinute, now)
+func (s *state) change(a account.Account, now time.Time) {
+	if a.TokensPerMinute != s.account.TokensPerMinute {
+		s.bucket.refill(now)
+		s.bucket.resize(a.TokensPerMinute, now)
 	}
-	d.account = a
-	d.topUp() // it may be unlimited now
-	d.check()
+	s.account = a
+	s.topUp() // it may be unlimited now
+	s.check()
 }
 
-func (d *desk) snapshot() Snapshot {
-	return Snapshot{concurrency: d.account.Concurrency, permits: d.permits, bucket: d.bucket, available: d.balance - d.held}
+func (s *state) counters() Counters {
+	return Counters{concurrency: s.account.Concurrency, permits: s.permits, bucket: s.bucket, available: s.balance - s.held}
 }
 
-// idle says whether the desk holds nothing that a new one would not have.
-func (d *desk) idle(now time.Time) bool {
-	d.bucket.refill(now)
-	return len(d.open) == 0 && d.bucket.full()
+// idle says whether the state holds nothing that a new one would not have.
+func (s *state) idle(now time.Time) bool {
+	s.bucket.refill(now)
+	return len(s.open) == 0 && s.bucket.full()
 }

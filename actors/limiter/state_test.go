@@ -73,13 +73,13 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	refusals := 0
 	for i := range 2000 {
 		a := account.Account{ID: "a", Unlimited: true, TokensPerMinute: 1 + rnd.Int64N(1_000_000)}
-		d := newDesk(a, newBucket(a.TokensPerMinute, start))
+		s := newState(a, newBucket(a.TokensPerMinute, start))
 		now := start.Add(time.Duration(rnd.Int64N(1e9)))
-		d.bucket.refill(now)
-		d.bucket.add(-rnd.Int64N(3 * a.TokensPerMinute)) // overdrawn more often than not
+		s.bucket.refill(now)
+		s.bucket.add(-rnd.Int64N(3 * a.TokensPerMinute)) // overdrawn more often than not
 		ask := Ask{RequestID: "r", Prompt: rnd.Int64N(2 * a.TokensPerMinute), OutputMax: rnd.Int64N(3000), Free: i%5 == 0}
 		now = now.Add(time.Duration(rnd.Int64N(1e7)))
-		_, err := d.reserve(ask, now)
+		_, err := s.reserve(ask, now)
 		if err == nil {
 			continue
 		}
@@ -87,12 +87,12 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		if err.Kind != abi.RateLimited || err.RetryAfter <= 0 {
 			t.Fatalf("got %v with retry after %v", err, err.RetryAfter)
 		}
-		early := *d
+		early := *s
 		early.open = map[string]held{}
 		if _, err := early.reserve(ask, now.Add(err.RetryAfter-2*time.Millisecond)); err == nil && err.RetryAfter > 2*time.Millisecond {
 			t.Fatalf("case %d: admitted 2 ms early", i)
 		}
-		if _, err := d.reserve(ask, now.Add(err.RetryAfter)); err != nil {
+		if _, err := s.reserve(ask, now.Add(err.RetryAfter)); err != nil {
 			t.Fatalf("case %d: refused after waiting: %v", i, err)
 		}
 	}
@@ -101,10 +101,10 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	}
 }
 
-func loadedDesk(a account.Account, balance abi.Nano) *desk {
-	d := newDesk(a, newBucket(a.TokensPerMinute, start))
-	d.load(balance, 1, nil, nil)
-	return d
+func loadedState(a account.Account, balance abi.Nano) *state {
+	s := newState(a, newBucket(a.TokensPerMinute, start))
+	s.load(balance, 1, nil, nil)
+	return s
 }
 
 // TestReserve is the table of who is admitted when several ask at once.
@@ -141,12 +141,12 @@ func TestReserve(t *testing.T) {
 		{"disabled", account.Account{Disabled: true, Unlimited: true}, 0, money(1, 1), 3, 0, abi.Unauthenticated, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := loadedDesk(c.account, c.balance)
+			s := loadedState(c.account, c.balance)
 			admitted, held := 0, abi.Nano(0)
 			for i := range c.parallel {
 				ask := c.ask
 				ask.RequestID = string(rune('a' + i))
-				r, err := d.reserve(ask, start)
+				r, err := s.reserve(ask, start)
 				if err == nil {
 					admitted++
 					held += r.Hold
@@ -156,9 +156,9 @@ func TestReserve(t *testing.T) {
 					t.Errorf("request %d: retry after %v for %v", i, err.RetryAfter, err.Kind)
 				}
 			}
-			if admitted != c.admitted || held != c.held || d.held != c.held || d.permits != c.admitted {
-				t.Errorf("admitted %d (permits %d) holding %d (desk %d), want %d holding %d",
-					admitted, d.permits, held, d.held, c.admitted, c.held)
+			if admitted != c.admitted || held != c.held || s.held != c.held || s.permits != c.admitted {
+				t.Errorf("admitted %d (permits %d) holding %d (state %d), want %d holding %d",
+					admitted, s.permits, held, s.held, c.admitted, c.held)
 			}
 		})
 	}
@@ -168,30 +168,30 @@ func TestReserve(t *testing.T) {
 // nothing can be given back twice.
 func TestGiveBack(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 4, TokensPerMinute: 6000}
-	d := loadedDesk(a, 1000)
-	r, err := d.reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
+	s := loadedState(a, 1000)
+	r, err := s.reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
 	if err != nil || r != (Reservation{Tokens: 150, Hold: 300, Arrival: 1}) {
 		t.Fatal(r, err)
 	}
-	d.leave("x", r.Tokens, 7000, start)
-	if got := d.bucket.parts / partsPerToken; got != 6000-7000 {
+	s.leave("x", r.Tokens, 7000, start)
+	if got := s.bucket.parts / partsPerToken; got != 6000-7000 {
 		t.Errorf("bucket at %d, want -1000: it settles the truth", got)
 	}
-	if d.permits != 0 || d.held != 300 {
-		t.Errorf("permits %d held %d after leave", d.permits, d.held)
+	if s.permits != 0 || s.held != 300 {
+		t.Errorf("permits %d held %d after leave", s.permits, s.held)
 	}
-	d.settle("x", -200, 2)
-	if d.held != 0 || d.balance != 800 || len(d.open) != 0 {
-		t.Errorf("held %d balance %d open %v after settle", d.held, d.balance, d.open)
+	s.settle("x", -200, 2)
+	if s.held != 0 || s.balance != 800 || len(s.open) != 0 {
+		t.Errorf("held %d balance %d open %v after settle", s.held, s.balance, s.open)
 	}
-	d.settle("x", -200, 1) // a commit the balance knows
-	if d.balance != 800 || d.held != 0 {
-		t.Errorf("balance %d held %d after a second settle", d.balance, d.held)
+	s.settle("x", -200, 1) // a commit the balance knows
+	if s.balance != 800 || s.held != 0 {
+		t.Errorf("balance %d held %d after a second settle", s.balance, s.held)
 	}
 }
 
 // TestOneOvershoot: whatever is given back while a request runs that found less than its
-// upper bound, and however the desk is rebuilt, the balance ends at most one overshoot below zero.
+// upper bound, and however the state is rebuilt, the balance ends at most one overshoot below zero.
 func TestOneOvershoot(t *testing.T) {
 	const upperMax = 1000
 	seed := uint64(time.Now().UnixNano())
@@ -200,19 +200,19 @@ func TestOneOvershoot(t *testing.T) {
 	below := 0
 	for i := range 300 {
 		balance, seq := abi.Nano(rnd.Int64N(3000)), uint64(1)
-		d := loadedDesk(account.Account{ID: "a"}, balance)
+		s := loadedState(account.Account{ID: "a"}, balance)
 		var running []Live
 		for n := range 200 {
 			switch {
 			case rnd.IntN(2) == 0:
 				ask := Ask{RequestID: fmt.Sprint(n), Upper: 10 + abi.Nano(rnd.Int64N(upperMax-10)), Minimum: 10}
-				if r, err := d.reserve(ask, start); err == nil {
+				if r, err := s.reserve(ask, start); err == nil {
 					running = append(running, Live{ask.RequestID, true, r.Hold, ask.Upper, r.Arrival})
 				}
 			case rnd.IntN(20) == 0: // money is paid in, or the limiter starts anew
 				balance += abi.Nano(rnd.Int64N(500))
 				seq++
-				d.load(balance, seq, nil, running)
+				s.load(balance, seq, nil, running)
 			case len(running) > 0:
 				at := rnd.IntN(len(running))
 				cost := abi.Nano(rnd.Int64N(10))
@@ -221,8 +221,8 @@ func TestOneOvershoot(t *testing.T) {
 				}
 				balance -= cost
 				seq++
-				d.leave(running[at].RequestID, 0, 0, start)
-				d.settle(running[at].RequestID, -cost, seq)
+				s.leave(running[at].RequestID, 0, 0, start)
+				s.settle(running[at].RequestID, -cost, seq)
 				running = slices.Delete(running, at, at+1)
 			}
 			worst := balance
@@ -242,47 +242,47 @@ func TestOneOvershoot(t *testing.T) {
 	}
 }
 
-// TestRebuild: a new desk told what lives is as the old one was, and settlements
+// TestRebuild: a new state told what lives is as the old one was, and settlements
 // that cross the read are counted once.
 func TestRebuild(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 3}
-	d := newDesk(a, newBucket(0, start))
-	d.load(1000, 5, []account.Entry{
+	s := newState(a, newBucket(0, start))
+	s.load(1000, 5, []account.Entry{
 		{Kind: account.Hold, AccountID: "a", RequestID: "live", Held: 100},
 		{Kind: account.Hold, AccountID: "a", RequestID: "orphan", Held: 50},
 		{Kind: account.Hold, AccountID: "b", RequestID: "other", Held: 500},
 	}, []Live{{"live", true, 100, 100, 1}, {"left", false, 30, 30, 2}, {"fresh", true, 20, 20, 3}})
-	if d.permits != 2 || d.held != 100+50+30+20 {
-		t.Fatalf("permits %d held %d", d.permits, d.held)
+	if s.permits != 2 || s.held != 100+50+30+20 {
+		t.Fatalf("permits %d held %d", s.permits, s.held)
 	}
-	d.settle("orphan", -10, 6) // its end was on its way
-	d.settle("left", -5, 4)    // the read saw this one
-	if d.held != 120 || d.balance != 990 {
-		t.Errorf("held %d balance %d, want 120 and 990", d.held, d.balance)
+	s.settle("orphan", -10, 6) // its end was on its way
+	s.settle("left", -5, 4)    // the read saw this one
+	if s.held != 120 || s.balance != 990 {
+		t.Errorf("held %d balance %d, want 120 and 990", s.held, s.balance)
 	}
 	for _, id := range []string{"live", "fresh", "unknown"} {
-		d.leave(id, 0, 0, start)
-		d.settle(id, -1, 7)
+		s.leave(id, 0, 0, start)
+		s.settle(id, -1, 7)
 	}
-	if d.permits != 0 || d.held != 0 || d.balance != 987 || !d.idle(start) {
-		t.Errorf("at the end: permits %d held %d balance %d open %v", d.permits, d.held, d.balance, d.open)
+	if s.permits != 0 || s.held != 0 || s.balance != 987 || !s.idle(start) {
+		t.Errorf("at the end: permits %d held %d balance %d open %v", s.permits, s.held, s.balance, s.open)
 	}
 }
 
 func TestState(t *testing.T) {
 	a := account.Account{Concurrency: 2, TokensPerMinute: 600, Unlimited: true}
-	d := loadedDesk(a, 0)
-	for i, want := range []State{
+	s := loadedState(a, 0)
+	for i, want := range []Limits{
 		{RequestsLimit: 2, RequestsRemaining: 2, TokensLimit: 600, TokensRemaining: 600, RequestsReset: start, TokensReset: start},
 		{RequestsLimit: 2, RequestsRemaining: 1, TokensLimit: 600, TokensRemaining: 500, RequestsReset: start, TokensReset: start.Add(10 * time.Second)},
 		{RequestsLimit: 2, RequestsRemaining: 0, TokensLimit: 600, TokensRemaining: 400, RequestsReset: start.Add(time.Second), TokensReset: start.Add(20 * time.Second)},
 	} {
-		if got := d.snapshot().State(start); got != want {
+		if got := s.counters().Limits(start); got != want {
 			t.Errorf("after %d requests: %+v, want %+v", i, got, want)
 		}
-		_, _ = d.reserve(Ask{RequestID: string(rune('a' + i)), Prompt: 90, OutputMax: 10}, start)
+		_, _ = s.reserve(Ask{RequestID: string(rune('a' + i)), Prompt: 90, OutputMax: 10}, start)
 	}
-	if got := d.snapshot().State(start.Add(5 * time.Second)).TokensRemaining; got != 450 {
+	if got := s.counters().Limits(start.Add(5 * time.Second)).TokensRemaining; got != 450 {
 		t.Errorf("5 s later %d tokens remain, want 450", got)
 	}
 }
@@ -314,23 +314,23 @@ func TestDollars(t *testing.T) {
 // upper bound above the balance. The second request holds nothing, ends while the
 // first runs, and must not take the money that the first gives back.
 func TestFirstTokensFree(t *testing.T) {
-	d := loadedDesk(account.Account{ID: "a"}, 50)
+	s := loadedState(account.Account{ID: "a"}, 50)
 	for i, want := range []abi.Nano{50, 0, 0} {
 		id := fmt.Sprint("r", i)
-		if r, err := d.reserve(Ask{RequestID: id, Upper: 100, Minimum: 0}, start); err != nil || r.Hold != want {
+		if r, err := s.reserve(Ask{RequestID: id, Upper: 100, Minimum: 0}, start); err != nil || r.Hold != want {
 			t.Fatalf("%s holds %d (%v), want %d", id, r.Hold, err, want)
 		}
 	}
-	d.leave("r1", 0, 0, start)
-	d.settle("r1", 0, 2)
-	d.leave("r0", 0, 0, start)
-	d.settle("r0", 0, 3)
-	if d.held != 50 || d.permits != 1 {
-		t.Errorf("with one request left %d are held by %d permits, want all 50 by 1", d.held, d.permits)
+	s.leave("r1", 0, 0, start)
+	s.settle("r1", 0, 2)
+	s.leave("r0", 0, 0, start)
+	s.settle("r0", 0, 3)
+	if s.held != 50 || s.permits != 1 {
+		t.Errorf("with one request left %d are held by %d permits, want all 50 by 1", s.held, s.permits)
 	}
-	d.leave("r2", 0, 0, start)
-	d.settle("r2", -20, 4)
-	if d.held != 0 || d.balance != 30 || !d.idle(start) {
-		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", d.balance, d.held, d.open)
+	s.leave("r2", 0, 0, start)
+	s.settle("r2", -20, 4)
+	if s.held != 0 || s.balance != 30 || !s.idle(start) {
+		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", s.balance, s.held, s.open)
 	}
 }

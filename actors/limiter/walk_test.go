@@ -56,7 +56,7 @@ type ticket struct {
 	err    *abi.Error
 }
 
-func (k *ticket) Granted(r Reservation, _ State) *abi.Error {
+func (k *ticket) Granted(r Reservation, _ Limits) *abi.Error {
 	if k.broken {
 		return &abi.Error{Kind: abi.Overloaded}
 	}
@@ -64,7 +64,7 @@ func (k *ticket) Granted(r Reservation, _ State) *abi.Error {
 	return nil
 }
 
-func (k *ticket) Refused(err *abi.Error, _ State) { k.err = err }
+func (k *ticket) Refused(err *abi.Error, _ Limits) { k.err = err }
 
 // TestWalk is a million steps through every interleaving of reserve, leave,
 // settle, change, load and restart, with partial holds and such of 0. After each the
@@ -121,10 +121,10 @@ func (w *walk) reserve() {
 	if ask.Free {
 		ask.Upper, ask.Minimum = 0, 0
 	}
-	if w.l.desk == nil {
+	if w.l.state == nil {
 		return // it would wait for the load
 	}
-	a, available := w.l.desk.account, w.available()
+	a, available := w.l.state.account, w.available()
 	want := abi.Kind(0)
 	switch {
 	case !ask.Free && !a.Unlimited && available < ask.Minimum:
@@ -199,7 +199,7 @@ func (w *walk) deliver(r *walked) {
 		w.crossed++
 	}
 	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Seq: r.seq})
-	if w.l.desk == nil {
+	if w.l.state == nil {
 		return // the load that is coming applies it
 	}
 	if r.seq > w.knownSeq {
@@ -300,7 +300,7 @@ func (w *walk) restart() {
 func (w *walk) topUp() {
 	for _, r := range w.all {
 		more := r.upper - r.hold
-		if !w.l.desk.account.Unlimited {
+		if !w.l.state.account.Unlimited {
 			more = min(more, max(w.available(), 0))
 		}
 		r.hold += more
@@ -330,16 +330,16 @@ func (w *walk) permits() (n int) {
 
 // compare holds the limiter to the model.
 func (w *walk) compare() {
-	d := w.l.desk
-	if d == nil {
+	s := w.l.state
+	if s == nil {
 		return
 	}
-	if d.held != w.held() || d.balance != w.known || d.permits != w.permits() || d.snapshot().available != w.available() {
+	if s.held != w.held() || s.balance != w.known || s.permits != w.permits() || s.counters().available != w.available() {
 		w.t.Fatalf("balance %d, held %d, %d permits; want %d, %d, %d: open %v orphans %v",
-			d.balance, d.held, d.permits, w.known, w.held(), w.permits(), d.open, d.orphans)
+			s.balance, s.held, s.permits, w.known, w.held(), w.permits(), s.open, s.orphans)
 	}
 	for _, r := range w.all {
-		if got := d.open[r.ask.RequestID].hold; got != r.hold {
+		if got := s.open[r.ask.RequestID].hold; got != r.hold {
 			w.t.Fatalf("%s holds %d, want %d", r.ask.RequestID, got, r.hold)
 		}
 	}
@@ -358,8 +358,8 @@ func (w *walk) finish() {
 	}
 	w.begin()
 	w.adopt()
-	if d := w.l.desk; d.held != 0 || d.permits != 0 || d.balance != w.balance || len(d.open)+len(d.orphans) != 0 {
+	if s := w.l.state; s.held != 0 || s.permits != 0 || s.balance != w.balance || len(s.open)+len(s.orphans) != 0 {
 		w.t.Errorf("at the end balance %d, held %d, %d permits; want %d, 0, 0: open %v orphans %v",
-			d.balance, d.held, d.permits, w.balance, d.open, d.orphans)
+			s.balance, s.held, s.permits, w.balance, s.open, s.orphans)
 	}
 }

@@ -14,27 +14,27 @@ type Budget struct {
 	bytesMax    int64
 
 	mu       sync.Mutex
-	accounts map[string]*shelf
+	accounts map[string]*accountPins
 	where    map[Key]*list.Element
 }
 
-// shelf is the pins of one account, least recently used first.
-type shelf struct {
+// accountPins is the pins of one account, least recently used first.
+type accountPins struct {
 	account string
 	order   *list.List // of *pinned
 	bytes   int64
 }
 
 type pinned struct {
-	key   Key
-	bytes int64
-	shelf *shelf
+	key         Key
+	bytes       int64
+	accountPins *accountPins
 }
 
 // NewBudget makes a budget of so many sessions and bytes per account, at least one of each.
 func NewBudget(sessionsMax int, bytesMax int64) *Budget {
 	return &Budget{sessionsMax: sessionsMax, bytesMax: bytesMax,
-		accounts: map[string]*shelf{}, where: map[Key]*list.Element{}}
+		accounts: map[string]*accountPins{}, where: map[Key]*list.Element{}}
 }
 
 // Set notes that a session has just pinned a conversation of so many bytes, and
@@ -53,20 +53,20 @@ func (b *Budget) Set(account string, k Key, bytes int64) (evict []Key) {
 	return evict
 }
 
-// place makes k the last used of its account's pins and returns their shelf.
-func (b *Budget) place(account string, k Key, bytes int64) *shelf {
+// place makes k the last used of its account's pins and returns their accountPins.
+func (b *Budget) place(account string, k Key, bytes int64) *accountPins {
 	if e := b.where[k]; e != nil {
-		if p := e.Value.(*pinned); p.shelf.account == account { // its next turn: nothing new is made
-			p.shelf.bytes += bytes - p.bytes
+		if p := e.Value.(*pinned); p.accountPins.account == account { // its next turn: nothing new is made
+			p.accountPins.bytes += bytes - p.bytes
 			p.bytes = bytes
-			p.shelf.order.MoveToBack(e)
-			return p.shelf
+			p.accountPins.order.MoveToBack(e)
+			return p.accountPins
 		}
 		b.forget(k)
 	}
 	s := b.accounts[account]
 	if s == nil {
-		s = &shelf{account: account, order: list.New()}
+		s = &accountPins{account: account, order: list.New()}
 		b.accounts[account] = s
 	}
 	b.where[k] = s.order.PushBack(&pinned{k, bytes, s})
@@ -87,11 +87,11 @@ func (b *Budget) forget(k Key) {
 		return
 	}
 	p := e.Value.(*pinned)
-	p.shelf.order.Remove(e)
-	p.shelf.bytes -= p.bytes
+	p.accountPins.order.Remove(e)
+	p.accountPins.bytes -= p.bytes
 	delete(b.where, k)
-	if p.shelf.order.Len() == 0 {
-		delete(b.accounts, p.shelf.account)
+	if p.accountPins.order.Len() == 0 {
+		delete(b.accounts, p.accountPins.account)
 	}
 }
 

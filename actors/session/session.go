@@ -4,7 +4,7 @@
 // Life of a session: spawned by its first turn -> swaps its pin after each
 // finished turn, releasing the old one -> retires when it is idle, or is evicted
 // when its account pins too much. A restart forgets nothing: the pin is in the
-// cell, which the next incarnation takes over; its generation and epoch make a
+// cell, which the next incarnation takes over; its incarnation and epoch make a
 // second release harmless.
 package session
 

@@ -35,7 +35,7 @@ func TestRetiresWithoutPin(t *testing.T) {
 			t.Fatal(err)
 		}
 		pool.Bind(ref)
-		pin := batcher.Pin{Handle: engine.Handle{ID: 1, Epoch: 1}, Generation: 1}
+		pin := batcher.Pin{Handle: engine.Handle{ID: 1, Epoch: 1}, Incarnation: 1}
 		if err := pool.Send(k, Finished{Pin: pin, Account: "a", Bytes: 10, Lost: func() { t.Error("lost") }}); err != nil {
 			t.Fatal(err)
 		}

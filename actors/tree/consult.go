@@ -9,16 +9,16 @@ import (
 )
 
 // consult asks the operator's policy, if there is one, and does what it says.
-func (t *Tree) consult(f *flight) *abi.Error {
+func (t *Tree) consult(r *request) *abi.Error {
 	if t.deps.Policy == nil || !t.deps.Policy.Deciding() {
 		return nil
 	}
-	in, err := t.admissionInput(f)
+	in, err := t.admissionInput(r)
 	if err != nil { // as the limiter would say
 		return &abi.Error{Kind: abi.Overloaded, Op: "tree.consult", RetryAfter: time.Second,
 			Msg: "accounts are unavailable; try again", Err: fmt.Errorf("counters for the admission policy: %w", err)}
 	}
-	d, err := t.decide(f.call.RequestID, in)
+	d, err := t.decide(r.call.RequestID, in)
 	if err != nil {
 		return abi.AsError(err)
 	}
@@ -26,7 +26,7 @@ func (t *Tree) consult(f *flight) *abi.Error {
 	case abi.Deny:
 		return denial(d)
 	case abi.Queue:
-		f.job.Priority = d.Priority
+		r.job.Priority = d.Priority
 	}
 	return nil
 }
@@ -55,15 +55,15 @@ func denial(d abi.Decision) *abi.Error {
 	return e
 }
 
-func (t *Tree) admissionInput(f *flight) (in abi.AdmissionInput, err error) {
-	a := f.call.Account
-	use, err := t.use(a.ID, f.began)
+func (t *Tree) admissionInput(r *request) (in abi.AdmissionInput, err error) {
+	a := r.call.Account
+	use, err := t.use(a.ID, r.began)
 	if err != nil {
 		return in, err
 	}
 	in = abi.AdmissionInput{
-		At: f.began.Unix(), PromptTokens: f.ask.Prompt, OutputMax: f.ask.OutputMax, Stream: f.call.Request.Stream,
-		Account: a.ID, Key: f.call.KeyID, Model: f.call.Request.Model, Protocol: f.call.Protocol,
+		At: r.began.Unix(), PromptTokens: r.ask.Prompt, OutputMax: r.ask.OutputMax, Stream: r.call.Request.Stream,
+		Account: a.ID, Key: r.call.KeyID, Model: r.call.Request.Model, Protocol: r.call.Protocol,
 		Counters: abi.Counters{
 			AccountRequests: int64(use.Requests), AccountRequestsMax: int64(a.Concurrency),
 			TokensRemaining: use.TokensRemaining, TokensPerMinute: a.TokensPerMinute,
@@ -71,8 +71,8 @@ func (t *Tree) admissionInput(f *flight) (in abi.AdmissionInput, err error) {
 			NodeRequests: int64(t.requests.len()), NodeRequestsMax: int64(t.cfg.RequestsMax),
 		},
 	}
-	if f.model.load != nil {
-		l, n := f.model.load(), &in.Counters
+	if r.model.load != nil {
+		l, n := r.model.load(), &in.Counters
 		n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS = int64(l.Queued), int64(l.QueuedMax), l.Wait.Milliseconds()
 		n.ModelPagesUsed, n.ModelPages = int64(l.PagesUsed), int64(l.Pages)
 	}
@@ -92,7 +92,7 @@ func (t *Tree) use(id string, now time.Time) (limiter.Use, error) {
 		return limiter.Use{}, err
 	}
 	balance, held, err := t.deps.Accounts.Balance(id)
-	u := limiter.NewSnapshot(a, now).Use(now)
+	u := limiter.NewCounters(a, now).Use(now)
 	u.Available = balance - held
 	return u, err
 }

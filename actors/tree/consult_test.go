@@ -43,7 +43,7 @@ func TestPolicy(t *testing.T) {
 
 		decide(abi.Decision{Verdict: abi.Queue, Priority: -3})
 		s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
-		if err != nil || s.f.job.Priority != -3 {
+		if err != nil || s.r.job.Priority != -3 {
 			t.Fatalf("queued: %v", err)
 		}
 		synctest.Wait()

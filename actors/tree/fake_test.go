@@ -142,7 +142,7 @@ func (s *fakeStepper) end(f *fakeJob, err *abi.Error) {
 		r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}
 		r.Stop = abi.StopMaxTokens
 		s.m.mu.Lock()
-		s.m.pins[batcher.Pin{Handle: r.Handle, Generation: s.gen}] = true
+		s.m.pins[batcher.Pin{Handle: r.Handle, Incarnation: s.gen}] = true
 		s.m.mu.Unlock()
 		f.job.Output.Push(abi.Event{Kind: abi.EventEnd, Usage: r.Usage, Stop: r.Stop})
 	} else {
@@ -156,7 +156,7 @@ func (s *fakeStepper) NextDeadline() (time.Time, bool) { return time.Time{}, fal
 func (s *fakeStepper) Release(h engine.Handle) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	p := batcher.Pin{Handle: h, Generation: s.gen}
+	p := batcher.Pin{Handle: h, Incarnation: s.gen}
 	if !s.m.pins[p] {
 		s.m.doubles++
 	}
@@ -433,18 +433,18 @@ func (w *world) call(a account.Account, model string, prompt, output int, stream
 func (w *world) read(s *Stream) abi.Event {
 	var events []abi.Event
 	for {
-		events = s.Output.Drain(events[:0])
+		events = s.Output().Drain(events[:0])
 		for i, e := range events {
 			if e.Kind != abi.EventEnd && e.Kind != abi.EventError {
 				continue
 			}
-			<-s.f.done
-			if more := s.Output.Drain(events[i+1:]); len(more) > 0 {
+			<-s.r.done
+			if more := s.Output().Drain(events[i+1:]); len(more) > 0 {
 				w.t.Errorf("%d events after the last one, first %+v", len(more), more[0])
 			}
 			return e
 		}
-		<-s.Output.Ready()
+		<-s.Output().Ready()
 	}
 }
 
@@ -452,8 +452,8 @@ func (w *world) read(s *Stream) abi.Event {
 // is known to have failed must be free and fail; a settlement that went out before
 // that stands for itself.
 func (w *world) settle(s *Stream) (Settled, error) {
-	fate := s.f.holdFate()
-	known := !s.f.settling.Load() // read second: whoever settles from here on knows the fate, too
+	fate := s.r.holdFate()
+	known := !s.r.settling.Load() // read second: whoever settles from here on knows the fate, too
 	got, err := settled(s)
 	if (fate == holdRefused || fate == holdFailed) && got.Reason == account.Finished {
 		if free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0; free {
@@ -463,10 +463,10 @@ func (w *world) settle(s *Stream) (Settled, error) {
 		}
 	}
 	w.mu.Lock()
-	u := s.f.result.Usage
-	w.used[s.f.call.Account.ID] += u.InputUncached + u.Output
+	u := s.r.result.Usage
+	w.used[s.r.call.Account.ID] += u.InputUncached + u.Output
 	if err == nil {
-		w.told[s.f.call.RequestID] = got.Charge
+		w.told[s.r.call.RequestID] = got.Charge
 	}
 	w.mu.Unlock()
 	return got, err

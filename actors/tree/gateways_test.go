@@ -25,7 +25,7 @@ func TestGateways2_06_ReservationsExpire(t *testing.T) {
 			t.Errorf("before its expiry %d permits are free", st.RequestsRemaining)
 		}
 		time.Sleep(time.Minute)
-		e, ok := w.store.settlement(s.f.call.RequestID)
+		e, ok := w.store.settlement(s.r.call.RequestID)
 		if !ok || e.Amount != -(2*100+10) || e.Reason != account.Cancelled {
 			t.Errorf("its row (%t): %+v", ok, e)
 		}
@@ -102,7 +102,7 @@ func TestUnwrittenAnswerIsFree(t *testing.T) {
 		if got, err := w.settle(s); err != nil || got.Charge != 0 || got.Usage != (abi.Usage{}) || got.Reason != account.Failed {
 			t.Errorf("settled %+v, %v, want nothing charged", got, err)
 		}
-		if e, ok := w.store.settlement(s.f.call.RequestID); !ok || e.Amount != 0 || e.Reason != account.Failed {
+		if e, ok := w.store.settlement(s.r.call.RequestID); !ok || e.Amount != 0 || e.Reason != account.Failed {
 			t.Errorf("its row (%t): %+v", ok, e)
 		}
 		w.checkClean(a)

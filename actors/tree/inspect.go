@@ -10,11 +10,11 @@ import (
 	"corenode/actors/limiter"
 )
 
-// accountsShown bounds the accounts of a Snapshot.
+// accountsShown bounds the accounts of a Status.
 const accountsShown = 200
 
-// Snapshot is the state of the tree, for people. It holds no session keys.
-type Snapshot struct {
+// Status is the state of the tree, for people. It holds no session keys.
+type Status struct {
 	Draining    bool
 	Requests    int // live, waiting ones included
 	DeadLetters uint64
@@ -35,7 +35,7 @@ type Snapshot struct {
 // AccountState is one limiter.
 type AccountState struct {
 	Depth int // of its mailbox
-	State limiter.State
+	State limiter.Limits
 }
 
 // Actors returns the names of all kinds of actors, sorted.
@@ -56,8 +56,8 @@ func (t *Tree) Down() (ids []string) {
 func (t *Tree) Ledger() ledger.Stats { return t.journal.Stats() }
 
 // Inspect returns the state of the tree.
-func (t *Tree) Inspect() Snapshot {
-	s := Snapshot{Draining: t.draining.Load(), Requests: t.requests.len(), DeadLetters: t.sys.DeadLetters(),
+func (t *Tree) Inspect() Status {
+	s := Status{Draining: t.draining.Load(), Requests: t.requests.len(), DeadLetters: t.sys.DeadLetters(),
 		Branches: map[string]int{}, Failures: map[string]uint64{}, Accounts: map[string]AccountState{},
 		Ledger: t.journal.Stats(), Limiters: t.limits.Len(), Sessions: t.sessions.Len()}
 	c := &t.counters
@@ -74,7 +74,7 @@ func (t *Tree) Inspect() Snapshot {
 	}
 	now := time.Now()
 	t.limits.Each(accountsShown, func(id string, depth int, c *limiter.Cell) {
-		st, _ := c.State(now)
+		st, _ := c.Limits(now)
 		s.Accounts[id] = AccountState{depth, st}
 	})
 	s.Pins, s.PinnedBytes = t.budget.Total()

@@ -13,40 +13,40 @@ import (
 type requests struct {
 	max int
 
-	mu      sync.Mutex
-	flights map[string]*flight // by request id
-	empty   chan struct{}      // closed when the last one leaves; nil while nobody waits
+	mu    sync.Mutex
+	byID  map[string]*request // by request id
+	empty chan struct{}       // closed when the last one leaves; nil while nobody waits
 }
 
 func newRequests(max int) *requests {
-	return &requests{max: max, flights: map[string]*flight{}}
+	return &requests{max: max, byID: map[string]*request{}}
 }
 
-// add registers a flight. It is false when there are too many or its id is taken.
-func (r *requests) add(f *flight) (ok, full bool) {
+// add registers a request. It is false when there are too many or its id is taken.
+func (r *requests) add(q *request) (ok, full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.flights) >= r.max {
+	if len(r.byID) >= r.max {
 		return false, true
 	}
-	if _, taken := r.flights[f.ask.RequestID]; taken {
+	if _, taken := r.byID[q.ask.RequestID]; taken {
 		return false, false
 	}
-	r.flights[f.ask.RequestID] = f
+	r.byID[q.ask.RequestID] = q
 	return true, false
 }
 
-// remove forgets a flight and closes its quote; a second time does nothing.
-func (r *requests) remove(f *flight) {
-	if f.quote != nil {
-		f.quote.Close()
+// remove forgets a request and closes its quote; a second time does nothing.
+func (r *requests) remove(q *request) {
+	if q.quote != nil {
+		q.quote.Close()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.flights[f.ask.RequestID] == f {
-		delete(r.flights, f.ask.RequestID)
+	if r.byID[q.ask.RequestID] == q {
+		delete(r.byID, q.ask.RequestID)
 	}
-	if len(r.flights) == 0 && r.empty != nil {
+	if len(r.byID) == 0 && r.empty != nil {
 		close(r.empty)
 		r.empty = nil
 	}
@@ -56,7 +56,7 @@ func (r *requests) remove(f *flight) {
 func (r *requests) whenEmpty() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.flights) == 0 {
+	if len(r.byID) == 0 {
 		done := make(chan struct{})
 		close(done)
 		return done
@@ -70,16 +70,16 @@ func (r *requests) whenEmpty() <-chan struct{} {
 func (r *requests) len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.flights)
+	return len(r.byID)
 }
 
-// all returns the flights of this moment.
-func (r *requests) all() []*flight {
+// all returns the requests of this moment.
+func (r *requests) all() []*request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]*flight, 0, len(r.flights))
-	for _, f := range r.flights {
-		all = append(all, f)
+	all := make([]*request, 0, len(r.byID))
+	for _, q := range r.byID {
+		all = append(all, q)
 	}
 	return all
 }
@@ -89,54 +89,54 @@ func (r *requests) live(accountID string) []limiter.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var live []limiter.Live
-	for _, f := range r.flights {
-		if f.call.Account.ID != accountID {
+	for _, q := range r.byID {
+		if q.call.Account.ID != accountID {
 			continue
 		}
-		if l, ok := f.live(); ok {
+		if l, ok := q.live(); ok {
 			live = append(live, l)
 		}
 	}
 	return live
 }
 
-// duty is what the sweep has to do for one flight.
-type duty uint8
+// sweepAction is what the sweep has to do for one request.
+type sweepAction uint8
 
 const (
-	nothing    duty = iota
-	observe         // write down what it has used
-	settleIt        // its job ended long ago and nobody settled it
-	cancelIt        // it has expired
-	takePermit      // a request without a job has expired
-	leaveIt         // the ledger keeps its owner waiting: its permit is free
+	nothing    sweepAction = iota
+	observe                // write down what it has used
+	settleNow              // its job ended long ago and nobody settled it
+	cancelNow              // it has expired
+	takePermit             // a request without a job has expired
+	leaveNow               // the ledger keeps its owner waiting: its permit is free
 )
 
-// dutyOf decides what the sweep does with a flight at the time now.
-func dutyOf(f *flight, now time.Time, wait, grace time.Duration) duty {
-	done, awaited := f.doneAt.Load(), f.awaitedAt.Load()
+// sweepActionOf decides what the sweep does with a request at the time now.
+func sweepActionOf(r *request, now time.Time, wait, grace time.Duration) sweepAction {
+	done, awaited := r.doneAt.Load(), r.awaitedAt.Load()
 	switch {
-	case f.phase.Load() != accepted: // it waits, or got lost on its way
-		if now.After(f.lostAt) {
-			return cancelIt
+	case r.phase.Load() != accepted: // it waits, or got lost on its way
+		if now.After(r.lostAt) {
+			return cancelNow
 		}
 		return nothing
-	case f.ask.Free:
-		if now.After(f.expires) {
+	case r.ask.Free:
+		if now.After(r.expires) {
 			return takePermit
 		}
 		return nothing
 	case awaited != 0:
-		if now.Sub(time.Unix(0, awaited)) > wait && !f.left.Load() {
-			return leaveIt
+		if now.Sub(time.Unix(0, awaited)) > wait && !r.left.Load() {
+			return leaveNow
 		}
 		return nothing
 	case done != 0 && now.Sub(time.Unix(0, done)) > grace:
-		return settleIt
+		return settleNow
 	case done != 0:
 		return nothing
-	case now.After(f.expires):
-		return cancelIt
+	case now.After(r.expires):
+		return cancelNow
 	}
 	return observe
 }

@@ -562,8 +562,8 @@ func BenchmarkGenerateSettle(b *testing.B) {
 			b.Fatal(err)
 		}
 		<-s.Held()
-		<-s.f.done
-		events = s.Output.Drain(events[:0])
+		<-s.r.done
+		events = s.Output().Drain(events[:0])
 		if _, err := settled(s); err != nil {
 			b.Fatal(err)
 		}
@@ -588,7 +588,7 @@ func BenchmarkParallel(b *testing.B) {
 				return
 			}
 			<-s.Held()
-			<-s.f.done
+			<-s.r.done
 			if _, err := settled(s); err != nil {
 				b.Error(err)
 			}

@@ -50,105 +50,105 @@ func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, acco
 	return u, account.Failed
 }
 
-// settle bills the flight once its job has ended and sends the settlement to the
+// settle bills the request once its job has ended and sends the settlement to the
 // ledger. The first caller does it; it returns when the row is on its way.
-func (f *flight) settle() {
-	if !f.settling.CompareAndSwap(false, true) {
+func (r *request) settle() {
+	if !r.settling.CompareAndSwap(false, true) {
 		return
 	}
-	<-f.done
+	<-r.done
 	var checkpoint abi.Usage
-	if c := f.checkpoint.Load(); c != nil {
+	if c := r.checkpoint.Load(); c != nil {
 		checkpoint = *c
 	}
-	u, reason := billed(f.result, f.call.Request.Stream, checkpoint)
-	if f.bill.isWithheld() { // nothing has left, nor will it: as when the engine failed
+	u, reason := billed(r.result, r.call.Request.Stream, checkpoint)
+	if r.bill.isWithheld() { // nothing has left, nor will it: as when the engine failed
 		u, reason = abi.Usage{}, account.Failed
 	}
-	f.settled = Settled{Usage: u, Reason: reason, Timing: Timing{
-		Admission: f.admitted.Sub(f.began), Queue: f.result.Queue, Prefill: f.result.Prefill, Decode: f.result.Decode}}
-	fate := f.holdFate()
+	r.settled = Settled{Usage: u, Reason: reason, Timing: Timing{
+		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}}
+	fate := r.holdFate()
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
-		f.settled.Usage = abi.Usage{}
+		r.settled.Usage = abi.Usage{}
 		if reason == account.Finished { // nor may it, although all of it is there
-			f.settleErr = errNoHold()
+			r.settleErr = errNoHold()
 		}
 	}
 	if fate == holdRefused { // the store never heard of it
-		f.landed(ledger.Commit{})
+		r.settlementCommitted(ledger.Commit{})
 		return
 	}
-	e := f.entry(account.Settlement)
+	e := r.entry(account.Settlement)
 	e.Reason = reason
 	if fate != holdFailed { // else the row only closes what may be open
 		e.Usage = u
-		f.charge(&e)
+		r.charge(&e)
 	}
-	f.settled.Charge = -e.Amount
-	f.commit(e)
+	r.settled.Charge = -e.Amount
+	r.commit(e)
 }
 
 // commit sends the settlement row, a free one if the answer was withheld
 // meanwhile. It is not refused; only a ledger that failed or ended while it had
 // the message in hand answers with an error, or one whose store rejects the row:
 // then nothing is charged.
-func (f *flight) commit(e account.Entry) {
+func (r *request) commit(e account.Entry) {
 	done := func(c ledger.Commit) {
 		if c.Rejected {
-			f.bill.drop()
-		} else if c.Err != nil && f.t.ledger.Alive() {
-			f.t.background.Go(func() { f.commit(e) })
+			r.bill.drop()
+		} else if c.Err != nil && r.t.ledger.Alive() {
+			r.t.background.Go(func() { r.commit(e) })
 			return
 		}
-		f.landed(c)
+		r.settlementCommitted(c)
 	}
-	err := f.bill.send(e, func(e account.Entry) error { return f.t.ledger.Tell(ledger.Append{Entry: e, Done: done}) })
+	err := r.bill.send(e, func(e account.Entry) error { return r.t.ledger.Tell(ledger.Append{Entry: e, Done: done}) })
 	if err != nil {
-		f.landed(ledger.Commit{Err: unrecorded("tree.settle", err)})
+		r.settlementCommitted(ledger.Commit{Err: unrecorded("tree.settle", err)})
 	}
 }
 
-// landed ends the flight: its settlement is durable, or there is none.
-func (f *flight) landed(c ledger.Commit) {
-	f.giveBack(f.result.Usage, -f.bill.charge(), c.Seq)
+// settlementCommitted ends the request: its settlement is durable, or there is none.
+func (r *request) settlementCommitted(c ledger.Commit) {
+	r.giveBack(r.result.Usage, -r.bill.charge(), c.Seq)
 	if c.Err != nil {
-		f.settleErr = c.Err
+		r.settleErr = c.Err
 	}
-	f.t.requests.remove(f)
-	close(f.settledCh)
+	r.t.requests.remove(r)
+	close(r.settledCh)
 }
 
 // charge prices the usage of e by the quote of its request. When billing fails
 // the request is charged the upper bound for its tokens, else its hold,
 // provisionally: never free by accident.
-func (f *flight) charge(e *account.Entry) {
+func (r *request) charge(e *account.Entry) {
 	if e.Usage == (abi.Usage{}) {
 		return
 	}
-	c, err := f.price(e.Usage)
+	c, err := r.price(e.Usage)
 	if err != nil {
-		f.t.log.Error("billing failed", "request", f.call.RequestID, "err", err)
-		c = Charge{Total: f.reservation.Hold, Provisional: true}
-		if q, err := f.t.quote(Ask{RequestID: e.RequestID, Account: e.AccountID, Model: e.Model, Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: f.began}); err == nil {
+		r.t.log.Error("billing failed", "request", r.call.RequestID, "err", err)
+		c = Charge{Total: r.reservation.Hold, Provisional: true}
+		if q, err := r.t.quote(Ask{RequestID: e.RequestID, Account: e.AccountID, Model: e.Model, Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: r.began}); err == nil {
 			c.Total, _ = q.Bounds()
 			q.Close()
 		}
 	}
 	if c.Provisional {
-		f.t.counters.Provisional.Add(1)
+		r.t.counters.Provisional.Add(1)
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Total, c.Tier, c.Provisional
 	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
 }
 
 // price asks Billing; its panic is an error like any other.
-func (f *flight) price(u abi.Usage) (c Charge, err error) {
+func (r *request) price(u abi.Usage) (c Charge, err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("billing panicked: %v", r)
+		if p := recover(); p != nil {
+			err = fmt.Errorf("billing panicked: %v", p)
 		}
 	}()
-	c, err = f.quote.Charge(u)
+	c, err = r.quote.Charge(u)
 	if err == nil && c.Total < 0 {
 		err = fmt.Errorf("billing returned a negative charge of %d", c.Total)
 	}

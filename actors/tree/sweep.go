@@ -29,55 +29,55 @@ func (t *Tree) sweepLoop() {
 
 // sweepRequests writes checkpoints and takes care of requests whose owner did not.
 func (t *Tree) sweepRequests(now time.Time) {
-	for _, f := range t.requests.all() {
-		switch dutyOf(f, now, t.cfg.SettleWait, t.cfg.SettleGrace) {
+	for _, r := range t.requests.all() {
+		switch sweepActionOf(r, now, t.cfg.SettleWait, t.cfg.SettleGrace) {
 		case observe:
-			f.observe()
-		case settleIt:
-			if !f.settling.Load() { // else it waits for the ledger
+			r.observe()
+		case settleNow:
+			if !r.settling.Load() { // else it waits for the ledger
 				t.counters.SelfSettled.Add(1)
-				f.selfSettle()
+				r.selfSettle()
 			}
-		case cancelIt:
+		case cancelNow:
 			t.counters.Expired.Add(1)
-			f.expire()
-		case leaveIt:
-			f.leave(f.result.Usage)
+			r.expire()
+		case leaveNow:
+			r.leave(r.result.Usage)
 		case takePermit:
 			t.counters.Expired.Add(1)
-			f.release()
+			r.release()
 		}
 	}
 }
 
 // expire ends a request that outlived its reservation: its job if it has one,
-// else the flight itself, which got stuck before a model took it.
-func (f *flight) expire() {
-	if f.phase.Load() == accepted {
-		f.cancel()
+// else the request itself, which got stuck before a model took it.
+func (r *request) expire() {
+	if r.phase.Load() == accepted {
+		r.cancel()
 		return
 	}
-	f.refuse(overloaded("tree.expire", nil), f.state)
+	r.refuse(overloaded("tree.expire", nil), r.limits)
 }
 
 // observe keeps what a stream has used so far, in memory and, as far as the
 // ledger has room, as a row. A request that does not stream pays nothing when it
 // fails or the process dies, so it needs none. Only the sweep calls it.
-func (f *flight) observe() {
-	if !f.call.Request.Stream {
+func (r *request) observe() {
+	if !r.call.Request.Stream {
 		return
 	}
-	u := f.job.Observed()
-	if last := f.checkpoint.Load(); last != nil && *last == u {
+	u := r.job.Observed()
+	if last := r.checkpoint.Load(); last != nil && *last == u {
 		return
 	}
 	if u.Output == 0 {
 		return // nothing has left: an error now, or a crash, is free
 	}
-	f.checkpoint.Store(&u)
-	e := f.entry(account.Checkpoint)
+	r.checkpoint.Store(&u)
+	e := r.entry(account.Checkpoint)
 	e.Usage = u
-	_ = f.t.ledger.Send(ledger.Append{Entry: e}) // the next checkpoint covers one that found no room
+	_ = r.t.ledger.Send(ledger.Append{Entry: e}) // the next checkpoint covers one that found no room
 }
 
 // Counters only rise. They may be read at any time.

@@ -3,7 +3,7 @@
 //
 // One request is one message through three actors (limiter, session, batcher)
 // and one answer on a channel. The answer is a Stream whose events come straight
-// from the step loop. Everything a request was given is written down in its flight,
+// from the step loop. Everything a request was given is written down in its request,
 // registered before it asks and until it is settled, so that any actor may fail
 // at any point and nothing leaks.
 //
@@ -222,32 +222,32 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 // Generate admits a request and hands it to its model. It returns when the model
 // has queued it, or why it was not; the error is an *abi.Error. Every Stream that it
 // returns must be settled.
-func (t *Tree) Generate(c Call) (*Stream, limiter.State, error) {
-	f, err := t.newFlight(c)
+func (t *Tree) Generate(c Call) (*Stream, limiter.Limits, error) {
+	r, err := t.newRequest(c)
 	if err == nil {
-		if err = t.consult(f); err == nil {
-			err = t.register(f)
+		if err = t.consult(r); err == nil {
+			err = t.register(r)
 		}
 		if err != nil {
-			f.quote.Close() // nobody will remove it
+			r.quote.Close() // nobody will remove it
 		}
 	}
 	if err != nil {
 		return nil, t.Limits(c.Account), t.refuse(err)
 	}
-	r := t.admit(f)
-	if r.err != nil {
-		return nil, t.stateOr(r.state, c.Account), t.refuse(r.err)
+	answer := t.admit(r)
+	if answer.err != nil {
+		return nil, t.limitsOr(answer.limits, c.Account), t.refuse(answer.err)
 	}
-	if err := f.hold(); err != nil {
-		f.cancel()
-		return nil, r.state, t.refuse(err)
+	if err := r.hold(); err != nil {
+		r.cancel()
+		return nil, answer.limits, t.refuse(err)
 	}
-	return &Stream{Output: f.job.Output, f: f}, r.state, nil
+	return &Stream{r: r}, answer.limits, nil
 }
 
-// newFlight prices the request and prepares its job.
-func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
+// newRequest prices the request and prepares its job.
+func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	m := t.models[c.Request.Model]
 	if m == nil {
 		return nil, &abi.Error{Kind: abi.ModelNotFound, Op: "tree.Generate", Param: "model", Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
@@ -259,18 +259,18 @@ func (t *Tree) newFlight(c Call) (*flight, *abi.Error) {
 		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
 	}
 	upper, minimum := quote.Bounds()
-	f := &flight{t: t, call: c, model: m, quote: quote, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
+	r := &request{t: t, call: c, model: m, quote: quote, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
 		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
-	f.job.ID, f.job.Account, f.job.Request, f.job.Pin = c.RequestID, c.Account.ID, c.Request, true
-	f.job.Output = engine.NewWholeOutput()
+	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.ID, c.Request, true
+	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {
-		f.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
+		r.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
 	}
-	f.job.Finished = f.finished
-	return f, nil
+	r.job.Finished = r.finished
+	return r, nil
 }
 
 // keyMaker names conversations. Its HMACs are used again: making one hashes
@@ -314,21 +314,21 @@ func (k *keyMaker) key(c Call) session.Key {
 }
 
 // register takes a place among the live requests.
-func (t *Tree) register(f *flight) *abi.Error {
+func (t *Tree) register(r *request) *abi.Error {
 	if t.draining.Load() {
 		return errDraining()
 	}
-	if !f.ask.Free && !t.journal.Room() {
+	if !r.ask.Free && !t.journal.Room() {
 		return unrecorded("tree.register", errors.New("the spill journal has no room"))
 	}
-	switch ok, full := t.requests.add(f); {
+	switch ok, full := t.requests.add(r); {
 	case full:
 		return overloaded("tree.register", errors.New("too many requests"))
 	case !ok:
 		return &abi.Error{Kind: abi.Internal, Op: "tree.register", Msg: "internal error: request id is in use"}
 	}
 	if t.draining.Load() { // Drain may have looked just before
-		t.requests.remove(f)
+		t.requests.remove(r)
 		return errDraining()
 	}
 	return nil
@@ -342,22 +342,22 @@ func errDraining() *abi.Error {
 		Msg: "the node is shutting down; try again", Err: errStopping}
 }
 
-// admit sends the flight on its way and waits for its one answer.
-func (t *Tree) admit(f *flight) reply {
-	m := limiter.Reserve{Ask: f.ask, Ticket: (*admission)(f)}
-	if err := t.limits.Send(f.call.Account.ID, m); err != nil {
-		t.requests.remove(f)
+// admit sends the request on its way and waits for its one answer.
+func (t *Tree) admit(r *request) reply {
+	m := limiter.Reserve{Ask: r.ask, Ticket: (*admission)(r)}
+	if err := t.limits.Send(r.call.Account.ID, m); err != nil {
+		t.requests.remove(r)
 		return reply{err: overloaded("tree.admit", err)}
 	}
 	timer := time.NewTimer(t.cfg.AdmissionTimeout)
 	defer timer.Stop()
 	select {
-	case r := <-f.reply:
-		return r
+	case answer := <-r.reply:
+		return answer
 	case <-timer.C:
 	}
-	if !f.phase.CompareAndSwap(waiting, abandoned) {
-		return <-f.reply // it was decided at the last moment
+	if !r.phase.CompareAndSwap(waiting, abandoned) {
+		return <-r.reply // it was decided at the last moment
 	}
 	t.counters.Abandoned.Add(1)
 	return reply{err: overloaded("tree.admit", errors.New("admission timed out"))}
@@ -371,41 +371,41 @@ func (t *Tree) refuse(err *abi.Error) error {
 
 // Enter admits a request that generates nothing: it takes a permit until release
 // is called, which may be called again.
-func (t *Tree) Enter(a account.Account) (release func(), st limiter.State, err error) {
+func (t *Tree) Enter(a account.Account) (release func(), l limiter.Limits, err error) {
 	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
 	now := time.Now()
-	f := &flight{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true}, began: now,
+	r := &request{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true}, began: now,
 		expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
-	if err := t.register(f); err != nil {
+	if err := t.register(r); err != nil {
 		return nil, t.Limits(a), t.refuse(err)
 	}
-	r := t.admit(f)
-	if r.err != nil {
-		return nil, t.stateOr(r.state, a), t.refuse(r.err)
+	answer := t.admit(r)
+	if answer.err != nil {
+		return nil, t.limitsOr(answer.limits, a), t.refuse(answer.err)
 	}
-	return f.release, r.state, nil
+	return r.release, answer.limits, nil
 }
 
 // release ends a request without a job.
-func (f *flight) release() {
-	f.leave(abi.Usage{})
-	f.t.requests.remove(f)
+func (r *request) release() {
+	r.leave(abi.Usage{})
+	r.t.requests.remove(r)
 }
 
 // Limits returns the state of an account without asking its limiter.
-func (t *Tree) Limits(a account.Account) limiter.State {
+func (t *Tree) Limits(a account.Account) limiter.Limits {
 	now := time.Now()
 	if c := t.limits.Cell(a.ID); c != nil {
-		if st, ok := c.State(now); ok {
+		if st, ok := c.Limits(now); ok {
 			return st
 		}
 	}
-	return limiter.NewSnapshot(a, now).State(now)
+	return limiter.NewCounters(a, now).Limits(now)
 }
 
-// stateOr fills in for a limiter that could not say its state.
-func (t *Tree) stateOr(st limiter.State, a account.Account) limiter.State {
-	if st == (limiter.State{}) {
+// limitsOr fills in for a limiter that could not say its state.
+func (t *Tree) limitsOr(st limiter.Limits, a account.Account) limiter.Limits {
+	if st == (limiter.Limits{}) {
 		return t.Limits(a)
 	}
 	return st
@@ -508,9 +508,9 @@ func (t *Tree) endRequests() {
 				_ = m.ref.Tell(batcher.Abort{Err: errDraining()})
 			}
 		}
-		for _, f := range t.requests.all() {
-			if f.doneAt.Load() != 0 {
-				f.selfSettle()
+		for _, r := range t.requests.all() {
+			if r.doneAt.Load() != 0 {
+				r.selfSettle()
 			}
 		}
 		select {

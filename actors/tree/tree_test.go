@@ -317,14 +317,14 @@ func TestFinishedWithoutHold(t *testing.T) {
 // find it on its way.
 func TestHoldIsKnownBeforeItIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &flight{held: make(chan error), holdDone: make(chan struct{})} // no room: the ledger is kept at telling
-		f.holdSent.Store(true)
-		go f.holdLanded(ledger.Commit{Err: errGone()})
+		r := &request{held: make(chan error), holdDone: make(chan struct{})} // no room: the ledger is kept at telling
+		r.holdSent.Store(true)
+		go r.holdCommitted(ledger.Commit{Err: errGone()})
 		synctest.Wait()
-		if fate := f.holdFate(); fate != holdFailed {
+		if fate := r.holdFate(); fate != holdFailed {
 			t.Errorf("fate %d", fate)
 		}
-		<-f.held
+		<-r.held
 	})
 }
 
@@ -585,7 +585,7 @@ func TestDrainIsBilledAlike(t *testing.T) {
 					s.Withhold()
 				}
 				s.Cancel()
-				<-s.f.done
+				<-s.r.done
 			}
 			deadline, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -702,7 +702,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		for {
 			time.Sleep(time.Second)
-			events := s.Output.Drain(nil)
+			events := s.Output().Drain(nil)
 			if len(events) == 0 || len(events) > 5 {
 				t.Fatalf("%d events waited for a reader that is behind", len(events))
 			}

@@ -71,35 +71,35 @@ func (b *bill) withhold(refund func()) <-chan struct{} {
 	return b.withheld
 }
 
-// withhold takes back what the flight was charged or will be.
-func (f *flight) withhold() <-chan struct{} { return f.bill.withhold(f.refund) }
+// withhold takes back what the request was charged or will be.
+func (r *request) withhold() <-chan struct{} { return r.bill.withhold(r.refund) }
 
 // refund asks the ledger to withdraw the settlement or to write its refund. It is
 // called with the bill locked, so what waits for an answer is another goroutine's.
-func (f *flight) refund() {
-	e := f.entry(account.Adjustment)
+func (r *request) refund() {
+	e := r.entry(account.Adjustment)
 	e.Refund, e.Note = true, "the answer was withheld"
 	// The error is that of a ledger that ended: then nothing is certain any more.
-	_ = f.t.ledger.Tell(ledger.Withhold{Refund: e, Done: f.refunded})
+	_ = r.t.ledger.Tell(ledger.Withhold{Refund: e, Done: r.refunded})
 }
 
 // refunded is the ledger's answer to refund.
-func (f *flight) refunded(c ledger.Commit) {
+func (r *request) refunded(c ledger.Commit) {
 	switch {
 	case c.Err != nil && !c.Withdrawn && !c.Rejected:
-		if f.t.ledger.Alive() { // it failed with the message in hand
-			f.t.background.Go(func() {
-				f.bill.mu.Lock()
-				defer f.bill.mu.Unlock()
-				f.refund()
+		if r.t.ledger.Alive() { // it failed with the message in hand
+			r.t.background.Go(func() {
+				r.bill.mu.Lock()
+				defer r.bill.mu.Unlock()
+				r.refund()
 			})
 		}
 		return
 	case c.Withdrawn || c.Rejected: // there is no charge to give back
-		f.bill.drop()
+		r.bill.drop()
 	default:
-		back := limiter.Settle{RequestID: f.ask.RequestID, Amount: f.bill.drop(), Seq: c.Seq}
-		f.t.tellLimiter(f.call.Account.ID, func(lost func()) limiter.Message { back.Lost = lost; return back })
+		back := limiter.Settle{RequestID: r.ask.RequestID, Amount: r.bill.drop(), Seq: c.Seq}
+		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { back.Lost = lost; return back })
 	}
-	close(f.bill.withheld)
+	close(r.bill.withheld)
 }

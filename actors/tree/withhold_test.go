@@ -13,13 +13,13 @@ import (
 
 // TestWithheldAnswerIsFree: whoever gets an error instead of an answer pays
 // nothing, wherever its settlement is: not yet sent, waiting in the ledger, in
-// flight, or durable; then a refund follows. Its money is available again at once.
+// request, or durable; then a refund follows. Its money is available again at once.
 func TestWithheldAnswerIsFree(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		when    time.Duration // after Settle; below zero: before it
 		refunds int
-	}{{"before", -1, 0}, {"waiting", 0, 0}, {"in flight", 1500 * time.Millisecond, 1}, {"durable", time.Minute, 1}} {
+	}{{"before", -1, 0}, {"waiting", 0, 0}, {"in request", 1500 * time.Millisecond, 1}, {"durable", time.Minute, 1}} {
 		for _, stream := range []bool{false, true} {
 			t.Run(c.name, func(t *testing.T) {
 				inBubble(t, Config{}, func(t *testing.T, w *world) {
@@ -33,7 +33,7 @@ func TestWithheldAnswerIsFree(t *testing.T) {
 					}
 					w.read(s)
 					w.store.delay = time.Second
-					_, _, err = w.tree.Generate(w.call(a, "one", 10, 5, true)) // its hold is in flight
+					_, _, err = w.tree.Generate(w.call(a, "one", 10, 5, true)) // its hold is in request
 					if err != nil {
 						t.Fatal(err)
 					}

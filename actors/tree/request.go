@@ -1,0 +1,341 @@
+package tree
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/batcher"
+	"corenode/actors/ledger"
+	"corenode/actors/limiter"
+	"corenode/actors/session"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// The phases of a request: it waits for an answer, then is decided once.
+const (
+	waiting   int32 = iota
+	accepted        // the caller has been told yes
+	refused         // the caller has been told no
+	abandoned       // the caller stopped waiting
+)
+
+// reply is the one answer to a caller.
+type reply struct {
+	limits limiter.Limits
+	err    *abi.Error
+}
+
+// request is one request on its way through the tree: limiter, session, batcher,
+// and back to the caller. The message that carries it owns it; its atomic fields may be read by anyone.
+//
+// Invariant: whatever the limiter granted is given back exactly once, by leave
+// (permit, tokens) and giveBack (money); the request is registered until both are on their way.
+type request struct {
+	t       *Tree
+	call    Call
+	ask     limiter.Ask
+	quote   Quote // of a request with a job; closed when the request is removed
+	model   *model
+	key     session.Key
+	began   time.Time
+	expires time.Time // of its reservation
+	lostAt  time.Time // when it must have been decided
+
+	phase atomic.Int32
+	reply chan reply // has room for one
+
+	// reservation and limits are written by the limiter before granted is set.
+	reservation limiter.Reservation
+	limits      limiter.Limits
+	granted     atomic.Bool
+	left        atomic.Bool // permit and tokens are on their way back
+	paid        atomic.Bool // so is the hold
+
+	job engine.Job
+	// incarnation is written on the step loop before the job can finish; result
+	// and admitted before done is closed.
+	incarnation uint64
+	admitted    time.Time
+	result      engine.Result
+	done        chan struct{} // closed when the job has ended
+	doneAt      atomic.Int64  // when, in Unix nanoseconds; 0 before
+	cancelled   atomic.Bool   // by the client or the tree
+
+	holdSent atomic.Bool   // a hold row is or was on its way
+	held     chan error    // what Stream.Held gives out; has room for one
+	holdDone chan struct{} // closed when holdErr is known
+	holdErr  *abi.Error
+	// holdRefused says that the store never saw the hold.
+	holdRefused bool
+	checkpoint  atomic.Pointer[abi.Usage]
+
+	settling  atomic.Bool
+	awaitedAt atomic.Int64  // when its owner began to wait for the settlement, in Unix nanoseconds; 0 before
+	settledCh chan struct{} // closed when settled and settleErr are known
+	settled   Settled
+	settleErr error
+	bill      bill
+}
+
+// admission, turn and ticket are a request as the three actors see it.
+type (
+	admission request
+	turn      request
+	ticket    request
+)
+
+// Granted takes what the limiter reserved and goes on to the session.
+func (a *admission) Granted(got limiter.Reservation, l limiter.Limits) *abi.Error {
+	r := (*request)(a)
+	r.reservation, r.limits = got, l
+	r.granted.Store(true)
+	if err := r.forward(); err != nil {
+		r.granted.Store(false) // the limiter takes it back itself
+		return err
+	}
+	return nil
+}
+
+// forward passes a granted request on; one that takes no model is through.
+func (r *request) forward() *abi.Error {
+	if r.ask.Free {
+		if r.decide(accepted, reply{limits: r.limits}) {
+			return nil
+		}
+		return errGone()
+	}
+	if r.phase.Load() != waiting {
+		return errGone()
+	}
+	if r.t.sessions.Send(r.key, session.Turn{Ticket: (*turn)(r)}) != nil {
+		return (*turn)(r).Enqueue() // no session can take it: it goes on without one
+	}
+	return nil
+}
+
+// Refused ends a request in the limiter.
+func (a *admission) Refused(err *abi.Error, l limiter.Limits) { (*request)(a).refuse(err, l) }
+
+// Enqueue goes on to the batcher.
+func (u *turn) Enqueue() *abi.Error {
+	r := (*request)(u)
+	if err := r.model.ref.Send(batcher.Enqueue{Ticket: (*ticket)(r)}); err != nil {
+		return r.model.refusal(err)
+	}
+	return nil
+}
+
+// Refused ends a request in the session.
+func (u *turn) Refused(err *abi.Error) { (*request)(u).refuse(err, u.limits) }
+
+// Job returns what the stepper is to compute.
+func (k *ticket) Job() *engine.Job { return &k.job }
+
+// Gone says that the caller stopped waiting.
+func (k *ticket) Gone() bool { return k.phase.Load() != waiting }
+
+// Accepted tells the caller that its stream runs. One that is gone by now is cancelled.
+func (k *ticket) Accepted(incarnation uint64) {
+	r := (*request)(k)
+	r.incarnation = incarnation
+	r.admitted = time.Now()
+	if !r.decide(accepted, reply{limits: r.limits}) {
+		r.cancelled.Store(true)
+		r.job.Cancel()
+	}
+}
+
+// Refused ends a request in the batcher.
+func (k *ticket) Refused(err *abi.Error) { (*request)(k).refuse(err, k.limits) }
+
+// decide answers the caller unless that was done before.
+func (r *request) decide(phase int32, answer reply) bool {
+	if !r.phase.CompareAndSwap(waiting, phase) {
+		return false
+	}
+	r.reply <- answer
+	return true
+}
+
+// refuse ends a request that never ran: what was granted goes back before the
+// answer, so that a caller who tries again at once finds it free.
+func (r *request) refuse(err *abi.Error, l limiter.Limits) {
+	won := r.phase.CompareAndSwap(waiting, refused)
+	if !won && r.phase.Load() == accepted {
+		return // it runs; its end gives everything back
+	}
+	r.giveBack(abi.Usage{}, 0, 0)
+	r.t.requests.remove(r)
+	if won {
+		r.reply <- reply{l, err}
+	}
+}
+
+// leave gives the permit back and corrects the tokens to what was used, once.
+func (r *request) leave(u abi.Usage) {
+	if r.granted.Load() && r.left.CompareAndSwap(false, true) {
+		m := r.leaving(u)
+		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+	}
+}
+
+func (r *request) leaving(u abi.Usage) limiter.Leave {
+	used := u.InputUncached + u.CacheWrite + u.Output
+	if r.t.cfg.CountCached {
+		used += u.CacheRead
+	}
+	return limiter.Leave{RequestID: r.ask.RequestID, Taken: r.reservation.Tokens, Used: used}
+}
+
+// giveBack gives back the hold, with what was settled in commit seq, and what
+// leave does unless that was done before: both in one message.
+func (r *request) giveBack(u abi.Usage, amount abi.Nano, seq uint64) {
+	if !r.granted.Load() || !r.paid.CompareAndSwap(false, true) || r.ask.Free {
+		r.leave(u)
+		return
+	}
+	settle := limiter.Settle{RequestID: r.ask.RequestID, Amount: amount, Seq: seq}
+	if !r.left.CompareAndSwap(false, true) {
+		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { settle.Lost = lost; return settle })
+		return
+	}
+	t, id := r.t, r.call.Account.ID
+	again := func(m limiter.Message) { _ = t.limits.Tell(id, m) } // fails only when the whole tree stops
+	again(limiter.End{Leave: r.leaving(u), Settle: settle, Again: again})
+}
+
+// live is what a restarted limiter is told of the request.
+func (r *request) live() (limiter.Live, bool) {
+	if !r.granted.Load() {
+		return limiter.Live{}, false
+	}
+	l := limiter.Live{RequestID: r.ask.RequestID, Permit: !r.left.Load(), Arrival: r.reservation.Arrival}
+	if !r.paid.Load() {
+		l.Hold, l.Upper = r.reservation.Hold, r.ask.Upper
+	}
+	return l, l.Permit || l.Upper != 0 // a hold of 0 may be short of all it needs
+}
+
+// finished is the job's Finished: it runs on the step loop and does not wait.
+func (r *request) finished(result engine.Result) {
+	r.result = result
+	if result.Handle != (engine.Handle{}) {
+		r.keep(batcher.Pin{Handle: result.Handle, Incarnation: r.incarnation})
+	}
+	r.doneAt.Store(time.Now().UnixNano())
+	close(r.done)
+	if r.cancelled.Load() || r.phase.Load() != accepted {
+		r.selfSettle()
+	}
+}
+
+// keep hands the pin of the finished turn to the session.
+func (r *request) keep(p batcher.Pin) {
+	m := session.Finished{Pin: p, Model: r.call.Request.Model, Account: r.call.Account.ID,
+		Bytes: int64(r.result.Computed) * r.model.pinBytes,
+		Lost:  func() { r.t.release(r.call.Request.Model, p) }}
+	if r.t.sessions.Tell(r.key, m) != nil {
+		m.Lost()
+	}
+}
+
+// cancel ends the request's job; its permit is given back when the step loop has
+// let go of it, without waiting for a writer.
+func (r *request) cancel() {
+	r.cancelled.Store(true)
+	r.job.Cancel()
+	r.model.unit.Wake()
+	if r.doneAt.Load() != 0 {
+		r.selfSettle()
+	}
+}
+
+// selfSettle settles for an owner that is gone.
+func (r *request) selfSettle() {
+	r.leave(r.result.Usage)
+	if !r.settling.Load() {
+		r.t.background.Go(r.settle)
+	}
+}
+
+// hold sends the hold row to the ledger. Called once, by Generate.
+func (r *request) hold() *abi.Error {
+	r.holdSent.Store(true)
+	e := r.entry(account.Hold)
+	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.quote.Module(), r.quote.Provisional()
+	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
+		r.holdSent.Store(false)
+		return unrecorded("tree.hold", err)
+	}
+	return nil
+}
+
+// holdCommitted is called by the ledger, once.
+func (r *request) holdCommitted(c ledger.Commit) {
+	r.holdErr, r.holdRefused = c.Err, c.Refused
+	close(r.holdDone) // before anyone can settle because of it
+	if c.Err != nil {
+		r.held <- c.Err
+	} else {
+		r.held <- nil // a nil *abi.Error would not be a nil error
+	}
+}
+
+// holdFate is what is known of a hold when its request settles.
+type holdFate uint8
+
+const (
+	// holdPending: on its way. No output has left a stream yet, and a request that
+	// does not stream needs none: the settlement, which may take the hold's place
+	// in the ledger, is durable before its answer.
+	holdPending holdFate = iota
+	holdDurable
+	holdFailed  // the store may have the row or not
+	holdRefused // the store never saw it
+)
+
+func (r *request) holdFate() holdFate {
+	if !r.holdSent.Load() {
+		return holdRefused
+	}
+	select {
+	case <-r.holdDone:
+	default:
+		return holdPending
+	}
+	switch {
+	case r.holdErr == nil:
+		return holdDurable
+	case r.holdRefused:
+		return holdRefused
+	}
+	return holdFailed
+}
+
+// entry returns a row with what all rows of the request share.
+func (r *request) entry(k account.EntryKind) account.Entry {
+	return account.Entry{Kind: k, AccountID: r.call.Account.ID, RequestID: r.call.RequestID, KeyID: r.call.KeyID,
+		Model: r.call.Request.Model, Time: time.Now()}
+}
+
+func errGone() *abi.Error {
+	return &abi.Error{Kind: abi.Canceled, Op: "tree.forward", Msg: "the request was given up"}
+}
+
+func errNoHold() *abi.Error {
+	return unrecorded("tree.settle", errors.New("the request has no hold"))
+}
+
+// unrecorded is the error of a request that the ledger did not record.
+func unrecorded(op string, err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: op, RetryAfter: time.Second,
+		Msg: "the ledger is unavailable; try again", Err: err}
+}
+
+func overloaded(op string, err error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: op, RetryAfter: time.Second,
+		Msg: "the node has too many waiting requests; try again", Err: err}
+}
