@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"corenode/node/config"
+	"corenode/wasm/abi"
 )
 
 // TestLoadOfAModel: what an admission policy is told of a model is what its step
@@ -15,7 +16,8 @@ func TestLoadOfAModel(t *testing.T) {
 		cfg.Limits.QueueRequestsMax = 77
 	})
 	for _, m := range treeModels(n.catalog, n.cfg.Limits.QueueRequestsMax) {
-		if l := m.Load(); l.Queued != 0 || l.QueuedMax != 77 || l.Wait != 0 || l.PagesUsed != 0 {
+		var l abi.Counters
+		if m.Load(&l); l.ModelQueued != 0 || l.ModelQueuedMax != 77 || l.ModelWaitMS != 0 || l.ModelPagesUsed != 0 {
 			t.Errorf("model %v at rest: %+v", m.IDs, l)
 		}
 	}
@@ -24,7 +26,8 @@ func TestLoadOfAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := n.catalog.engines["endless"]
-	waitFor(t, "a running request to hold pages", func() bool { l := loadOf(e, 77); return l.PagesUsed > 0 && l.PagesUsed <= l.Pages })
+	pages := func() (l abi.Counters) { load(&l, e, 77); return l }
+	waitFor(t, "a running request to hold pages", func() bool { l := pages(); return l.ModelPagesUsed > 0 && l.ModelPagesUsed <= l.ModelPages })
 	done()
-	waitFor(t, "its pages to be given back", func() bool { l := loadOf(e, 77); return l.PagesUsed == 0 && l.Pages > 0 })
+	waitFor(t, "its pages to be given back", func() bool { l := pages(); return l.ModelPagesUsed == 0 && l.ModelPages > 0 })
 }

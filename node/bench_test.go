@@ -114,7 +114,7 @@ func (n *node) ask(b *testing.B, a account.Account, model, id string, tokens int
 }
 
 // settle waits for the end of a short answer, which nobody reads, and for its row.
-func settle(b *testing.B, s *tree.Stream) tree.Settled {
+func settle(b *testing.B, s *tree.Stream) account.Settled {
 	<-s.Settle()
 	settled, err := s.Outcome()
 	if err != nil {
@@ -151,7 +151,7 @@ func admissions(b *testing.B, n *node, a account.Account, requests int) []time.D
 	for i := range requests {
 		<-tick.C
 		w.Go(func() {
-			took[i] = settle(b, n.ask(b, a, "core-1.1-mini", fmt.Sprint("req-", began, "-", i), 1)).Timing.Admission
+			took[i] = settle(b, n.ask(b, a, "core-1.1-mini", fmt.Sprint("req-", began, "-", i), 1)).Admission
 		})
 	}
 	w.Wait()

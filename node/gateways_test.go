@@ -22,7 +22,6 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"corenode/actors/account"
-	"corenode/actors/tree"
 	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/wasm/abi"
@@ -273,7 +272,7 @@ func streamedUsage(t *testing.T, g gateway) {
 }
 
 func negativeUsage(t *testing.T, g gateway) {
-	q, err := billing{g.n.modules}.Quote(tree.Ask{Account: "a", Model: fastModel, Input: 10, OutputMax: 10, At: time.Now()})
+	q, err := billing{g.n.modules}.Quote("negative", abi.QuoteInput{Account: "a", Model: fastModel, Input: 10, OutputMax: 10, At: time.Now().Unix()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ func prices(cfg *config.Config) map[string]abi.Prices {
 // billing shows the billing module to the actor tree.
 type billing struct{ *extensions.Host }
 
-func (b billing) Quote(a tree.Ask) (tree.Quote, error) {
-	q, err := b.Host.Quote(a.RequestID, abi.QuoteInput{Input: a.Input, OutputMax: a.OutputMax, At: a.At.Unix(), Model: a.Model, Account: a.Account})
+func (b billing) Quote(request string, in abi.QuoteInput) (tree.Quote, error) {
+	q, err := b.Host.Quote(request, in)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +56,6 @@ func (b billing) Quote(a tree.Ask) (tree.Quote, error) {
 type quote struct{ *extensions.Quote }
 
 func (q quote) Bounds() (upper, minimum abi.Nano) { return q.Upper, q.Minimum }
-
-func (q quote) Charge(u abi.Usage) (tree.Charge, error) {
-	c, err := q.Quote.Charge(u)
-	return tree.Charge{Total: c.Amount, Tier: c.Tier, ModuleDigest: c.ModuleDigest, InputHash: c.InputHash, Input: c.Input,
-		Provisional: c.Provisional}, err
-}
 
 // rateCrashed charges what a killed process left open, by the module that
 // quoted it, also when another one serves by now; the hold's time is the

@@ -31,6 +31,16 @@ func (a Account) MayUse(model string) bool {
 	return len(a.Models) == 0 || slices.Contains(a.Models, model)
 }
 
+// Limits is an account's rate-limit state, as the rate-limit headers say it. A limit of 0
+// means that there is none.
+type Limits struct {
+	RequestsLimit, RequestsRemaining int
+	TokensLimit, TokensRemaining     int64
+	// RequestsReset is now, or when to try again while no permit is free.
+	// TokensReset is when the bucket is full again.
+	RequestsReset, TokensReset time.Time
+}
+
 // Key is a secret that acts for an account. The secret itself is shown once
 // and never kept: Hash is its SHA-256.
 type Key struct {
@@ -103,6 +113,18 @@ type Entry struct {
 	// a re-rating charged, since the client did not get its answer. The store computes Amount.
 	Refund bool
 	Note   string // TopUp, Adjustment: the operator's words
+}
+
+// Settled is how a request ended and what it cost.
+type Settled struct {
+	Charge abi.Nano
+	Usage  abi.Usage // what is billed
+	Reason Reason
+	// Where its time went. A phase that was not reached is zero.
+	Admission time.Duration // Generate called -> the stepper has the job
+	Queue     time.Duration // until its first step
+	Prefill   time.Duration // until its first output token
+	Decode    time.Duration // until its end
 }
 
 // Kept says whether the ledger never refuses the row: settlements and refunds.

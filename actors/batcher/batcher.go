@@ -81,14 +81,12 @@ func (loopDown) batcherMessage() {}
 func (m Enqueue) Refuse(err error) { m.Ticket.Refused(unavailable(err)) }
 
 func unavailable(err error) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "batcher.Enqueue", RetryAfter: time.Second,
-		Msg: "the model is overloaded or restarting; try again", Err: err}
+	return system.Overloaded("batcher.Enqueue", "the model is overloaded or restarting; try again", err)
 }
 
 // errDown is what clients see of a model that failed too often.
 func errDown(model string) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "batcher.Enqueue", RetryAfter: 30 * time.Second,
-		Msg: fmt.Sprintf("model %s is down", model)}
+	return system.OverloadedFor(30*time.Second, "batcher.Enqueue", fmt.Sprintf("model %s is down", model), nil)
 }
 
 // errCrashed is what the clients of a stepper that panicked see.

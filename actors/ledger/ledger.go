@@ -14,6 +14,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -139,10 +140,7 @@ func (m committed) Refuse(error) {
 	}
 }
 
-func unavailable(err error) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "ledger.Append", RetryAfter: time.Second,
-		Msg: "the ledger is unavailable; try again", Err: err}
-}
+func unavailable(err error) *abi.Error { return system.LedgerUnavailable("ledger.Append", err) }
 
 func rejected(err error) *abi.Error {
 	return &abi.Error{Kind: abi.Internal, Op: "ledger.Append", Msg: "the charge of this request cannot be recorded", Err: err}
@@ -201,18 +199,9 @@ type Stats struct {
 
 // NewLog makes an empty queue before a store.
 func NewLog(cfg Config, store Store) *Log {
-	if cfg.RowsMax == 0 {
-		cfg.RowsMax = 8192
-	}
-	if cfg.BatchMax == 0 {
-		cfg.BatchMax = 1024
-	}
-	if cfg.RetryMin == 0 {
-		cfg.RetryMin, cfg.RetryMax = 50*time.Millisecond, 5*time.Second
-	}
-	if cfg.SlowAfter == 0 {
-		cfg.SlowAfter = 2 * time.Second
-	}
+	cfg.RowsMax, cfg.BatchMax = cmp.Or(cfg.RowsMax, 8192), cmp.Or(cfg.BatchMax, 1024)
+	cfg.RetryMin, cfg.RetryMax = cmp.Or(cfg.RetryMin, 50*time.Millisecond), cmp.Or(cfg.RetryMax, 5*time.Second)
+	cfg.SlowAfter = cmp.Or(cfg.SlowAfter, 2*time.Second)
 	if cfg.Rejects == nil {
 		cfg.Rejects = func(error) bool { return false }
 	}

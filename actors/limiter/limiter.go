@@ -24,8 +24,8 @@ import (
 type Ticket interface {
 	// Granted passes the request on with what it was given. An error means that it
 	// could not be passed on; the reservation is then taken back and Refused is called.
-	Granted(Reservation, Limits) *abi.Error
-	Refused(*abi.Error, Limits)
+	Granted(Reservation, account.Limits) *abi.Error
+	Refused(*abi.Error, account.Limits)
 }
 
 // Message is the closed set of things a limiter is told.
@@ -84,7 +84,7 @@ func (Changed) limiterMessage() {}
 func (loaded) limiterMessage()  {}
 
 // Refuse answers a Reserve that no limiter will see.
-func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), Limits{}) }
+func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), account.Limits{}) }
 
 // Refuse tells the owner that the limiter is gone.
 func (m Leave) Refuse(error) { lost(m.Lost) }
@@ -107,10 +107,7 @@ func lost(f func()) {
 	}
 }
 
-func busy(err error) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "limiter.Reserve", RetryAfter: time.Second,
-		Msg: "the node has too many waiting requests; try again", Err: err}
-}
+func busy(err error) *abi.Error { return system.TooManyRequests("limiter.Reserve", err) }
 
 // Loaded is what the ledger and the accounts know of one account, as of commit Seq.
 type Loaded struct {
@@ -139,19 +136,19 @@ type Cell struct {
 }
 
 // Limits returns the last published limits, computed for now. ok is false before the first.
-func (c *Cell) Limits(now time.Time) (l Limits, ok bool) {
+func (c *Cell) Limits(now time.Time) (l account.Limits, ok bool) {
 	if s := c.counters.Load(); s != nil {
 		return s.Limits(now), true
 	}
-	return Limits{}, false
+	return account.Limits{}, false
 }
 
 // Use returns the last published counters, computed for now. ok is false before the first.
-func (c *Cell) Use(now time.Time) (u Use, ok bool) {
+func (c *Cell) Use(now time.Time) (u abi.Counters, ok bool) {
 	if s := c.counters.Load(); s != nil {
 		return s.Use(now), true
 	}
-	return Use{}, false
+	return abi.Counters{}, false
 }
 
 // New returns the limiter of an account.
@@ -378,8 +375,7 @@ func (l *limiter) onLoaded(c *system.Context, r Loaded) {
 	}()
 	if r.Err != nil {
 		l.recent = nil
-		l.refusePending(&abi.Error{Kind: abi.Overloaded, Op: "limiter.load", RetryAfter: time.Second,
-			Msg: "accounts are unavailable; try again", Err: r.Err})
+		l.refusePending(system.AccountsUnavailable("limiter.load", r.Err))
 		return
 	}
 	l.adopt(r, time.Now())
@@ -422,7 +418,7 @@ func (l *limiter) refusePending(err *abi.Error) {
 	pending := l.pending
 	l.pending = nil
 	for _, m := range pending {
-		m.Ticket.Refused(err, Limits{})
+		m.Ticket.Refused(err, account.Limits{})
 	}
 }
 

@@ -48,15 +48,6 @@ type Live struct {
 	Arrival     uint64 // of its Reservation
 }
 
-// Limits is what the rate-limit headers say. A limit of 0 means that there is none.
-type Limits struct {
-	RequestsLimit, RequestsRemaining int
-	TokensLimit, TokensRemaining     int64
-	// RequestsReset is now, or when to try again while no permit is free.
-	// TokensReset is when the bucket is full again.
-	RequestsReset, TokensReset time.Time
-}
-
 // Counters is a published copy of a limiter's counters, from which Limits are
 // computed at any later time. It is immutable.
 type Counters struct {
@@ -71,10 +62,10 @@ func NewCounters(a account.Account, now time.Time) Counters {
 }
 
 // Limits returns what the headers say at the time now.
-func (c Counters) Limits(now time.Time) Limits {
+func (c Counters) Limits(now time.Time) account.Limits {
 	b := c.bucket
 	b.refill(now)
-	l := Limits{RequestsLimit: c.concurrency, TokensLimit: b.capacity, RequestsReset: now,
+	l := account.Limits{RequestsLimit: c.concurrency, TokensLimit: b.capacity, RequestsReset: now,
 		RequestsRemaining: max(c.concurrency-c.permits, 0), TokensRemaining: b.remaining(),
 		TokensReset: now.Add(b.wait(b.capacity))}
 	if c.concurrency > 0 && l.RequestsRemaining == 0 {
@@ -90,18 +81,12 @@ func (c Counters) full(now time.Time) bool {
 	return b.full()
 }
 
-// Use is what an account has and uses, for a policy that decides by it.
-type Use struct {
-	Requests        int
-	TokensRemaining int64
-	Available       abi.Nano // balance without holds
-}
-
-// Use returns the counters at the time now.
-func (c Counters) Use(now time.Time) Use {
+// Use returns what an account has and uses at the time now, for a policy that decides by
+// it: its requests, the tokens that remain and the money that is available.
+func (c Counters) Use(now time.Time) abi.Counters {
 	b := c.bucket
 	b.refill(now)
-	return Use{Requests: c.permits, TokensRemaining: b.remaining(), Available: c.available}
+	return abi.Counters{AccountRequests: int64(c.permits), TokensRemaining: b.remaining(), Available: c.available}
 }
 
 // held is what one request has. It is there from the request's admission until it

@@ -272,7 +272,7 @@ func TestRebuild(t *testing.T) {
 func TestState(t *testing.T) {
 	a := account.Account{Concurrency: 2, TokensPerMinute: 600, Unlimited: true}
 	s := loadedState(a, 0)
-	for i, want := range []Limits{
+	for i, want := range []account.Limits{
 		{RequestsLimit: 2, RequestsRemaining: 2, TokensLimit: 600, TokensRemaining: 600, RequestsReset: start, TokensReset: start},
 		{RequestsLimit: 2, RequestsRemaining: 1, TokensLimit: 600, TokensRemaining: 500, RequestsReset: start, TokensReset: start.Add(10 * time.Second)},
 		{RequestsLimit: 2, RequestsRemaining: 0, TokensLimit: 600, TokensRemaining: 400, RequestsReset: start.Add(time.Second), TokensReset: start.Add(20 * time.Second)},

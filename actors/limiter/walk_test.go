@@ -56,7 +56,7 @@ type ticket struct {
 	err    *abi.Error
 }
 
-func (k *ticket) Granted(r Reservation, _ Limits) *abi.Error {
+func (k *ticket) Granted(r Reservation, _ account.Limits) *abi.Error {
 	if k.broken {
 		return &abi.Error{Kind: abi.Overloaded}
 	}
@@ -64,7 +64,7 @@ func (k *ticket) Granted(r Reservation, _ Limits) *abi.Error {
 	return nil
 }
 
-func (k *ticket) Refused(err *abi.Error, _ Limits) { k.err = err }
+func (k *ticket) Refused(err *abi.Error, _ account.Limits) { k.err = err }
 
 // TestWalk is a million steps through every interleaving of reserve, leave,
 // settle, change, load and restart, with partial holds and such of 0. After each the

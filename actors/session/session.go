@@ -68,8 +68,7 @@ func (m Turn) Refuse(error) {
 
 // failed answers a turn whose session panicked with it in hand.
 func (m Turn) failed(reason any) {
-	m.Ticket.Refused(&abi.Error{Kind: abi.Overloaded, Op: "session.Turn", RetryAfter: time.Second,
-		Msg: "the node could not take the request; try again", Err: fmt.Errorf("session: %v", reason)})
+	m.Ticket.Refused(system.Overloaded("session.Turn", "the node could not take the request; try again", fmt.Errorf("session: %v", reason)))
 }
 
 // Refuse gives the pin back.

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"corenode/actors/batcher"
 	"corenode/actors/ledger"
 	"corenode/actors/system"
+	"corenode/extensions"
 	"corenode/wasm/abi"
 )
 
@@ -43,7 +45,7 @@ type Config struct {
 	// by the tree. Default 30 s.
 	SettleGrace time.Duration
 	// RequestExpiry and FreeExpiry are when a reservation is taken back whatever
-	// its owner does: of a generation 24 h, of count_tokens and the like 5 minutes.
+	// its owner does: of one with an answer 24 h, of count_tokens and the like 5 minutes.
 	RequestExpiry, FreeExpiry time.Duration
 	// SweepEvery is the period of checkpoints, sweeps and expiry. Default 1 s.
 	SweepEvery time.Duration
@@ -58,32 +60,24 @@ type Config struct {
 	hook func(point string)
 }
 
-// setDefault sets what is zero.
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 func (c Config) withDefaults() Config {
-	setDefault(&c.RequestsMax, 4096)
-	setDefault(&c.MailboxMax, 1024)
-	setDefault(&c.InboxMax, 256)
-	setDefault(&c.OutputEventsMax, 256)
-	setDefault(&c.LimitersMax, 100_000)
-	setDefault(&c.SessionsMax, 20_000)
-	setDefault(&c.AccountSessionsMax, 64)
-	setDefault(&c.AccountPinnedBytesMax, 1<<30)
-	setDefault(&c.SessionIdleMax, 10*time.Minute)
-	setDefault(&c.AdmissionTimeout, 30*time.Second)
-	setDefault(&c.SettleWait, 10*time.Second)
-	setDefault(&c.SettleGrace, 30*time.Second)
-	setDefault(&c.RequestExpiry, 24*time.Hour)
-	setDefault(&c.FreeExpiry, 5*time.Minute)
-	setDefault(&c.SweepEvery, time.Second)
-	setDefault(&c.SweepMax, 300)
-	setDefault(&c.AbortGrace, 10*time.Second)
+	c.RequestsMax = cmp.Or(c.RequestsMax, 4096)
+	c.MailboxMax = cmp.Or(c.MailboxMax, 1024)
+	c.InboxMax = cmp.Or(c.InboxMax, 256)
+	c.OutputEventsMax = cmp.Or(c.OutputEventsMax, 256)
+	c.LimitersMax = cmp.Or(c.LimitersMax, 100_000)
+	c.SessionsMax = cmp.Or(c.SessionsMax, 20_000)
+	c.AccountSessionsMax = cmp.Or(c.AccountSessionsMax, 64)
+	c.AccountPinnedBytesMax = cmp.Or(c.AccountPinnedBytesMax, 1<<30)
+	c.SessionIdleMax = cmp.Or(c.SessionIdleMax, 10*time.Minute)
+	c.AdmissionTimeout = cmp.Or(c.AdmissionTimeout, 30*time.Second)
+	c.SettleWait = cmp.Or(c.SettleWait, 10*time.Second)
+	c.SettleGrace = cmp.Or(c.SettleGrace, 30*time.Second)
+	c.RequestExpiry = cmp.Or(c.RequestExpiry, 24*time.Hour)
+	c.FreeExpiry = cmp.Or(c.FreeExpiry, 5*time.Minute)
+	c.SweepEvery = cmp.Or(c.SweepEvery, time.Second)
+	c.SweepMax = cmp.Or(c.SweepMax, 300)
+	c.AbortGrace = cmp.Or(c.AbortGrace, 10*time.Second)
 	return c
 }
 
@@ -121,17 +115,9 @@ type Model struct {
 	// PinBytesPerToken is what one token of a pinned prefix costs in memory; it
 	// weighs sessions against AccountPinnedBytesMax.
 	PinBytesPerToken int64
-	// Load says how full it is, for Policy; nil: not known. It must not wait.
-	Load func() Load
-}
-
-// Load is how full a model is: requests that wait for their first step and how
-// many may, what those take until one behind them begins, and the pages of its
-// cache that requests hold, of all.
-type Load struct {
-	Queued, QueuedMax int
-	Wait              time.Duration
-	PagesUsed, Pages  int
+	// Load fills in how full the model is, for Policy: the counters whose names begin with
+	// Model. nil: not known. It must not wait.
+	Load func(*abi.Counters)
 }
 
 // Accounts tells what an account is and has now.
@@ -140,29 +126,11 @@ type Accounts interface {
 	Balance(id string) (balance, held abi.Nano, err error)
 }
 
-// Ask is what billing is asked before a request starts.
-type Ask struct {
-	RequestID        string
-	Account, Model   string
-	Input, OutputMax int64 // tokens
-	At               time.Time
-}
-
-// Charge is the price of one request.
-type Charge struct {
-	Total        abi.Nano
-	Tier         int
-	ModuleDigest string
-	InputHash    string
-	Input        []byte // what InputHash is of
-	Provisional  bool
-}
-
 // Billing turns tokens into money. It is called on the goroutine of the request,
 // never inside an actor.
 type Billing interface {
-	// Quote says what a request may cost. The Quote is closed once.
-	Quote(Ask) (Quote, error)
+	// Quote says what the request of an id may cost; it knows the prices itself. The Quote is closed once.
+	Quote(requestID string, in abi.QuoteInput) (Quote, error)
 }
 
 // Quote is the offer for one request: whatever is billed later is charged by
@@ -175,7 +143,7 @@ type Quote interface {
 	// place of the operator's choice: its charge is to be rated again.
 	Module() string
 	Provisional() bool
-	Charge(abi.Usage) (Charge, error)
+	Charge(abi.Usage) (extensions.Charge, error)
 	// Close gives the offer back; more than once is harmless.
 	Close()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"corenode/actors/limiter"
+	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
 
@@ -15,8 +16,7 @@ func (t *Tree) consult(r *request) *abi.Error {
 	}
 	in, err := t.admissionInput(r)
 	if err != nil { // as the limiter would say
-		return &abi.Error{Kind: abi.Overloaded, Op: "tree.consult", RetryAfter: time.Second,
-			Msg: "accounts are unavailable; try again", Err: fmt.Errorf("counters for the admission policy: %w", err)}
+		return system.AccountsUnavailable("tree.consult", fmt.Errorf("counters for the admission policy: %w", err))
 	}
 	d, err := t.decide(r.call.RequestID, in)
 	if err != nil {
@@ -35,7 +35,7 @@ func (t *Tree) consult(r *request) *abi.Error {
 func (t *Tree) decide(request string, in abi.AdmissionInput) (d abi.Decision, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = overloaded("tree.decide", fmt.Errorf("the admission policy panicked: %v", r))
+			err = system.TooManyRequests("tree.decide", fmt.Errorf("the admission policy panicked: %v", r))
 		}
 	}()
 	return t.deps.Policy.Decide(request, in)
@@ -57,31 +57,25 @@ func denial(d abi.Decision) *abi.Error {
 
 func (t *Tree) admissionInput(r *request) (in abi.AdmissionInput, err error) {
 	a := r.call.Account
-	use, err := t.use(a.ID, r.began)
-	if err != nil {
-		return in, err
-	}
 	in = abi.AdmissionInput{
 		At: r.began.Unix(), PromptTokens: r.ask.Prompt, OutputMax: r.ask.OutputMax, Stream: r.call.Request.Stream,
 		Account: a.ID, Key: r.call.KeyID, Model: r.call.Request.Model, Protocol: r.call.Protocol,
-		Counters: abi.Counters{
-			AccountRequests: int64(use.Requests), AccountRequestsMax: int64(a.Concurrency),
-			TokensRemaining: use.TokensRemaining, TokensPerMinute: a.TokensPerMinute,
-			Available: use.Available, Unlimited: a.Unlimited,
-			NodeRequests: int64(t.requests.len()), NodeRequestsMax: int64(t.cfg.RequestsMax),
-		},
 	}
+	n := &in.Counters
+	if *n, err = t.use(a.ID, r.began); err != nil {
+		return in, err
+	}
+	n.AccountRequestsMax, n.TokensPerMinute, n.Unlimited = int64(a.Concurrency), a.TokensPerMinute, a.Unlimited
+	n.NodeRequests, n.NodeRequestsMax = int64(t.requests.len()), int64(t.cfg.RequestsMax)
 	if r.model.load != nil {
-		l, n := r.model.load(), &in.Counters
-		n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS = int64(l.Queued), int64(l.QueuedMax), l.Wait.Milliseconds()
-		n.ModelPagesUsed, n.ModelPages = int64(l.PagesUsed), int64(l.Pages)
+		r.model.load(n)
 	}
 	return in, nil
 }
 
 // use reads what an account has: from its limiter, or, when it has none yet,
 // from the ledger.
-func (t *Tree) use(id string, now time.Time) (limiter.Use, error) {
+func (t *Tree) use(id string, now time.Time) (abi.Counters, error) {
 	if c := t.limits.Cell(id); c != nil {
 		if u, ok := c.Use(now); ok {
 			return u, nil
@@ -89,7 +83,7 @@ func (t *Tree) use(id string, now time.Time) (limiter.Use, error) {
 	}
 	a, err := t.deps.Accounts.Account(id)
 	if err != nil {
-		return limiter.Use{}, err
+		return abi.Counters{}, err
 	}
 	balance, held, err := t.deps.Accounts.Balance(id)
 	u := limiter.NewCounters(a, now).Use(now)

@@ -13,6 +13,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/engine"
+	"corenode/extensions"
 	"corenode/wasm/abi"
 )
 
@@ -306,7 +307,7 @@ type fakeBilling struct {
 	promo  atomic.Bool  // quotes have a minimum of 0: the first tokens may be free
 }
 
-func (b *fakeBilling) Quote(a Ask) (Quote, error) {
+func (b *fakeBilling) Quote(_ string, a abi.QuoteInput) (Quote, error) {
 	q := &fakeQuote{b: b, upper: abi.Nano(2*a.Input + 10*a.OutputMax), minimum: abi.Nano(2*a.Input + 10)}
 	q.minimum = min(q.minimum, q.upper)
 	if b.promo.Load() {
@@ -330,14 +331,14 @@ func (q *fakeQuote) Bounds() (upper, minimum abi.Nano) { return q.upper, q.minim
 func (q *fakeQuote) Module() string                    { return "fake:1" }
 func (q *fakeQuote) Provisional() bool                 { return q.b.stands.Load() }
 
-func (q *fakeQuote) Charge(u abi.Usage) (Charge, error) {
+func (q *fakeQuote) Charge(u abi.Usage) (extensions.Charge, error) {
 	switch {
 	case q.closed.Load():
-		return Charge{}, errors.New("the quote is closed")
+		return extensions.Charge{}, errors.New("the quote is closed")
 	case q.b.broken.Load():
 		panic("module trapped")
 	}
-	return Charge{Total: abi.Nano(2*u.InputUncached + u.CacheRead + 10*u.Output), Tier: 1, ModuleDigest: "fake:1", Input: []byte("in")}, nil
+	return extensions.Charge{Amount: abi.Nano(2*u.InputUncached + u.CacheRead + 10*u.Output), Tier: 1, ModuleDigest: "fake:1", Input: []byte("in")}, nil
 }
 
 func (q *fakeQuote) Close() {
@@ -412,8 +413,8 @@ func newWorld(t testing.TB, cfg Config) *world {
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
 			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PinBytesPerToken: 10,
-				Load: func() Load {
-					return Load{Queued: 3, QueuedMax: 9, Wait: 1500 * time.Millisecond, PagesUsed: 5, Pages: 7}
+				Load: func(n *abi.Counters) {
+					n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages = 3, 9, 1500, 5, 7
 				}},
 			{IDs: []string{"two"}, New: w.models["two"].New, PinBytesPerToken: 10}}})
 	if err != nil {
@@ -451,7 +452,7 @@ func (w *world) read(s *Stream) abi.Event {
 // settle settles and notes what the account used. What is finished when its hold
 // is known to have failed must be free and fail; a settlement that went out before
 // that stands for itself.
-func (w *world) settle(s *Stream) (Settled, error) {
+func (w *world) settle(s *Stream) (account.Settled, error) {
 	fate := s.r.holdFate()
 	known := !s.r.settling.Load() // read second: whoever settles from here on knows the fate, too
 	got, err := settled(s)
@@ -473,16 +474,16 @@ func (w *world) settle(s *Stream) (Settled, error) {
 }
 
 // settled settles and waits for the outcome.
-func settled(s *Stream) (Settled, error) {
+func settled(s *Stream) (account.Settled, error) {
 	<-s.Settle()
 	return s.Outcome()
 }
 
 // play runs one request to its end like a good writer.
-func (w *world) play(c Call) (Settled, error) {
+func (w *world) play(c Call) (account.Settled, error) {
 	s, _, err := w.tree.Generate(c)
 	if err != nil {
-		return Settled{}, err
+		return account.Settled{}, err
 	}
 	if err := <-s.Held(); err != nil {
 		s.Cancel()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/actors/ledger"
 	"corenode/actors/limiter"
@@ -35,7 +36,7 @@ type Status struct {
 // AccountState is one limiter.
 type AccountState struct {
 	Depth int // of its mailbox
-	State limiter.Limits
+	State account.Limits
 }
 
 // Actors returns the names of all kinds of actors, sorted.

@@ -10,6 +10,7 @@ import (
 	"corenode/actors/ledger"
 	"corenode/actors/limiter"
 	"corenode/actors/session"
+	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
@@ -24,7 +25,7 @@ const (
 
 // reply is the one answer to a caller.
 type reply struct {
-	limits limiter.Limits
+	limits account.Limits
 	err    *abi.Error
 }
 
@@ -49,7 +50,7 @@ type request struct {
 
 	// reservation and limits are written by the limiter before granted is set.
 	reservation limiter.Reservation
-	limits      limiter.Limits
+	limits      account.Limits
 	granted     atomic.Bool
 	left        atomic.Bool // permit and tokens are on their way back
 	paid        atomic.Bool // so is the hold
@@ -75,7 +76,7 @@ type request struct {
 	settling  atomic.Bool
 	awaitedAt atomic.Int64  // when its owner began to wait for the settlement, in Unix nanoseconds; 0 before
 	settledCh chan struct{} // closed when settled and settleErr are known
-	settled   Settled
+	settled   account.Settled
 	settleErr error
 	bill      bill
 }
@@ -88,7 +89,7 @@ type (
 )
 
 // Granted takes what the limiter reserved and goes on to the session.
-func (a *admission) Granted(got limiter.Reservation, l limiter.Limits) *abi.Error {
+func (a *admission) Granted(got limiter.Reservation, l account.Limits) *abi.Error {
 	r := (*request)(a)
 	r.reservation, r.limits = got, l
 	r.granted.Store(true)
@@ -117,7 +118,7 @@ func (r *request) forward() *abi.Error {
 }
 
 // Refused ends a request in the limiter.
-func (a *admission) Refused(err *abi.Error, l limiter.Limits) { (*request)(a).refuse(err, l) }
+func (a *admission) Refused(err *abi.Error, l account.Limits) { (*request)(a).refuse(err, l) }
 
 // Enqueue goes on to the batcher.
 func (u *turn) Enqueue() *abi.Error {
@@ -162,7 +163,7 @@ func (r *request) decide(phase int32, answer reply) bool {
 
 // refuse ends a request that never ran: what was granted goes back before the
 // answer, so that a caller who tries again at once finds it free.
-func (r *request) refuse(err *abi.Error, l limiter.Limits) {
+func (r *request) refuse(err *abi.Error, l account.Limits) {
 	won := r.phase.CompareAndSwap(waiting, refused)
 	if !won && r.phase.Load() == accepted {
 		return // it runs; its end gives everything back
@@ -268,7 +269,7 @@ func (r *request) hold() *abi.Error {
 	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.quote.Module(), r.quote.Provisional()
 	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
 		r.holdSent.Store(false)
-		return unrecorded("tree.hold", err)
+		return system.LedgerUnavailable("tree.hold", err)
 	}
 	return nil
 }
@@ -326,16 +327,5 @@ func errGone() *abi.Error {
 }
 
 func errNoHold() *abi.Error {
-	return unrecorded("tree.settle", errors.New("the request has no hold"))
-}
-
-// unrecorded is the error of a request that the ledger did not record.
-func unrecorded(op string, err error) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: op, RetryAfter: time.Second,
-		Msg: "the ledger is unavailable; try again", Err: err}
-}
-
-func overloaded(op string, err error) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: op, RetryAfter: time.Second,
-		Msg: "the node has too many waiting requests; try again", Err: err}
+	return system.LedgerUnavailable("tree.settle", errors.New("the request has no hold"))
 }

@@ -3,29 +3,14 @@ package tree
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/system"
 	"corenode/engine"
+	"corenode/extensions"
 	"corenode/wasm/abi"
 )
-
-// Settled is how a request ended and what it cost.
-type Settled struct {
-	Charge abi.Nano
-	Usage  abi.Usage // what is billed
-	Reason account.Reason
-	Timing Timing
-}
-
-// Timing is where a request's time went. A phase that was not reached is zero.
-type Timing struct {
-	Admission time.Duration // Generate called -> the stepper has the job
-	Queue     time.Duration // until its first step
-	Prefill   time.Duration // until its first output token
-	Decode    time.Duration // until its end
-}
 
 // billed says what of a result is paid for. checkpoint is the last observed usage, or zero.
 //
@@ -65,8 +50,8 @@ func (r *request) settle() {
 	if r.bill.isWithheld() { // nothing has left, nor will it: as when the engine failed
 		u, reason = abi.Usage{}, account.Failed
 	}
-	r.settled = Settled{Usage: u, Reason: reason, Timing: Timing{
-		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}}
+	r.settled = account.Settled{Usage: u, Reason: reason,
+		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
 	fate := r.holdFate()
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		r.settled.Usage = abi.Usage{}
@@ -104,7 +89,7 @@ func (r *request) commit(e account.Entry) {
 	}
 	err := r.bill.send(e, func(e account.Entry) error { return r.t.ledger.Tell(ledger.Append{Entry: e, Done: done}) })
 	if err != nil {
-		r.settlementCommitted(ledger.Commit{Err: unrecorded("tree.settle", err)})
+		r.settlementCommitted(ledger.Commit{Err: system.LedgerUnavailable("tree.settle", err)})
 	}
 }
 
@@ -128,41 +113,42 @@ func (r *request) charge(e *account.Entry) {
 	c, err := r.price(e.Usage)
 	if err != nil {
 		r.t.log.Error("billing failed", "request", r.call.RequestID, "err", err)
-		c = Charge{Total: r.reservation.Hold, Provisional: true}
-		if q, err := r.t.quote(Ask{RequestID: e.RequestID, Account: e.AccountID, Model: e.Model, Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: r.began}); err == nil {
-			c.Total, _ = q.Bounds()
+		c = extensions.Charge{Amount: r.reservation.Hold, Provisional: true}
+		in := abi.QuoteInput{Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: r.began.Unix(), Model: e.Model, Account: e.AccountID}
+		if q, err := r.t.quote(e.RequestID, in); err == nil {
+			c.Amount, _ = q.Bounds()
 			q.Close()
 		}
 	}
 	if c.Provisional {
 		r.t.counters.Provisional.Add(1)
 	}
-	e.Amount, e.Tier, e.Provisional = -c.Total, c.Tier, c.Provisional
+	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, c.Provisional
 	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
 }
 
 // price asks Billing; its panic is an error like any other.
-func (r *request) price(u abi.Usage) (c Charge, err error) {
+func (r *request) price(u abi.Usage) (c extensions.Charge, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("billing panicked: %v", p)
 		}
 	}()
 	c, err = r.quote.Charge(u)
-	if err == nil && c.Total < 0 {
-		err = fmt.Errorf("billing returned a negative charge of %d", c.Total)
+	if err == nil && c.Amount < 0 {
+		err = fmt.Errorf("billing returned a negative charge of %d", c.Amount)
 	}
 	return c, err
 }
 
 // quote asks Billing for an offer whose bounds make sense.
-func (t *Tree) quote(a Ask) (q Quote, err error) {
+func (t *Tree) quote(requestID string, in abi.QuoteInput) (q Quote, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			q, err = nil, fmt.Errorf("billing panicked: %v", r)
 		}
 	}()
-	if q, err = t.deps.Billing.Quote(a); err != nil {
+	if q, err = t.deps.Billing.Quote(requestID, in); err != nil {
 		return nil, err
 	}
 	if upper, minimum := q.Bounds(); minimum < 0 || upper < minimum {

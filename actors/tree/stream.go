@@ -49,7 +49,7 @@ func (s *Stream) Settle() <-chan struct{} {
 
 // Outcome is how the request ended; Settle's channel says when. After an error
 // nothing more of the answer may leave: a finished request whose hold failed has one, too.
-func (s *Stream) Outcome() (Settled, error) {
+func (s *Stream) Outcome() (account.Settled, error) {
 	settled := s.r.settled
 	if s.r.bill.isWithheld() {
 		settled.Usage, settled.Reason = abi.Usage{}, account.Failed

@@ -6,6 +6,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
 
@@ -57,7 +58,7 @@ func (r *request) expire() {
 		r.cancel()
 		return
 	}
-	r.refuse(overloaded("tree.expire", nil), r.limits)
+	r.refuse(system.TooManyRequests("tree.expire", nil), r.limits)
 }
 
 // observe keeps what a stream has used so far, in memory and, as far as the

@@ -54,15 +54,15 @@ type model struct {
 	unit     *batcher.Unit
 	ref      *system.Ref
 	pinBytes int64
-	load     func() Load // may be nil
+	load     func(*abi.Counters) // may be nil
 }
 
 // refusal says why a batcher did not take a message.
 func (m *model) refusal(err error) *abi.Error {
 	if errors.Is(err, system.ErrStopped) {
-		return &abi.Error{Kind: abi.Overloaded, Op: "tree.Generate", RetryAfter: 30 * time.Second, Msg: "the model is down", Err: err}
+		return system.OverloadedFor(30*time.Second, "tree.Generate", "the model is down", err)
 	}
-	return overloaded("tree.Generate", err)
+	return system.TooManyRequests("tree.Generate", err)
 }
 
 // Tree is a running actor tree. It is safe for concurrent use.
@@ -222,7 +222,7 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 // Generate admits a request and hands it to its model. It returns when the model
 // has queued it, or why it was not; the error is an *abi.Error. Every Stream that it
 // returns must be settled.
-func (t *Tree) Generate(c Call) (*Stream, limiter.Limits, error) {
+func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
 	r, err := t.newRequest(c)
 	if err == nil {
 		if err = t.consult(r); err == nil {
@@ -254,7 +254,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	}
 	now := time.Now()
 	input, output := int64(len(c.Request.Prompt)), int64(c.Request.MaxTokens)
-	quote, err := t.quote(Ask{RequestID: c.RequestID, Account: c.Account.ID, Model: c.Request.Model, Input: input, OutputMax: output, At: now})
+	quote, err := t.quote(c.RequestID, abi.QuoteInput{Input: input, OutputMax: output, At: now.Unix(), Model: c.Request.Model, Account: c.Account.ID})
 	if err != nil {
 		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
 	}
@@ -319,11 +319,11 @@ func (t *Tree) register(r *request) *abi.Error {
 		return errDraining()
 	}
 	if !r.ask.Free && !t.journal.Room() {
-		return unrecorded("tree.register", errors.New("the spill journal has no room"))
+		return system.LedgerUnavailable("tree.register", errors.New("the spill journal has no room"))
 	}
 	switch ok, full := t.requests.add(r); {
 	case full:
-		return overloaded("tree.register", errors.New("too many requests"))
+		return system.TooManyRequests("tree.register", errors.New("too many requests"))
 	case !ok:
 		return &abi.Error{Kind: abi.Internal, Op: "tree.register", Msg: "internal error: request id is in use"}
 	}
@@ -338,8 +338,7 @@ func (t *Tree) register(r *request) *abi.Error {
 var errStopping = errors.New("the tree stops")
 
 func errDraining() *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "tree.register", RetryAfter: 5 * time.Second,
-		Msg: "the node is shutting down; try again", Err: errStopping}
+	return system.OverloadedFor(5*time.Second, "tree.register", "the node is shutting down; try again", errStopping)
 }
 
 // admit sends the request on its way and waits for its one answer.
@@ -347,7 +346,7 @@ func (t *Tree) admit(r *request) reply {
 	m := limiter.Reserve{Ask: r.ask, Ticket: (*admission)(r)}
 	if err := t.limits.Send(r.call.Account.ID, m); err != nil {
 		t.requests.remove(r)
-		return reply{err: overloaded("tree.admit", err)}
+		return reply{err: system.TooManyRequests("tree.admit", err)}
 	}
 	timer := time.NewTimer(t.cfg.AdmissionTimeout)
 	defer timer.Stop()
@@ -360,7 +359,7 @@ func (t *Tree) admit(r *request) reply {
 		return <-r.reply // it was decided at the last moment
 	}
 	t.counters.Abandoned.Add(1)
-	return reply{err: overloaded("tree.admit", errors.New("admission timed out"))}
+	return reply{err: system.TooManyRequests("tree.admit", errors.New("admission timed out"))}
 }
 
 // refuse counts a refusal and returns it as a plain error.
@@ -371,7 +370,7 @@ func (t *Tree) refuse(err *abi.Error) error {
 
 // Enter admits a request that generates nothing: it takes a permit until release
 // is called, which may be called again.
-func (t *Tree) Enter(a account.Account) (release func(), l limiter.Limits, err error) {
+func (t *Tree) Enter(a account.Account) (release func(), l account.Limits, err error) {
 	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
 	now := time.Now()
 	r := &request{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true}, began: now,
@@ -393,7 +392,7 @@ func (r *request) release() {
 }
 
 // Limits returns the state of an account without asking its limiter.
-func (t *Tree) Limits(a account.Account) limiter.Limits {
+func (t *Tree) Limits(a account.Account) account.Limits {
 	now := time.Now()
 	if c := t.limits.Cell(a.ID); c != nil {
 		if st, ok := c.Limits(now); ok {
@@ -404,8 +403,8 @@ func (t *Tree) Limits(a account.Account) limiter.Limits {
 }
 
 // limitsOr fills in for a limiter that could not say its state.
-func (t *Tree) limitsOr(st limiter.Limits, a account.Account) limiter.Limits {
-	if st == (limiter.Limits{}) {
+func (t *Tree) limitsOr(st account.Limits, a account.Account) account.Limits {
+	if st == (account.Limits{}) {
 		return t.Limits(a)
 	}
 	return st

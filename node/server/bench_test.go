@@ -31,7 +31,7 @@ type instantStream struct {
 	held chan error
 }
 
-func (b *instantBackend) Generate(Call) (Stream, Limits, error) {
+func (b *instantBackend) Generate(Call) (Stream, account.Limits, error) {
 	s := instantStream{engine.NewOutput(64), make(chan error, 1)}
 	s.held <- nil
 	s.out.Push(b.events...)
@@ -44,8 +44,8 @@ func (s instantStream) Cancel()                {}
 
 func (s instantStream) Withhold() <-chan struct{} { return closedUnless(nil) }
 func (s instantStream) Settle() <-chan struct{}   { return closedUnless(nil) }
-func (s instantStream) Outcome() (Settled, error) {
-	return Settled{Charge: 1, Usage: abi.Usage{InputUncached: 3, Output: 2}, Reason: account.Finished}, nil
+func (s instantStream) Outcome() (account.Settled, error) {
+	return account.Settled{Charge: 1, Usage: abi.Usage{InputUncached: 3, Output: 2}, Reason: account.Finished}, nil
 }
 
 func benchNode(b *testing.B, backend Backend) string {
@@ -185,7 +185,7 @@ type idleBackend struct {
 	*fakeBackend
 }
 
-func (b *idleBackend) Generate(Call) (Stream, Limits, error) {
+func (b *idleBackend) Generate(Call) (Stream, account.Limits, error) {
 	s := instantStream{engine.NewOutput(64), make(chan error, 1)}
 	s.held <- nil
 	return s, b.limits, nil

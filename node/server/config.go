@@ -154,12 +154,12 @@ func (d Deps) validate() error {
 type Backend interface {
 	// Generate admits a request, all or nothing, and starts it. The error is an
 	// *abi.Error; Limits are valid either way.
-	Generate(Call) (Stream, Limits, error)
+	Generate(Call) (Stream, account.Limits, error)
 	// Enter takes a permit for an endpoint that generates nothing. release gives it
 	// back and is called exactly once, only when err is nil.
-	Enter(account.Account) (release func(), limits Limits, err error)
+	Enter(account.Account) (release func(), limits account.Limits, err error)
 	// Limits is the account's state now.
-	Limits(account.Account) Limits
+	Limits(account.Account) account.Limits
 }
 
 // Call is one request for Backend.Generate. It owns all it holds.
@@ -190,25 +190,7 @@ type Stream interface {
 	// channel is closed when Outcome is known. It may be called again.
 	Settle() <-chan struct{}
 	// Outcome is how it ended. After an error no more of the answer may leave.
-	Outcome() (Settled, error)
-}
-
-// Settled is how a stream ended and what it cost. A phase that was not reached is zero.
-type Settled struct {
-	Charge                 abi.Nano
-	Usage                  abi.Usage
-	Reason                 account.Reason
-	Queue, Prefill, Decode time.Duration
-}
-
-// Limits is an account's rate-limit state. A limit of zero means that there is none.
-type Limits struct {
-	RequestsLimit     int
-	RequestsRemaining int
-	RequestsReset     time.Time
-	TokensLimit       int64
-	TokensRemaining   int64
-	TokensReset       time.Time
+	Outcome() (account.Settled, error)
 }
 
 // Catalog holds the models by id.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"corenode/actors/account"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
@@ -36,7 +37,7 @@ type exchange struct {
 
 	authentic bool
 	who       *Identity // if authentic
-	limits    Limits
+	limits    account.Limits
 	hasLimits bool
 
 	// translation is there once a request of another protocol has a key. Closed by close.
@@ -59,7 +60,7 @@ type exchange struct {
 	kind    abi.Kind // valid if failed
 	op      string
 	cause   error
-	settled Settled
+	settled account.Settled
 	ttft    time.Duration
 
 	ended atomic.Bool
@@ -129,7 +130,7 @@ func (x *exchange) rateHeaders(now time.Time) {
 	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, now)
 }
 
-func (x *exchange) setLimits(l Limits) { x.limits, x.hasLimits = l, true }
+func (x *exchange) setLimits(l account.Limits) { x.limits, x.hasLimits = l, true }
 
 // closeAfter ends the connection with this answer, throwing away at most unread
 // bytes that the client still sends.

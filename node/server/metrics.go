@@ -6,6 +6,7 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -105,12 +106,12 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 		m.refusals[x.kind].Inc()
 	}
 	if x.failed && x.kind == abi.Canceled {
-		m.left[x.settled.phase()].Inc()
+		m.left[phaseOf(x.settled)].Inc()
 	}
 }
 
-// phase says how far a settled request came.
-func (s *Settled) phase() int {
+// phaseOf says how far a settled request came.
+func phaseOf(s account.Settled) int {
 	switch {
 	case s.Decode > 0 || s.Usage.Output > 0:
 		return phaseDecode

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -44,7 +45,7 @@ func rateHeaderNames() (names []string) {
 }
 
 // setRateHeaders writes the family's rate-limit headers from one account state.
-func setRateHeaders(h *fasthttp.ResponseHeader, f family, l Limits, now time.Time) {
+func setRateHeaders(h *fasthttp.ResponseHeader, f family, l account.Limits, now time.Time) {
 	requests := bucket{int64(l.RequestsLimit), int64(l.RequestsRemaining), l.RequestsReset}.normal(now)
 	tokens := bucket{l.TokensLimit, l.TokensRemaining, l.TokensReset}.normal(now)
 	var buf [40]byte

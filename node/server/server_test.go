@@ -69,7 +69,7 @@ type fakeBackend struct {
 	script  func(*fakeStream)
 	refuse  error // of Generate
 	noEntry error // of Enter
-	limits  Limits
+	limits  account.Limits
 	held    func() chan error
 	settle  error
 	streams chan *fakeStream
@@ -80,12 +80,12 @@ type fakeBackend struct {
 }
 
 func newFakeBackend(script func(*fakeStream)) *fakeBackend {
-	return &fakeBackend{script: script, streams: make(chan *fakeStream, 1024), limits: Limits{
+	return &fakeBackend{script: script, streams: make(chan *fakeStream, 1024), limits: account.Limits{
 		RequestsLimit: 4, RequestsRemaining: 3, TokensLimit: 1000, TokensRemaining: 900,
 		RequestsReset: time.Now().Add(time.Second), TokensReset: time.Now().Add(6 * time.Minute)}}
 }
 
-func (b *fakeBackend) Generate(c Call) (Stream, Limits, error) {
+func (b *fakeBackend) Generate(c Call) (Stream, account.Limits, error) {
 	b.calls.Add(1)
 	if b.refuse != nil {
 		return nil, b.limits, b.refuse
@@ -109,7 +109,7 @@ func (b *fakeBackend) Generate(c Call) (Stream, Limits, error) {
 	return s, b.limits, nil
 }
 
-func (b *fakeBackend) Enter(account.Account) (func(), Limits, error) {
+func (b *fakeBackend) Enter(account.Account) (func(), account.Limits, error) {
 	if b.noEntry != nil {
 		return nil, b.limits, b.noEntry
 	}
@@ -117,7 +117,7 @@ func (b *fakeBackend) Enter(account.Account) (func(), Limits, error) {
 	return func() { b.entered.Add(-1) }, b.limits, nil
 }
 
-func (b *fakeBackend) Limits(account.Account) Limits { return b.limits }
+func (b *fakeBackend) Limits(account.Account) account.Limits { return b.limits }
 
 // fakeStream behaves like an admitted job: Settle waits for its end.
 type fakeStream struct {
@@ -128,7 +128,7 @@ type fakeStream struct {
 	cancelled chan struct{}
 	ended     chan struct{}
 	settleErr error
-	settled   Settled
+	settled   account.Settled
 	settles   atomic.Int32
 	cancels   atomic.Int32
 	withheld  atomic.Bool
@@ -164,9 +164,9 @@ func closedUnless(c chan struct{}) <-chan struct{} {
 	return c
 }
 
-func (s *fakeStream) Outcome() (Settled, error) {
+func (s *fakeStream) Outcome() (account.Settled, error) {
 	if s.settled.Reason == "" {
-		s.settled = Settled{Charge: 42, Usage: abi.Usage{InputUncached: 3, CacheRead: 1, Output: 2}, Reason: account.Finished,
+		s.settled = account.Settled{Charge: 42, Usage: abi.Usage{InputUncached: 3, CacheRead: 1, Output: 2}, Reason: account.Finished,
 			Queue: time.Millisecond, Prefill: time.Millisecond, Decode: time.Millisecond}
 	}
 	return s.settled, s.settleErr
@@ -174,7 +174,7 @@ func (s *fakeStream) Outcome() (Settled, error) {
 
 // cancelledAs ends a script the way the engine ends a cancelled job.
 func (s *fakeStream) cancelledAs(usage abi.Usage, queue, prefill, decode time.Duration) {
-	s.settled = Settled{Usage: usage, Reason: account.Cancelled, Queue: queue, Prefill: prefill, Decode: decode}
+	s.settled = account.Settled{Usage: usage, Reason: account.Cancelled, Queue: queue, Prefill: prefill, Decode: decode}
 	s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Canceled, Msg: "cancelled"}})
 }
 

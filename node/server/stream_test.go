@@ -211,7 +211,7 @@ func TestMidStreamFailure(t *testing.T) {
 			s.out.Push(begin()...)
 			s.out.Push(delta("half an ans"))
 			s.out.Push(abi.Event{Kind: abi.EventError, Err: c.err})
-			s.settled = Settled{Reason: account.Failed}
+			s.settled = account.Settled{Reason: account.Failed}
 		})
 		n := start(t, Config{}, backend)
 		conn := n.dial()

@@ -284,7 +284,7 @@ func TestTranslatedStreamBreaks(t *testing.T) {
 		"engine fails": {func(s *fakeStream) {
 			s.out.Push(begin()...)
 			s.out.Push(delta("half"), abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Overloaded, Msg: "out of pages"}})
-			s.settled = Settled{Reason: account.Failed}
+			s.settled = account.Settled{Reason: account.Failed}
 		}, nil, nil, "overloaded", true},
 		"ledger fails":           {say("x"), nil, &abi.Error{Kind: abi.Overloaded, Msg: "no ledger"}, "overloaded", true},
 		"translator fails":       {say("good", "bad", "more"), onText(internal), nil, "internal_error", true},
