@@ -12,7 +12,7 @@ func (s *state) check() {
 		if h.permit {
 			permits++
 		}
-		if (!h.permit && h.hold == 0 && h.short == 0) || h.hold < 0 || h.short < 0 {
+		if (!h.permit && h.hold == 0 && h.short == 0) || h.hold < 0 || h.short < 0 || h.arrival > s.arrivals {
 			panic(fmt.Sprintf("limiter: request %s has %+v", id, h))
 		}
 		sum.hold += h.hold
@@ -21,7 +21,9 @@ func (s *state) check() {
 	for _, hold := range s.orphans {
 		sum.hold += hold
 	}
-	switch {
+	switch b := s.bucket; {
+	case b.parts > b.capacity*partsPerToken:
+		panic(fmt.Sprintf("limiter: a bucket of %d tokens has %d parts", b.capacity, b.parts))
 	case permits != s.permits || sum.hold != s.held || sum.short != s.short:
 		panic(fmt.Sprintf("limiter: counted %d permits, %d held, %d short; the open ones have %d, %d, %d",
 			s.permits, s.held, s.short, permits, sum.hold, sum.short))

@@ -203,6 +203,7 @@ func (s *state) topUp() {
 
 // reserve takes a permit, tokens and money, or nothing. now must not go back.
 func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
+	defer s.check()
 	s.bucket.refill(now)
 	r, err := s.decide(a)
 	if err != nil {
@@ -219,7 +220,6 @@ func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 		h.short = a.Upper - r.Hold
 	}
 	s.put(a.RequestID, h)
-	s.check()
 	return r, nil
 }
 
