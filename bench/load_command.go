@@ -7,42 +7,35 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"corenode/bench/drive"
 	"corenode/bench/page"
 	"corenode/bench/proc"
+	"corenode/bench/report"
 	"corenode/bench/result"
 	"corenode/bench/stats"
 )
 
 // prepare reads the flags, checks them, and asks the server how long words are.
-func (f *loadFlags) prepare(ctx context.Context) (drive.Options, error) {
-	if f.seed == 0 {
-		f.seed = uint64(time.Now().UnixMilli())
+func (f *loadFlags) prepare(ctx context.Context) (err error) {
+	if err = f.read(); err == nil {
+		err = f.Validate()
 	}
-	o, err := f.options()
-	if err == nil {
-		err = o.Validate()
-	}
-	if err != nil {
-		return o, err
+	if err == nil && f.calibrate {
+		f.Shape.Size, err = drive.Calibrate(ctx, f.Options)
 	}
 	// A harness that collects garbage less often disturbs a server beside it less.
 	debug.SetGCPercent(400)
-	if f.tokensPerWord == 0 {
-		o.Shape.Size, err = drive.Calibrate(ctx, o)
-	}
-	return o, err
+	return err
 }
 
-// measure makes all runs of one load.
-func (f *loadFlags) measure(ctx context.Context, o drive.Options, status io.Writer, rows *result.Rows) (result.File, error) {
+// measure makes all runs of one load, each with the next seed.
+func (f *loadFlags) measure(ctx context.Context, status io.Writer, rows *result.Rows) (result.File, error) {
 	var runs []stats.Run
-	for i := range max(1, f.repeat) {
-		o.Shape.Seed = f.seed + uint64(i)
+	seed := f.Shape.Seed
+	for range max(1, f.repeat) {
 		watch := drive.Watch{}
 		if rows != nil {
 			rows.NextRun()
@@ -52,17 +45,18 @@ func (f *loadFlags) measure(ctx context.Context, o drive.Options, status io.Writ
 		if line != nil {
 			watch.Progress = line.show
 		}
-		run, err := drive.Run(ctx, o, watch)
+		run, err := drive.Run(ctx, f.Options, watch)
 		line.clear()
 		if err != nil {
 			return result.File{}, err
 		}
+		f.Shape.Seed++
 		runs = append(runs, run)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return result.New(proc.ReadHost("."), f.conditions(o), runs), nil
+	return result.New(proc.ReadHost("."), f.conditions(seed), runs), nil
 }
 
 func loadCommand() *cobra.Command {
@@ -96,17 +90,16 @@ Interrupted, it reports what it has. The exit status is 1 when nothing succeeded
 	}
 	f.register(cmd)
 	s := cmd.Flags()
-	s.IntVar(&f.clients, "clients", 0, "clients of a closed loop")
-	s.Float64Var(&f.rate, "rate", 0, "conversations per second of an open loop")
-	s.BoolVar(&f.constant, "constant", false, "with --rate: equal gaps instead of random ones")
+	s.IntVar(&f.Clients, "clients", 0, "clients of a closed loop")
+	s.Float64Var(&f.Rate, "rate", 0, "conversations per second of an open loop")
+	s.BoolVar(&f.Constant, "constant", false, "with --rate: equal gaps instead of random ones")
 	s.StringVar(&f.arrivals, "arrivals", "", "CSV file of offsets in seconds, played once")
 	s.StringVar(&f.csv, "csv", "", "file to write a line per request to")
 	return cmd
 }
 
 func runLoad(cmd *cobra.Command, f *loadFlags) error {
-	o, err := f.prepare(cmd.Context())
-	if err != nil {
+	if err := f.prepare(cmd.Context()); err != nil {
 		return err
 	}
 	var rows *result.Rows
@@ -118,7 +111,7 @@ func runLoad(cmd *cobra.Command, f *loadFlags) error {
 		defer file.Close()
 		rows = result.NewRows(file)
 	}
-	file, err := f.measure(cmd.Context(), o, cmd.ErrOrStderr(), rows)
+	file, err := f.measure(cmd.Context(), cmd.ErrOrStderr(), rows)
 	if err != nil {
 		return err
 	}
@@ -127,21 +120,8 @@ func runLoad(cmd *cobra.Command, f *loadFlags) error {
 			return fmt.Errorf("write %s: %w", f.csv, err)
 		}
 	}
-	if err := file.Print(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if f.json != "" {
-		if err := file.Write(f.json); err != nil {
-			return err
-		}
-	}
-	if err := writePage(f.html, func(w io.Writer) error { return page.Load(w, file) }); err != nil {
-		return err
-	}
-	if !file.Succeeded() {
-		return errNothing
-	}
-	return nil
+	return errors.Join(writePage(f.html, func(w io.Writer) error { return page.Load(w, file) }),
+		deliver(cmd, file, f.json, report.WriteCompact, errNothing))
 }
 
 // writePage writes a page to a file, to none without a name.

@@ -5,10 +5,10 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,8 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/bench/engine"
-	"corenode/bench/floor"
+	"corenode/bench/kernels"
+	"corenode/bench/option"
 	"corenode/bench/overhead"
+	"corenode/bench/peer"
+	"corenode/bench/report"
+	"corenode/bench/skills"
 )
 
 func main() {
@@ -57,12 +61,56 @@ a temporary folder, and none is left running.
 	return cmd
 }
 
+// errGate is that a bound of a measurement was missed.
 var errGate = errors.New("a gate was missed")
+
+// say returns what tells the operator what goes on.
+func say(cmd *cobra.Command) func(format string, args ...any) {
+	return func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+}
+
+// measured is what a measurement found.
+type measured interface {
+	Print(w io.Writer) error
+	Met() bool // its gates
+}
+
+// measure completes the command of a measurement: its options, and one more for
+// the file to write the result to.
+func measure[R measured](cmd *cobra.Command, options option.List, run func(context.Context, func(format string, args ...any)) (R, error)) *cobra.Command {
+	var path string
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r, err := run(cmd.Context(), say(cmd))
+		if err != nil {
+			return err
+		}
+		return deliver(cmd, r, path, report.WriteJSON, errGate)
+	}
+	options.Register(cmd.Flags())
+	cmd.Flags().StringVar(&path, "json", "", "file to write the result to; METHOD.md documents it")
+	return cmd
+}
+
+// deliver prints a result, writes it where it was asked for, and judges it.
+func deliver(cmd *cobra.Command, r measured, path string, write func(path string, result any) error, missed error) error {
+	if err := r.Print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if path != "" {
+		if err := write(path, r); err != nil {
+			return err
+		}
+	}
+	if !r.Met() {
+		return missed
+	}
+	return nil
+}
 
 func overheadCommand() *cobra.Command {
 	o := overhead.Defaults()
-	var jsonFile string
-	cmd := &cobra.Command{
+	return measure(&cobra.Command{
 		Use:   "overhead",
 		Short: "CPU per request and per streamed event, beside a bare pass-through",
 		Long: `Measure the CPU time that the node spends per plain request and per streamed
@@ -90,68 +138,14 @@ The exit status is 1 when a gate (--max-ratio, --max-event-us) is missed.`,
   corebench overhead --node bin/corenode --rounds 15 --json overhead.json
   corebench overhead --clients 64 --profile 0
   corebench overhead --profile 10s --profile-dir /tmp/profiles`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runOverhead(cmd, o, jsonFile) },
-	}
-	f := cmd.Flags()
-	f.StringVar(&o.Node, "node", o.Node, "the corenode program")
-	f.IntVar(&o.Clients, "clients", o.Clients, "connections that send requests at once")
-	f.DurationVar(&o.Duration, "duration", o.Duration, "length of one cell of one round")
-	f.DurationVar(&o.Warmup, "warmup", o.Warmup, "length of each cell before the first round, not measured")
-	f.IntVar(&o.Rounds, "rounds", o.Rounds, "how often each cell is measured")
-	f.IntVar(&o.PlainTokens, "plain-tokens", o.PlainTokens, "max_tokens of plain requests")
-	f.IntVar(&o.ShortTokens, "short-tokens", o.ShortTokens, "max_tokens of short streams")
-	f.IntVar(&o.LongTokens, "long-tokens", o.LongTokens, "max_tokens of long streams")
-	f.Float64Var(&o.MaxRatio, "max-ratio", o.MaxRatio, "gate: CPU of a plain request, node / pass-through")
-	f.Float64Var(&o.MaxEventUS, "max-event-us", o.MaxEventUS, "gate: microseconds of CPU per streamed event")
-	f.DurationVar(&o.Profile, "profile", o.Profile, "length of each profile in the end; 0 takes none")
-	f.StringVar(&o.ProfileDir, "profile-dir", "", "folder to leave the profiles in, for go tool pprof")
-	f.StringVar(&jsonFile, "json", "", "file to write the result to; METHOD.md documents it")
-	return cmd
-}
-
-func runOverhead(cmd *cobra.Command, o overhead.Options, jsonFile string) (err error) {
-	if o.Self, err = os.Executable(); err != nil {
-		return err
-	}
-	r, err := overhead.Run(cmd.Context(), o, progress(cmd))
-	if err != nil {
-		return err
-	}
-	return deliver(cmd, r, jsonFile)
-}
-
-func progress(cmd *cobra.Command) func(format string, args ...any) {
-	return func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
-}
-
-// measured is the result of any of the measurements.
-type measured interface {
-	Print(w io.Writer) error
-	WriteJSON(path string) error
-	Met() bool
-}
-
-// deliver prints a result, writes it where it was asked for, and judges it.
-func deliver(cmd *cobra.Command, r measured, jsonFile string) error {
-	if err := r.Print(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if jsonFile != "" {
-		if err := r.WriteJSON(jsonFile); err != nil {
-			return err
-		}
-	}
-	if !r.Met() {
-		return errGate
-	}
-	return nil
+	}, o.List(), func(ctx context.Context, say func(string, ...any)) (overhead.Report, error) {
+		return overhead.Run(ctx, o, say)
+	})
 }
 
 func engineCommand() *cobra.Command {
 	o := engine.Defaults()
-	var jsonFile string
-	cmd := &cobra.Command{
+	return measure(&cobra.Command{
 		Use:   "engine --model FILE.gguf",
 		Short: "Start, decode, batching and prefix cache of the node with a model",
 		Long: `Measure what the node makes of the machine with a model file, each number
@@ -181,66 +175,107 @@ The exit status is 1 when a gate (--min-share, --max-batch-ratio,
 		Example: `  corebench engine --node bin/corenode --model qwen3-0.6b-q8_0.gguf
   corebench engine --model big.gguf --rounds 3 --tokens 32 --json engine.json
   corebench engine --model m.gguf --streams 16 --threads 8`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := engine.Run(cmd.Context(), o, progress(cmd))
-			if err != nil {
-				return err
-			}
-			return deliver(cmd, r, jsonFile)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&o.Node, "node", o.Node, "the corenode program")
-	f.StringVar(&o.Model, "model", "", "the model file (GGUF); required")
-	f.IntVar(&o.Threads, "threads", o.Threads, "threads that compute, and that read memory for the reference")
-	f.IntVar(&o.Rounds, "rounds", o.Rounds, "how often everything but the starts is measured")
-	f.IntVar(&o.Tokens, "tokens", o.Tokens, "tokens of the single stream")
-	f.IntVar(&o.Streams, "streams", o.Streams, "streams at once, and in sequence")
-	f.IntVar(&o.StreamTokens, "stream-tokens", o.StreamTokens, "tokens of each of them, and of each turn's answer")
-	f.IntVar(&o.Conversation, "conversation", o.Conversation, "tokens of the conversation's first turn, about")
-	f.DurationVar(&o.Memory, "memory", o.Memory, "length of one measurement of the memory")
-	f.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "the longest wait until the node is ready")
-	f.Float64Var(&o.MinShare, "min-share", o.MinShare, "gate: weights read by decode / memory read bandwidth, at least")
-	f.Float64Var(&o.MaxBatchRatio, "max-batch-ratio", o.MaxBatchRatio, "gate: wall time at once / in sequence, below")
-	f.Float64Var(&o.MaxTurnRatio, "max-turn-ratio", o.MaxTurnRatio, "gate: TTFT of turn 2 / turn 1, below")
-	f.StringVar(&jsonFile, "json", "", "file to write the result to; METHOD.md documents it")
+	}, o.List(), func(ctx context.Context, say func(string, ...any)) (engine.Report, error) {
+		return engine.Run(ctx, o, say)
+	})
+}
+
+// prose is English text for the tokenizer.
+//
+//go:embed METHOD.md
+var prose string
+
+func kernelsCommand() *cobra.Command {
+	o := kernels.Defaults()
+	o.Text = prose
+	return measure(&cobra.Command{
+		Use:   "kernels --model FILE.gguf",
+		Short: "The forward pass by itself, beside what the memory delivers",
+		Long: `Measure the forward pass of a model file in this process, with no node around
+it, each part between two readings of the memory's bandwidth:
+
+  decode   steps of one token for 1, 8 and 16 sequences with a short context, and
+           for one with --context tokens in the cache. A step must read all
+           weights once and the cached K and V: that beside the bandwidth is its
+           share of what is possible
+  prefill  one step of --prompt tokens
+
+The threads run under SCHED_FIFO where the system permits it. A part's round in
+which other programs used more than 5 % of the machine is thrown out; when all
+were, they count and the row is marked disturbed. CORENODE_CPU_LEVEL forces the
+level of the kernels. Random weights cost the same as trained ones.
+
+The exit status is 1 when the share of decoding one sequence is below --min-share.`,
+		Example: `  corebench kernels --model qwen3-0.6b-q8_0.gguf
+  CORENODE_CPU_LEVEL=avx2 corebench kernels --model m.gguf --rounds 3 --json kernels.json`,
+	}, o.List(), func(ctx context.Context, say func(string, ...any)) (kernels.Report, error) {
+		return kernels.Run(ctx, o, say)
+	})
+}
+
+func peerCommand() *cobra.Command {
+	o := peer.Defaults()
+	return measure(&cobra.Command{
+		Use:   "peer --llama-server PATH --model FILE.gguf",
+		Short: "The node and a llama-server in turn on one model, with one load",
+		Long: `Run the node and a llama-server in turn on the same model file and put the same
+load on both, over the chat protocol: the same prompts, greedy, streaming, the
+same number of threads, no answer shared between requests by any cache but the
+servers' own. Rounds go node, other, other, node, and so on; each server is
+started anew for its turn. A ratio is taken within a round and says how many
+times better the node is.
+
+  prefill          512 tokens, to the first token
+  decode, deep     one stream, after few and after 2,048 tokens
+  batch8, batch16  8 and 16 streams with short prompts
+  server           8 clients at once with 251 tokens in and 64 out
+  turns            the second turn of a conversation of 2,000 tokens
+  memory           resident memory after 8 conversations of 2,048 tokens
+  busy             one stream while a program computes on each processor
+
+Rounds in which other programs used more than 5 % of the machine are thrown out
+for that scenario. The exit status is 1 when a gate is missed; gates are for a
+model of 0.6B on two processors.`,
+		Example: `  corebench peer --llama-server ~/llama.cpp/build/bin/llama-server --model qwen3-0.6b-q8_0.gguf
+  corebench peer --llama-server llama-server --model m.gguf --only prefill,server --rounds 5 --json peer.json`,
+	}, o.List(), func(ctx context.Context, say func(string, ...any)) (peer.Report, error) { return peer.Run(ctx, o, say) })
+}
+
+func skillsCommand() *cobra.Command {
+	o := skills.Defaults()
+	var key string
+	cmd := measure(&cobra.Command{
+		Use:   "skills --url URL --model MODEL --file FILE.jsonl",
+		Short: "How many prompts with known answers a server gets right",
+		Long: `Ask a server that speaks the messages protocol every prompt of a file and judge
+the answers by the rules beside them. Each line of the file is one case:
+
+  {"skill": "arithmetic", "name": "carry",
+   "body": {"messages": [{"role": "user", "content": "What is 17 + 25?"}]},
+   "expect": {"text": "\\b42\\b"}}
+
+  body     a messages request without model and stream
+  expect   rules that must all hold: text and thinking must match a regular
+           expression, not must not match the text, json is equal to the text as
+           JSON, tools are the calls in order (name, and input unless it is
+           left out), stop is the stop_reason (end_turn, or tool_use with tools)
+
+The table says for each skill how many answers were right, how many the model
+ended by itself, and how many went round in circles.
+
+The exit status is 1 when a skill is below --min-score.`,
+		Example: `  corebench skills --url http://127.0.0.1:8080 --model core-1.1-mini --file skills.jsonl
+  corebench skills --url http://127.0.0.1:8080 --model core-1.1 --file skills.jsonl \
+    --temperature -1 --only tools,arithmetic --min-score 0.88 --json skills.json`,
+	}, o.List(), func(ctx context.Context, say func(string, ...any)) (skills.Report, error) {
+		keys, err := readKeys([]string{key})
+		if err != nil {
+			return skills.Report{}, err
+		}
+		o.Key = keys[0]
+		return skills.Run(ctx, o, say)
+	})
+	cmd.Flags().StringVar(&key, "key", "", "sent as x-api-key; @FILE reads it from there")
+	cmd.Flags().Lookup("json").Usage = "file to write the result to, with every wrong answer; METHOD.md documents it"
 	return cmd
-}
-
-// mockCommand and passThroughCommand are this program in its two other roles.
-func mockCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "__mock", Short: "Serve the mock upstream", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return listen(cmd, floor.Mock) },
-	}
-}
-
-func passThroughCommand() *cobra.Command {
-	var upstream string
-	cmd := &cobra.Command{
-		Use: "__passthrough", Short: "Serve the pass-through", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listen(cmd, func(ln net.Listener) error { return floor.PassThrough(ln, upstream) })
-		},
-	}
-	cmd.Flags().StringVar(&upstream, "upstream", "", "address of the mock, host:port")
-	return cmd
-}
-
-// listen serves on a free port, which it prints, until the command's context ends.
-func listen(cmd *cobra.Command, serve func(net.Listener) error) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(cmd.OutOrStdout(), "listening on", ln.Addr())
-	done := make(chan error, 1)
-	go func() { done <- serve(ln) }()
-	select {
-	case err := <-done:
-		return err
-	case <-cmd.Context().Done():
-		return nil // the process ends, and its connections with it
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/bench/page"
+	"corenode/bench/report"
 	"corenode/bench/result"
 )
 
@@ -47,7 +48,7 @@ Interrupted, it reports what it has. The exit status is 1 when nothing succeeded
 	s := cmd.Flags()
 	s.IntSliceVar(&clients, "clients", nil, "clients of closed loops, one loop after another")
 	s.Float64SliceVar(&rates, "rates", nil, "conversations per second of open loops")
-	s.BoolVar(&f.constant, "constant", false, "with --rates: equal gaps instead of random ones")
+	s.BoolVar(&f.Constant, "constant", false, "with --rates: equal gaps instead of random ones")
 	s.DurationVar(&pause, "pause", time.Second, "between levels, with nothing sent")
 	return cmd
 }
@@ -55,36 +56,32 @@ Interrupted, it reports what it has. The exit status is 1 when nothing succeeded
 func runSweep(cmd *cobra.Command, f *loadFlags, over string, levels []float64, pause time.Duration) error {
 	set := func(at float64) {
 		if over == "clients" {
-			f.clients = int(at)
+			f.Clients = int(at)
 		} else {
-			f.rate = at
+			f.Rate = at
 		}
+	}
+	if err := f.read(); err != nil {
+		return err
 	}
 	for _, at := range levels { // all before the first: an error later would lose what was measured
 		set(at)
-		o, err := f.options()
-		if err == nil {
-			err = o.Validate()
-		}
-		if err != nil {
+		if err := f.Validate(); err != nil {
 			return fmt.Errorf("level %v: %w", at, err)
 		}
 	}
 	set(levels[0])
-	o, err := f.prepare(cmd.Context())
-	if err != nil {
+	if err := f.prepare(cmd.Context()); err != nil {
 		return err
 	}
 	var points []result.Level
 	for i, at := range levels {
 		set(at)
-		o.Clients, o.Rate = f.clients, f.rate
-		file, err := f.measure(cmd.Context(), o, cmd.ErrOrStderr(), nil)
+		file, err := f.measure(cmd.Context(), cmd.ErrOrStderr(), nil) // no level finds another's prompts in a cache: seeds go on
 		if err != nil {
 			return err
 		}
 		points = append(points, result.Level{At: at, File: file})
-		f.seed += uint64(max(1, f.repeat)) // no level finds another's prompts in a cache
 		if i == len(levels)-1 || cmd.Context().Err() != nil {
 			break
 		}
@@ -94,19 +91,6 @@ func runSweep(cmd *cobra.Command, f *loadFlags, over string, levels []float64, p
 		}
 	}
 	s := result.NewSweep(over, points)
-	if err := s.Print(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if f.json != "" {
-		if err := s.Write(f.json); err != nil {
-			return err
-		}
-	}
-	if err := writePage(f.html, func(w io.Writer) error { return page.Sweep(w, s) }); err != nil {
-		return err
-	}
-	if !s.Succeeded() {
-		return errNothing
-	}
-	return nil
+	return errors.Join(writePage(f.html, func(w io.Writer) error { return page.Sweep(w, s) }),
+		deliver(cmd, s, f.json, report.WriteCompact, errNothing))
 }

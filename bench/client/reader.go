@@ -25,6 +25,7 @@ type Reader struct {
 	done    bool // the reply was read to its end
 	held    int  // bytes handed out by Piece and not yet discarded
 	chunks  int
+	bytes   int
 }
 
 // NewReader reads what comes from in, whose buffer bounds a header line.
@@ -35,6 +36,9 @@ func (r *Reader) Last() bool { return r.last }
 
 // Chunks is how many chunks of the reply have begun; 0 if it is not chunked.
 func (r *Reader) Chunks() int { return r.chunks }
+
+// Bytes is how many bytes of the reply's body Piece has returned.
+func (r *Reader) Bytes() int { return r.bytes }
 
 // Head is what is read of a reply before its body.
 type Head struct {
@@ -74,7 +78,7 @@ func (r *Reader) readHead() (Head, error) {
 	if h.Status, r.last, err = parseStatus(line); err != nil {
 		return h, err
 	}
-	r.length, r.chunked, r.inChunk, r.done, r.held, r.chunks = -1, false, false, false, 0, 0
+	r.length, r.chunked, r.inChunk, r.done, r.held, r.chunks, r.bytes = -1, false, false, false, 0, 0, 0
 	for range headersMax {
 		if line, err = r.readLine(); err != nil {
 			return h, err
@@ -213,6 +217,7 @@ func (r *Reader) Piece() ([]byte, error) {
 		r.length -= n
 	}
 	r.held = n
+	r.bytes += n
 	return r.in.Peek(n)
 }
 

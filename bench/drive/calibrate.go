@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"corenode/bench/protocol"
@@ -25,53 +24,49 @@ func Calibrate(ctx context.Context, o Options) (workload.Calibration, error) {
 	stop := context.AfterFunc(ctx, d.pool.Close)
 	defer stop()
 	d.begun = time.Now()
-	count := d.countByUsage
-	if o.Template.Protocol == protocol.Messages {
-		if _, err := d.countTokens(ctx, 1); err == nil {
-			count = d.countTokens
+	p := o.Template.Protocol
+	if p == protocol.Messages {
+		if _, err := d.count(ctx, protocol.Count, 1); err == nil {
+			p = protocol.Count
 		}
 	}
-	few, err := count(ctx, calibrateFew)
+	few, err := d.count(ctx, p, calibrateFew)
 	if err != nil {
 		return workload.Calibration{}, fmt.Errorf("ask the server how many tokens words have: %w", err)
 	}
-	many, err := count(ctx, calibrateMany)
+	many, err := d.count(ctx, p, calibrateMany)
 	if err != nil {
 		return workload.Calibration{}, fmt.Errorf("ask the server how many tokens words have: %w", err)
 	}
 	return workload.Fit(calibrateFew, few, calibrateMany, many)
 }
 
-func (d *driver) sample(words int) []protocol.Turn {
-	return []protocol.Turn{{Role: "user", Text: workload.Sample(d.o.Shape.Seed, words)}}
+// count asks how many tokens a prompt of words has.
+func (d *driver) count(ctx context.Context, p protocol.Protocol, words int) (int, error) {
+	body, err := d.countedBody(p, workload.Sample(d.o.Shape.Seed, words))
+	if err != nil {
+		return 0, err
+	}
+	var rec stats.Record
+	d.exchange(ctx, new(scratch), request{head: d.o.Target.Head(p.Path(), false, p.Header(d.o.Keys[0])), protocol: p, body: body}, &rec)
+	switch {
+	case rec.Kind != "":
+		return 0, fmt.Errorf("%s: %s", rec.Kind, rec.Detail)
+	case rec.InputTokens < 1:
+		return 0, errors.New("its replies have no usage; say how many tokens a word has")
+	}
+	return rec.InputTokens, nil
 }
 
-func (d *driver) countTokens(ctx context.Context, words int) (int, error) {
-	body, err := countBody(d.o.Template, d.sample(words)[0].Text)
-	if err != nil {
-		return 0, err
+// countedBody asks for an answer of one token, or to count without an answer.
+func (d *driver) countedBody(p protocol.Protocol, prompt []byte) ([]byte, error) {
+	t := d.o.Template
+	if p == protocol.Count {
+		return countBody(t, prompt)
 	}
-	p := d.o.Template.Protocol
-	q := request{head: d.o.Target.Head(p.Path()+"/count_tokens", false, p.Header(d.o.Keys[0])), body: body}
-	s := new(scratch)
-	conn, head, err := d.ask(ctx, q, time.Now().Add(d.o.Timeout))
-	if err != nil {
-		return 0, err
-	}
-	defer d.pool.Put(conn)
-	if head.Status != http.StatusOK {
-		return 0, d.readRefusal(s, conn, head)
-	}
-	if err := s.collect(conn, wholeMax); err != nil {
-		return 0, err
-	}
-	var reply struct {
-		Input int `json:"input_tokens"`
-	}
-	if err := json.Unmarshal(s.whole, &reply); err != nil || reply.Input < 1 {
-		return 0, fmt.Errorf("count_tokens answers %.200q", s.whole)
-	}
-	return reply.Input, nil
+	t.Stream = false
+	encoder, err := t.Encoder()
+	return encoder.Append(nil, 1, nil, []protocol.Turn{{Role: "user", Text: prompt}}), err
 }
 
 // countBody is a request to count a prompt, with those members of the load's
@@ -92,24 +87,4 @@ func countBody(t protocol.Template, prompt []byte) ([]byte, error) {
 	members["model"] = t.Model
 	members["messages"] = []map[string]string{{"role": "user", "content": string(prompt)}}
 	return json.Marshal(members)
-}
-
-func (d *driver) countByUsage(ctx context.Context, words int) (int, error) {
-	t := d.o.Template
-	t.Stream = false
-	encoder, err := t.Encoder()
-	if err != nil {
-		return 0, err
-	}
-	p := t.Protocol
-	q := request{head: d.o.Target.Head(p.Path(), false, p.Header(d.o.Keys[0])), protocol: p, body: encoder.Append(nil, 1, nil, d.sample(words))}
-	rec, s := stats.Record{}, new(scratch)
-	d.exchange(ctx, s, q, &rec)
-	switch {
-	case rec.Kind != "":
-		return 0, fmt.Errorf("%s: %s", rec.Kind, rec.Detail)
-	case rec.InputTokens < 1:
-		return 0, errors.New("its replies have no usage; say how many tokens a word has")
-	}
-	return rec.InputTokens, nil
 }

@@ -2,7 +2,9 @@ package drive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +60,8 @@ func Run(ctx context.Context, o Options, w Watch) (stats.Run, error) {
 	defer d.pool.Close()
 	stop := context.AfterFunc(ctx, d.pool.Close) // wakes whoever waits for a reply
 	defer stop()
-	before := readUsage()
+	before, err := proc.ReadClocks()
+	known := err == nil
 	d.begun = time.Now()
 	var background sync.WaitGroup
 	finished := make(chan struct{})
@@ -72,7 +75,34 @@ func Run(ctx context.Context, o Options, w Watch) (stats.Run, error) {
 	}
 	close(finished)
 	background.Wait()
-	return d.finish(ctx, before), nil
+	run := d.finish(ctx)
+	after, err := proc.ReadClocks()
+	run.Harness.CPUShare, run.Harness.BusyShare = -1, -1
+	if passed := after.Since(before); known && err == nil && passed.Total > 0 {
+		run.Harness.CPUSeconds = passed.Ours.Seconds()
+		run.Harness.CPUShare, run.Harness.BusyShare = float64(passed.Ours)/float64(passed.Total), float64(passed.Busy)/float64(passed.Total)
+	}
+	return run, nil
+}
+
+// Collect makes a run and returns its records too, without their gaps. With
+// strict, the first failure ends the run and is the error: numbers of a load
+// that partly failed would mean nothing.
+func Collect(ctx context.Context, o Options, strict bool) (run stats.Run, records []stats.Record, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex // guards records: Ended is called from several goroutines
+	run, err = Run(ctx, o, Watch{Ended: func(rec *stats.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		one := *rec
+		one.Gaps = nil // borrowed
+		records = append(records, one)
+		if strict && rec.Kind != "" {
+			cancel(fmt.Errorf("%s: %s", rec.Kind, rec.Detail))
+		}
+	}})
+	return run, records, cmp.Or(err, context.Cause(ctx))
 }
 
 func newDriver(o Options, e protocol.Encoder, ended func(*stats.Record)) *driver {
@@ -104,7 +134,7 @@ func (d *driver) report(finished chan struct{}, progress func(time.Duration, sta
 	}
 }
 
-func (d *driver) finish(ctx context.Context, before usage) stats.Run {
+func (d *driver) finish(ctx context.Context) stats.Run {
 	switch {
 	case ctx.Err() != nil:
 		d.rec.Cut(d.now())
@@ -113,32 +143,8 @@ func (d *driver) finish(ctx context.Context, before usage) stats.Run {
 	}
 	run := d.rec.Finish()
 	run.Seed, run.Started, run.Stopped = d.o.Shape.Seed, d.begun.UTC().Format(time.RFC3339), ctx.Err() != nil
-	h := &run.Harness
-	h.CPUSeconds, h.CPUShare, h.BusyShare = readUsage().since(before)
-	h.Connections, h.Retried = d.pool.Opened(), d.retried.Load()
+	run.Harness.Connections, run.Harness.Retried = d.pool.Opened(), d.retried.Load()
 	return run
-}
-
-// usage is what this process and the machine have used so far.
-type usage struct {
-	own     time.Duration
-	machine proc.Machine
-	known   bool
-}
-
-func readUsage() usage {
-	own, err1 := proc.Read(0)
-	machine, err2 := proc.ReadMachine()
-	return usage{own.CPU, machine, err1 == nil && err2 == nil}
-}
-
-func (u usage) since(before usage) (seconds, own, busy float64) {
-	m := u.machine.Sub(before.machine)
-	if !u.known || !before.known || m.Total <= 0 {
-		return 0, -1, -1
-	}
-	used := u.own - before.own
-	return used.Seconds(), float64(used) / float64(m.Total), float64(m.Busy) / float64(m.Total)
 }
 
 // admit says whether a request that is due may be sent: not when the run is
@@ -283,8 +289,10 @@ func (d *driver) turn(ctx context.Context, s *scratch, c *workload.Conversation,
 	if d.o.SessionHeader != "" {
 		q.headers = d.o.SessionHeader + ": " + c.Session + "\r\n"
 	}
-	s.body = d.encoder.Append(s.body[:0], rec.OutputMax, c.System, turns)
-	q.body = s.body
+	if q.body = d.o.Body; q.body == nil {
+		s.body = d.encoder.Append(s.body[:0], rec.OutputMax, c.System, turns)
+		q.body = s.body
+	}
 	rec.Sent = d.now()
 	d.rec.Begin(rec.Sent)
 	d.exchange(ctx, s, q, rec)

@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -67,6 +68,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if a.Path == "/v1/messages/count_tokens" {
+		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"input_tokens":%d}`, a.input())
 		return
 	}
@@ -499,5 +501,69 @@ func TestOptionsThatMakeNoRun(t *testing.T) {
 		if _, err := Run(t.Context(), o, Watch{}); err == nil {
 			t.Errorf("%s: it ran", name)
 		}
+	}
+}
+
+// Collect's records say what the server sent, in events and in pieces.
+func TestRecordsCountWhatTheServerSent(t *testing.T) {
+	const words = 5
+	o := options(t, &fake{pause: time.Millisecond}, protocol.Messages)
+	o.Shape.Output = lengths(t, fmt.Sprint(words))
+	run, records, err := Collect(t.Context(), o, true)
+	if err != nil || len(records) != 12 || run.Requests.Succeeded != 12 {
+		t.Fatalf("%d records, %+v, error %v", len(records), run.Requests, err)
+	}
+	for _, r := range records {
+		body := 0
+		for _, event := range (asked{Path: protocol.Messages.Path()}).events() {
+			body += len(event)
+		}
+		if r.Events != words+3 || r.Outputs != words || r.OutputTokens != words || r.Chunks != words+3 || r.Bytes < body {
+			t.Errorf("%+v", r)
+		}
+		if r.Answered < r.Sent || r.First < r.Answered+time.Millisecond || r.End < r.Last || r.Gaps != nil {
+			t.Errorf("sent %v, answered %v, first %v, last %v, end %v", r.Sent, r.Answered, r.First, r.Last, r.End)
+		}
+	}
+}
+
+func TestEveryRequestHasTheBodyThatIsGiven(t *testing.T) {
+	f := &fake{}
+	o := options(t, f, protocol.Messages)
+	o.Body = []byte(`{"model":"mine","max_tokens":2,"stream":true,"messages":[]}`)
+	if _, records, err := Collect(t.Context(), o, true); err != nil || records[0].OutputTokens != 2 {
+		t.Fatalf("%+v, error %v", records, err)
+	}
+	for _, a := range f.requests() {
+		if a.Body.Model != "mine" || len(a.Body.Messages) != 0 {
+			t.Errorf("asked %+v", a.Body)
+		}
+	}
+}
+
+func TestStrictRunsEndWithTheFirstFailure(t *testing.T) {
+	cases := map[string]func(w http.ResponseWriter){
+		"429":          func(w http.ResponseWriter) { http.Error(w, "slow down", http.StatusTooManyRequests) },
+		"message_stop": func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") },
+	}
+	for want, reply := range cases {
+		f := &fake{before: func(w http.ResponseWriter, _ *http.Request, _ asked) bool {
+			reply(w)
+			return true
+		}}
+		o := options(t, f, protocol.Messages)
+		o.Count, o.Duration = 0, time.Hour
+		if _, _, err := Collect(t.Context(), o, true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fake{before: func(_ http.ResponseWriter, r *http.Request, _ asked) bool {
+		cancel()
+		<-r.Context().Done()
+		return true
+	}}
+	if _, _, err := Collect(ctx, options(t, f, protocol.Messages), true); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run without a reply: %v", err)
 	}
 }

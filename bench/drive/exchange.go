@@ -70,7 +70,7 @@ type request struct {
 // exchange sends a request and reads its reply into rec. Everything about the
 // reply that is not as it must be ends up in rec as a failure.
 func (d *driver) exchange(ctx context.Context, s *scratch, q request, rec *stats.Record) {
-	rec.First, rec.Last, rec.End, rec.RetryAfter, rec.Queue = -1, -1, -1, -1, -1
+	rec.Answered, rec.First, rec.Last, rec.End, rec.RetryAfter, rec.Queue = -1, -1, -1, -1, -1, -1
 	s.gaps = s.gaps[:0]
 	s.reader.Reset(q.protocol, q.keepText)
 	err := d.try(ctx, s, q, rec)
@@ -82,14 +82,20 @@ func (d *driver) exchange(ctx context.Context, s *scratch, q request, rec *stats
 	}
 	u := s.reader.Usage()
 	rec.InputTokens, rec.CachedTokens, rec.OutputTokens, rec.UsageKnown = u.Input, u.Cached, u.Output, u.Known
-	rec.Gaps = s.gaps
+	rec.Gaps, rec.Events = s.gaps, s.reader.Events()
 }
 
 func (d *driver) try(ctx context.Context, s *scratch, q request, rec *stats.Record) error {
 	deadline := time.Now().Add(d.o.Timeout)
-	conn, head, err := d.ask(ctx, q, deadline)
+	conn, err := d.send(ctx, q, deadline)
 	if err != nil {
 		return err
+	}
+	rec.Answered = d.now()
+	head, err := conn.ReadHead()
+	if err != nil {
+		d.pool.Drop(conn)
+		return classify(err)
 	}
 	rec.Status, rec.RetryAfter, rec.Queue = head.Status, head.RetryAfter, head.Queue
 	switch {
@@ -100,39 +106,33 @@ func (d *driver) try(ctx context.Context, s *scratch, q request, rec *stats.Reco
 	default:
 		err = d.readWhole(s, conn, head, rec)
 	}
+	rec.Bytes, rec.Chunks = conn.Bytes(), max(conn.Chunks(), 1)
 	d.pool.Put(conn) // which closes it if the reply was not read to its end
 	return err
 }
 
-// ask gets a connection, sends the request and reads the reply's head. A server
-// may close a kept connection at any time, so that the first byte of a reply
+// send gets a connection, sends the request and waits for the reply. A server may close a kept connection at any time, so that the first byte of a reply
 // never comes: then, and only then, the request is sent once more, on a new one.
-func (d *driver) ask(ctx context.Context, q request, deadline time.Time) (*client.Conn, client.Head, error) {
+func (d *driver) send(ctx context.Context, q request, deadline time.Time) (*client.Conn, error) {
 	conn, used, err := d.pool.Get(ctx)
 	for {
 		if err != nil {
-			return nil, client.Head{}, fail(stats.KindConnect, err)
+			return nil, fail(stats.KindConnect, err)
 		}
 		if err = conn.Send(q.head, q.headers, q.body, deadline); err == nil {
 			err = conn.Answered()
 		}
 		if err == nil {
-			break
+			return conn, nil
 		}
 		d.pool.Drop(conn)
 		if !used || errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
-			return nil, client.Head{}, classify(err)
+			return nil, classify(err)
 		}
 		d.retried.Add(1)
 		used = false
 		conn, err = d.pool.Dial(ctx)
 	}
-	head, err := conn.ReadHead()
-	if err != nil {
-		d.pool.Drop(conn)
-		return nil, client.Head{}, classify(err)
-	}
-	return conn, head, nil
 }
 
 func (d *driver) readRefusal(s *scratch, conn *client.Conn, head client.Head) error {
@@ -177,12 +177,12 @@ func (d *driver) readStream(s *scratch, conn *client.Conn, head client.Head, rec
 		piece, err := conn.Piece()
 		if s.reader.Done() { // what follows the end is the connection's business
 			if err != nil {
-				return s.endStream()
+				return ended(s.reader.End(), stats.KindBroken)
 			}
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			return s.endStream()
+			return ended(s.reader.End(), stats.KindBroken)
 		}
 		if err != nil {
 			return classify(err)
@@ -206,17 +206,16 @@ func (d *driver) readStream(s *scratch, conn *client.Conn, head client.Head, rec
 	}
 }
 
-func (s *scratch) endStream() error {
-	err := s.reader.End()
+// ended says what an error at the end of a reply is: the server's own, or of a kind.
+func ended(err error, kind string) error {
 	var told *protocol.ServerError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &told):
 		return fail(stats.KindServer, err)
-	default:
-		return fail(stats.KindBroken, err)
 	}
+	return fail(kind, err)
 }
 
 func (d *driver) readWhole(s *scratch, conn *client.Conn, head client.Head, rec *stats.Record) error {
@@ -227,14 +226,5 @@ func (d *driver) readWhole(s *scratch, conn *client.Conn, head client.Head, rec 
 		return classify(err)
 	}
 	rec.End = d.now()
-	err := s.reader.Whole(s.whole)
-	var told *protocol.ServerError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &told):
-		return fail(stats.KindServer, err)
-	default:
-		return fail(stats.KindProtocol, err)
-	}
+	return ended(s.reader.Whole(s.whole), stats.KindProtocol)
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Keys       []string // at least one; "" sends none
 	Template   protocol.Template
 	Shape      workload.Shape
+	// Body, if not nil, is every request's, whatever Template and Shape would make.
+	Body []byte
 
 	// Clients is the number of a closed loop's clients; 0 for an open loop.
 	Clients int
@@ -58,6 +60,15 @@ type Options struct {
 	// SessionHeader names the header with the conversation's session, "" for none.
 	SessionHeader string
 	Objectives    []stats.Objective
+}
+
+// Streams are the options of greedy streams, one at a time unless the caller
+// says otherwise, whose prompts are of words.
+func Streams(url, key string, t protocol.Template) (Options, error) {
+	target, err := client.ParseTarget(url)
+	t.Model, t.Stream = workload.Model, true
+	return Options{Target: target, Connection: client.Options{Connect: 10 * time.Second}, Keys: []string{key}, Template: t,
+		Clients: 1, Count: 1, InFlightMax: 1, Timeout: 10 * time.Minute, Shape: workload.Shape{Turns: 1, Size: workload.Calibration{PerWord: 1}}}, err
 }
 
 // Validate lists everything that is wrong.

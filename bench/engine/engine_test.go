@@ -101,15 +101,15 @@ func TestSummarize(t *testing.T) {
 	r := Summarize(Weights{BytesPerToken: 4e8}, Start{Ready: 4}, Start{Ready: 1}, example(), Defaults())
 	for name, ok := range map[string]bool{
 		"start":            r.Starts.Ratio == 0.25,
-		"decode rounds":    r.Decode.Rounds == Rounds{3, 1, false, 0.05},
+		"decode rounds":    r.Decode.Rounds == report.Rounds{Run: 3, Discarded: 1, Disturbed: false, Foreign: 0.05},
 		"decode tokens/s":  near(r.Decode.TokensPerS, 30, 32.5, 35),
 		"decode GB/s":      near(r.Decode.GBs, 12, 13, 14),
 		"decode share":     near(r.Decode.Share, 0.6, 0.65, 0.7),
-		"batch rounds":     r.Batch.Rounds == Rounds{3, 1, false, 0},
+		"batch rounds":     r.Batch.Rounds == report.Rounds{Run: 3, Discarded: 1, Disturbed: false, Foreign: 0},
 		"batch sequence":   near(r.Batch.Sequence, 20, 22.5, 25),
 		"batch concurrent": near(r.Batch.Concurrent, 50, 75, 100),
 		"batch ratio":      near(r.Batch.Ratio, 0.25, 0.325, 0.4),
-		"turns rounds":     r.Turns.Rounds == Rounds{3, 0, false, 0.05},
+		"turns rounds":     r.Turns.Rounds == report.Rounds{Run: 3, Discarded: 0, Disturbed: false, Foreign: 0.05},
 		"turns ms":         near(r.Turns.Turn2, 100, 400, 500) && near(r.Turns.Turn1, 2000, 2000, 4000),
 		"turns ratio":      near(r.Turns.Ratio, 0.05, 0.1, 0.25),
 		"turns cached":     r.Turns.Cached == 1880 && r.Turns.Input == 70,
@@ -123,7 +123,7 @@ func TestSummarize(t *testing.T) {
 
 func TestDisturbedRoundsCountWhenThereAreNoOthers(t *testing.T) {
 	r := Summarize(Weights{BytesPerToken: 4e8}, Start{}, Start{}, example()[1:2], Defaults())
-	if want := (Rounds{1, 1, true, 0.06}); r.Decode.Rounds != want || r.Decode.TokensPerS.Median != 1 {
+	if want := (report.Rounds{Run: 1, Discarded: 1, Disturbed: true, Foreign: 0.06}); r.Decode.Rounds != want || r.Decode.TokensPerS.Median != 1 {
 		t.Errorf("%+v, want %+v", r.Decode, want)
 	}
 	if r.Turns.Rounds.Disturbed || !strings.Contains(r.Decode.Rounds.String(), "DISTURBED") {
@@ -168,7 +168,7 @@ func TestReportIsPrintedAndWritten(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "r.json")
-	if err := r.WriteJSON(path); err != nil {
+	if err := report.WriteJSON(path, r); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -189,21 +189,15 @@ func TestReportIsPrintedAndWritten(t *testing.T) {
 func TestValidateNamesEveryFlag(t *testing.T) {
 	good := Defaults()
 	good.Model = "m.gguf"
-	if err := good.Validate(); err != nil {
+	if err := good.List().Validate(); err != nil {
 		t.Error(err)
 	}
 	bad := Options{MinShare: math.NaN(), Memory: time.Hour}
-	err := bad.Validate()
+	err := bad.List().Validate()
 	for _, flag := range []string{"model", "threads", "rounds", "tokens", "streams", "stream-tokens", "conversation", "memory", "start-timeout", "min-share", "max-batch-ratio", "max-turn-ratio"} {
 		if err == nil || !strings.Contains(err.Error(), "--"+flag+" ") {
 			t.Errorf("--%s is not in %v", flag, err)
 		}
-	}
-}
-
-func TestTextsAreUnlikeFromTheirStart(t *testing.T) {
-	if a, b := text("decode 1", 50), text("stream 1", 50); a[:6] == b[:6] || len(strings.Fields(a)) != 8+50 {
-		t.Errorf("%q and %q", a, b)
 	}
 }
 
@@ -234,18 +228,21 @@ func TestStreamsThatEndEarlyAreNoMeasurement(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.(http.Flusher).Flush()
-		fmt.Fprintf(w, "event: content_block_delta\ndata: {\"delta\":{\"text\":\"word\"}}\n\n"+
-			"event: message_delta\ndata: {\"usage\":{\"output_tokens\":%d}}\n\nevent: message_stop\ndata: {}\n\n", output)
+		fmt.Fprintf(w, "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"word\"}}\n\n"+
+			"data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":%d}}\n\ndata: {\"type\":\"message_stop\"}\n\n", output)
 	}))
 	defer server.Close()
-	m := &run{o: Defaults(), addr: server.Listener.Addr().String()}
-	for _, atOnce := range []bool{true, false} {
+	m := &run{o: Defaults()}
+	if err := m.options(server.URL, "k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, atOnce := range []int{m.o.Streams, 1} {
 		output = m.o.StreamTokens
-		if perToken, err := m.streams(t.Context(), 0, atOnce); err != nil || perToken <= 0 {
+		if perToken, err := m.perToken(t.Context(), 0, atOnce); err != nil || perToken <= 0 {
 			t.Errorf("at once %v: %v s a token, %v", atOnce, perToken, err)
 		}
 		output = 3
-		if _, err := m.streams(t.Context(), 0, atOnce); err == nil || !strings.Contains(err.Error(), "3 of 32 tokens") {
+		if _, err := m.perToken(t.Context(), 0, atOnce); err == nil || !strings.Contains(err.Error(), "3 of 32 tokens") {
 			t.Errorf("at once %v: error %v", atOnce, err)
 		}
 	}

@@ -9,9 +9,7 @@ import (
 
 // Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
-	h, o := r.Host, r.Options
-	fmt.Fprintf(w, "\n%s, %d processors, %s, kernel %s, %s, data on %s; %d threads\n",
-		h.Processor, h.Processors, h.OS, h.Kernel, h.Go, h.Filesystem, o.Threads)
+	fmt.Fprintf(w, "\n%s, data on %s; %d threads\n", r.Host, r.Host.Filesystem, r.Options.Threads)
 	fmt.Fprintf(w, "%s: %s MB of tensors, of which one token reads %s MB of weights\n", r.Weights.Arch,
 		report.Number(float64(r.Weights.FileBytes)/1e6), report.Number(float64(r.Weights.BytesPerToken)/1e6))
 	fmt.Fprintf(w, "decode: %s\nbatch:  %s\nturns:  %s\n\nmedian of rounds (min-max); a ratio is taken within a round\n\n",
@@ -23,7 +21,7 @@ func (r Report) Print(w io.Writer) error {
 		r.Decode.GBs, r.Turns.Cached, r.Turns.Input)
 	fmt.Fprintf(w, "starts: resident memory %s MiB cold, %s MiB warm; others used %.1f %% and %.1f %% of the machine\n\n",
 		mib(r.Starts.Cold.RSS), mib(r.Starts.Warm.RSS), 100*r.Starts.Cold.Foreign, 100*r.Starts.Warm.Foreign)
-	return report.Table(w, []string{"GATE", "VALUE", "LIMIT", ""}, r.gateCells())
+	return r.Gates.Print(w)
 }
 
 // cells is one line per question: what is judged, and what it is judged beside.
@@ -38,31 +36,3 @@ func (r Report) cells() [][]string {
 }
 
 func mib(bytes int64) string { return report.Number(float64(bytes) / (1 << 20)) }
-
-// String says which rounds count.
-func (r Rounds) String() string {
-	if r.Disturbed {
-		return fmt.Sprintf("DISTURBED: in each of %d rounds others used more than %.0f %% of the machine (up to %.1f %%); all were kept",
-			r.Run, 100*ForeignMax, 100*r.Foreign)
-	}
-	return fmt.Sprintf("%d rounds, %d of them thrown out since others used more than %.0f %% of the machine", r.Run, r.Discarded, 100*ForeignMax)
-}
-
-func (r Report) gateCells() (rows [][]string) {
-	for _, g := range r.Gates {
-		limit, verdict := "< ", "met"
-		if g.AtLeast {
-			limit = ">= "
-		}
-		if !g.Met {
-			verdict = "MISSED"
-		}
-		rows = append(rows, []string{g.Name, report.Number(g.Value), limit + report.Number(g.Limit), verdict})
-	}
-	return rows
-}
-
-// WriteJSON writes the report for programs.
-func (r Report) WriteJSON(path string) error {
-	return report.WriteJSON(path, r)
-}

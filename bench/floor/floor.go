@@ -27,6 +27,9 @@ func Mock(ln net.Listener) error {
 		if !wantsStream(ctx) {
 			ctx.SetContentType("application/json")
 			ctx.SetBody(reply)
+			if bytes.HasSuffix(ctx.Path(), []byte("/count_tokens")) {
+				ctx.SetBodyString(`{"input_tokens":60}`)
+			}
 			return
 		}
 		ctx.SetContentType("text/event-stream")

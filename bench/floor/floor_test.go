@@ -27,7 +27,7 @@ func listen(t *testing.T, serve func(net.Listener) error) string {
 
 // The client is that of Go's library: another implementation of HTTP.
 func ask(t *testing.T, addr string, body []byte, accept string) (*http.Response, string) {
-	req, err := http.NewRequest("POST", "http://"+addr+workload.PathMessages, bytes.NewReader(body))
+	req, err := http.NewRequest("POST", "http://"+addr+"/v1/messages", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,65 +11,44 @@
 package kernels
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
+
+	"corenode/bench/option"
 )
 
-// Options say what a run does.
+// Options say what a run does; List has their defaults and their bounds.
 type Options struct {
-	// Model is the path of the GGUF file. Required.
-	Model string `json:"-"`
-	// Text is English prose for the tokenizer.
-	Text string `json:"-"`
-	// Threads compute, and read memory for the reference. Default: one per processor.
-	Threads int `json:"threads"`
-	// Rounds is how often every part is measured. Default 5.
-	Rounds int `json:"rounds"`
-	// Tokens is how many steps a decoding part has. Default 32.
-	Tokens int `json:"tokens"`
-	// Prompt is how many tokens a prefill has. Default 512.
-	Prompt int `json:"prompt_tokens"`
-	// Context is how many tokens are in the cache in the part with a long one. Default 2048.
-	Context int `json:"context_tokens"`
-	// Memory is how long each reading of the bandwidth takes. Default 200ms.
-	Memory time.Duration `json:"memory_ns"`
-	// MinShare is the gate of one sequence with a short context: weights read / bandwidth. Default 0.85.
-	MinShare float64 `json:"min_share"`
+	Model    string        `json:"-"`
+	Text     string        `json:"-"` // English prose for the tokenizer
+	Threads  int           `json:"threads"`
+	Rounds   int           `json:"rounds"`
+	Tokens   int           `json:"tokens"`
+	Prompt   int           `json:"prompt_tokens"`
+	Context  int           `json:"context_tokens"`
+	Memory   time.Duration `json:"memory_ns"`
+	MinShare float64       `json:"min_share"`
 }
 
-// Defaults are the options of a run that was told the model only.
-func Defaults() Options {
-	return Options{
-		Threads: runtime.GOMAXPROCS(0), Rounds: 5, Tokens: 32, Prompt: 512, Context: 2048,
-		Memory: 200 * time.Millisecond, MinShare: 0.85,
+// List describes the options.
+func (o *Options) List() option.List {
+	return option.List{
+		option.Text(&o.Model, "model", "", "a GGUF file", "the model file (GGUF); required"),
+		option.Int(&o.Threads, "threads", runtime.GOMAXPROCS(0), 1, 1024, "threads that compute, and that read memory for the reference"),
+		option.Int(&o.Rounds, "rounds", 5, 1, 1000, "how often every part is measured"),
+		option.Int(&o.Tokens, "tokens", 32, 4, 1<<12, "steps of a decoding part"),
+		option.Int(&o.Prompt, "prompt", 512, 1, 1<<13, "tokens of the prefill"),
+		option.Int(&o.Context, "context", 2048, 1, 1<<17, "tokens in the cache in the part with a long context"),
+		option.Duration(&o.Memory, "memory", 200*time.Millisecond, 10*time.Millisecond, time.Minute, "length of one measurement of the memory"),
+		option.Positive(&o.MinShare, "min-share", 0.85, "gate: bytes read by decoding one sequence / memory read bandwidth, at least"),
 	}
 }
 
-// Validate names each option that is out of its bounds, as its flag.
-func (o Options) Validate() error {
-	var errs []error
-	within := func(flag string, value, low, high int) {
-		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("--%s is %d, want %d to %d", flag, value, low, high))
-		}
-	}
-	if o.Model == "" {
-		errs = append(errs, errors.New("--model is missing, want a GGUF file"))
-	}
-	within("threads", o.Threads, 1, 1024)
-	within("rounds", o.Rounds, 1, 1000)
-	within("tokens", o.Tokens, 4, 1<<12)
-	within("prompt", o.Prompt, 1, 1<<13)
-	within("context", o.Context, 1, 1<<17)
-	if o.Memory < 10*time.Millisecond || o.Memory > time.Minute {
-		errs = append(errs, fmt.Errorf("--memory is %v, want 10ms to 1m", o.Memory))
-	}
-	if !(o.MinShare > 0) {
-		errs = append(errs, fmt.Errorf("--min-share is %v, want more than 0", o.MinShare))
-	}
-	return errors.Join(errs...)
+// Defaults are the options of a run that was told nothing.
+func Defaults() (o Options) {
+	o.List().Reset()
+	return o
 }
 
 // part is one thing that is measured: steps of a forward pass.

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"corenode/bench/engine"
+	"corenode/bench/report"
 )
 
 func TestValidateNamesEveryFlag(t *testing.T) {
-	err := Options{}.Validate()
+	err := new(Options).List().Validate()
 	for _, flag := range []string{"--model", "--threads", "--rounds", "--tokens", "--prompt", "--context", "--memory", "--min-share"} {
 		if err == nil || !strings.Contains(err.Error(), flag+" ") {
 			t.Errorf("no complaint about %s in %v", flag, err)
@@ -23,7 +24,7 @@ func TestValidateNamesEveryFlag(t *testing.T) {
 	}
 	o := Defaults()
 	o.Model = "m.gguf"
-	if err := o.Validate(); err != nil {
+	if err := o.List().Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -100,7 +101,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "kernels.json")
-	if err := r.WriteJSON(path); err != nil {
+	if err := report.WriteJSON(path, r); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)

@@ -43,7 +43,7 @@ type run struct {
 
 // Run measures. It says what it does to say.
 func Run(ctx context.Context, o Options, say func(format string, args ...any)) (r Report, err error) {
-	if err := o.Validate(); err != nil {
+	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
 	weights, err := engine.ReadWeights(o.Model)
@@ -149,7 +149,12 @@ func (m *run) measure(p part) (measured, error) {
 	if err := m.prepare(p); err != nil {
 		return measured{}, err
 	}
-	before, err := m.reading()
+	memory, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
+	if err != nil {
+		return measured{}, err
+	}
+	runtime.GC() // the collector has no business in the part
+	before, err := proc.ReadClocks()
 	if err != nil {
 		return measured{}, err
 	}
@@ -160,41 +165,15 @@ func (m *run) measure(p part) (measured, error) {
 		}
 	}
 	took := time.Since(start).Seconds()
-	machine, own, err := clocks()
+	after, err := proc.ReadClocks()
 	if err != nil {
 		return measured{}, err
 	}
-	after, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
+	again, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
 	if err != nil {
 		return measured{}, err
 	}
-	return measured{seconds: took, memory: (before.memory + after) / 2,
-		foreign: machine.Sub(before.machine).Foreign(own - before.own)}, nil
-}
-
-// reading is the bandwidth, and all clocks after it was taken.
-type reading struct {
-	memory  float64
-	machine proc.Machine
-	own     time.Duration
-}
-
-func (m *run) reading() (r reading, err error) {
-	if r.memory, err = cpu.ReadBandwidth(m.o.Threads, m.o.Memory); err != nil {
-		return r, err
-	}
-	runtime.GC() // the collector has no business in the part
-	r.machine, r.own, err = clocks()
-	return r, err
-}
-
-func clocks() (proc.Machine, time.Duration, error) {
-	own, err := proc.Read(0)
-	if err != nil {
-		return proc.Machine{}, 0, err
-	}
-	machine, err := proc.ReadMachine()
-	return machine, own.CPU, err
+	return measured{seconds: took, memory: (memory + again) / 2, foreign: after.Foreign(before)}, nil
 }
 
 // prepare computes the context of a part's sequences, and its first step once.

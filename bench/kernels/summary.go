@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"slices"
-
 	"corenode/bench/engine"
 	"corenode/bench/proc"
 	"corenode/bench/report"
@@ -26,10 +24,10 @@ type Report struct {
 	Level   string         `json:"level"` // of the kernels
 	Weights engine.Weights `json:"weights"`
 	// RealTime says that the run was under SCHED_FIFO.
-	RealTime bool   `json:"real_time"`
-	Rows     []Row  `json:"rows"`
-	Around   Around `json:"around"`
-	Gates    []Gate `json:"gates"`
+	RealTime     bool   `json:"real_time"`
+	Rows         []Row  `json:"rows"`
+	Around       Around `json:"around"`
+	report.Gates `json:"gates"`
 }
 
 // Row is one part over the rounds that count.
@@ -39,10 +37,8 @@ type Row struct {
 	Context int    `json:"context_tokens"`
 	Rows    int    `json:"rows_per_step"`
 	// Rounds were run, Discarded of them thrown out because others used more
-	// than ForeignMax of the machine; Disturbed says that all were, and all count.
-	Rounds     int           `json:"rounds"`
-	Discarded  int           `json:"discarded"`
-	Disturbed  bool          `json:"disturbed"`
+	// than 5 % of the machine; Disturbed says that all were, and all count.
+	report.RowRounds
 	TokensPerS report.Spread `json:"tokens_per_s"`
 	MemoryGBs  report.Spread `json:"memory_gb_per_s"`
 	// GBs is what each step must read, its weights and the cached K and V, times
@@ -58,46 +54,24 @@ type Around struct {
 	SamplerUS    float64 `json:"sampler_us"`
 }
 
-// Gate is a bound on a median.
-type Gate struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Limit float64 `json:"limit"` // at least
-	Met   bool    `json:"met"`
-}
-
-// ForeignMax is the share of the machine's time that others may use in a part.
-const ForeignMax = engine.ForeignMax
-
 // fill makes the rows of what was measured, by part and round.
 func (r *Report) fill(parts []part, all [][]measured, bytesPerPosition int64) {
 	for i, p := range parts {
 		r.Rows = append(r.Rows, rowOf(p, all[i], r.Weights.BytesPerToken, bytesPerPosition))
 	}
-	share := r.Rows[0].Share.Median
-	r.Gates = []Gate{{r.Rows[0].Name + ": bytes read / memory read bandwidth", share, r.Options.MinShare, share >= r.Options.MinShare}}
+	r.Gates = report.Gates{report.AtLeast(r.Rows[0].Name+": bytes read / memory read bandwidth", r.Rows[0].Share.Median, r.Options.MinShare)}
 }
 
 // rowOf leaves out disturbed rounds, unless all are.
 func rowOf(p part, all []measured, weights, position int64) Row {
-	row := Row{Name: p.name, Batch: p.batch, Context: p.context, Rows: p.rows, Rounds: len(all)}
-	kept := slices.DeleteFunc(slices.Clone(all), func(m measured) bool { return m.foreign > ForeignMax })
-	row.Discarded = len(all) - len(kept)
-	if len(kept) == 0 {
-		row.Disturbed, kept = true, all
-	}
-	var tokens, memory, gbs, share []float64
-	for _, m := range kept {
-		steps := report.Ratio(float64(p.steps), m.seconds)
-		read := steps * float64(p.bytes(weights, position)) / 1e9
-		tokens = append(tokens, steps*float64(p.batch*p.rows))
-		memory = append(memory, m.memory)
-		gbs = append(gbs, read)
-		share = append(share, report.Ratio(read, m.memory))
-	}
-	row.TokensPerS, row.MemoryGBs = report.SpreadOf(tokens), report.SpreadOf(memory)
-	row.GBs, row.Share = report.SpreadOf(gbs), report.SpreadOf(share)
-	return row
+	kept, rounds := report.Quiet(all, func(m measured) float64 { return m.foreign })
+	steps := func(m measured) float64 { return report.Ratio(float64(p.steps), m.seconds) }
+	read := func(m measured) float64 { return steps(m) * float64(p.bytes(weights, position)) / 1e9 }
+	return Row{Name: p.name, Batch: p.batch, Context: p.context, Rows: p.rows, RowRounds: rounds.Row(),
+		TokensPerS: report.SpreadBy(kept, func(m measured) float64 { return steps(m) * float64(p.batch*p.rows) }),
+		MemoryGBs:  report.SpreadBy(kept, func(m measured) float64 { return m.memory }),
+		GBs:        report.SpreadBy(kept, read),
+		Share:      report.SpreadBy(kept, func(m measured) float64 { return report.Ratio(read(m), m.memory) })}
 }
 
 // bytes is what a step reads at least: the weights once, and the cached K and V
@@ -107,6 +81,3 @@ func (p part) bytes(weights, position int64) int64 {
 	middle := int64(p.position(p.steps/2)) + int64(p.rows)/2
 	return weights + position*middle*int64(p.batch)
 }
-
-// Met says whether every gate is.
-func (r Report) Met() bool { return !slices.ContainsFunc(r.Gates, func(g Gate) bool { return !g.Met }) }

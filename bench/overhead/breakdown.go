@@ -3,8 +3,6 @@ package overhead
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 
 const (
 	commandTimeout = 30 * time.Second
-	profileSizeMax = 64 << 20
 	topFunctions   = 15
 )
 
@@ -121,48 +118,20 @@ func (m *run) profile(ctx context.Context, c cell) ([]byte, error) {
 	defer cancel()
 	loaded := make(chan error, 1)
 	go func() {
-		err := m.warm(ctx, c, m.o.Profile+time.Second)
+		_, _, err := m.load(ctx, c, m.o.Profile+time.Second)
 		if err != nil {
 			cancel()
 		}
 		loaded <- err
 	}()
-	b, err := fetchProfile(ctx, m.servers[c.target].dir, m.o.Profile)
+	fetching, stop := context.WithTimeout(ctx, m.o.Profile+commandTimeout)
+	defer stop()
+	b, err := m.servers[c.target].node.Admin(fetching, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(m.o.Profile.Seconds())))
 	if err != nil {
 		cancel()
 	}
 	if loadErr := <-loaded; loadErr != nil && err == nil {
 		return nil, loadErr
-	}
-	return b, err
-}
-
-// fetchProfile asks the node's admin listener, whose address and token are in
-// its data folder.
-func fetchProfile(ctx context.Context, data string, length time.Duration) ([]byte, error) {
-	var words [2]string
-	for i, name := range []string{"admin.addr", "admin.token"} {
-		b, err := os.ReadFile(filepath.Join(data, name))
-		if err != nil {
-			return nil, err
-		}
-		words[i] = strings.TrimSpace(string(b))
-	}
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", words[0], int(length.Seconds()))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+words[1])
-	client := http.Client{Timeout: length + commandTimeout}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, profileSizeMax))
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the admin listener answers %s: %.200s", res.Status, b)
 	}
 	return b, err
 }

@@ -9,17 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"corenode/bench/load"
+	"corenode/bench/drive"
 	"corenode/bench/proc"
+	"corenode/bench/protocol"
+	"corenode/bench/report"
+	"corenode/bench/stats"
 	"corenode/bench/workload"
 )
 
 // server is one process under measurement.
 type server struct {
 	child *proc.Child
-	dir   string // a node's data, empty for others
+	node  *proc.Node // nil for others
 	key   string
-	addr  string
+	url   string
 }
 
 // run owns all that a run has started, until close.
@@ -34,7 +37,7 @@ type run struct {
 // Run measures. It says what it does to say. Whatever it started is gone when
 // it returns, also after an error and when ctx ends.
 func Run(ctx context.Context, o Options, say func(format string, args ...any)) (r Report, err error) {
-	if err := o.Validate(); err != nil {
+	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
 	dir, err := os.MkdirTemp("", "corebench-")
@@ -84,18 +87,22 @@ func (m *run) alive() error {
 
 func (m *run) start(ctx context.Context) (err error) {
 	m.say("starting the mock, the pass-through and two nodes")
-	listening := func(line string) (string, bool) { return strings.CutPrefix(line, "listening on ") }
-	var upstream string
-	m.mock, upstream, err = proc.Start(ctx, proc.Spec{Name: "mock", Path: m.o.Self, Args: []string{"__mock"}, Dir: m.dir, Ready: listening})
+	self, err := os.Executable() // serves the mock and the pass-through too
 	if err != nil {
 		return err
 	}
-	through, addr, err := proc.Start(ctx, proc.Spec{Name: "pass-through", Path: m.o.Self,
+	listening := func(line string) (string, bool) { return strings.CutPrefix(line, "listening on ") }
+	var upstream string
+	m.mock, upstream, err = proc.Start(ctx, proc.Spec{Name: "mock", Path: self, Args: []string{"__mock"}, Dir: m.dir, Ready: listening})
+	if err != nil {
+		return err
+	}
+	through, addr, err := proc.Start(ctx, proc.Spec{Name: "pass-through", Path: self,
 		Args: []string{"__passthrough", "--upstream", upstream}, Dir: m.dir, Ready: listening})
 	if err != nil {
 		return err
 	}
-	m.servers[PassThrough] = &server{child: through, addr: addr, key: "none"}
+	m.servers[PassThrough] = &server{child: through, url: "http://" + addr, key: "none"}
 	if err := m.startNode(ctx, Node, "node", "info"); err != nil {
 		return err
 	}
@@ -121,46 +128,33 @@ models:
 `
 
 func (m *run) startNode(ctx context.Context, target, name, logLevel string) error {
-	data, config := filepath.Join(m.dir, name), filepath.Join(m.dir, name+".yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"), workload.Model), 0o600); err != nil {
-		return err
-	}
-	child, base, err := proc.Start(ctx, proc.Spec{Name: name, Path: m.o.Node, Dir: m.dir,
-		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: proc.BaseURL})
+	config := fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"), workload.Model)
+	n, err := proc.StartNode(ctx, proc.Spec{Name: name, Path: m.o.Node, Dir: m.dir}, config)
 	if err != nil {
 		return err
 	}
-	s := &server{child: child, dir: data, addr: strings.TrimPrefix(base, "http://")}
-	m.servers[target] = s // from here on close stops it
-	if err := proc.AwaitModules(ctx, data); err != nil {
+	m.servers[target] = &server{child: n.Child, node: n, url: n.URL, key: n.Key} // from here on close stops it
+	if err := n.AwaitModules(ctx); err != nil {
 		return err
 	}
-	s.key, err = m.account(ctx, data)
-	return err
-}
-
-// account makes the node's first account an ordinary one, whose money and
-// limits are checked, with more of each than a run can use.
-func (m *run) account(ctx context.Context, data string) (key string, err error) {
-	if key, err = proc.DefaultKey(data); err != nil {
-		return "", err
-	}
+	// The node's first account becomes an ordinary one, whose money and limits
+	// are checked, with more of each than a run can use.
 	for _, args := range [][]string{
 		{"account", "topup", "default", "1000000"},
 		{"account", "set", "default", "--unlimited=false", "--concurrency", "100000", "--tokens-per-minute", "1000000000"},
 	} {
-		if err := m.command(ctx, append(args, "--data-dir", data)); err != nil {
-			return "", err
+		if err := m.command(ctx, append(args, "--data-dir", n.Data)); err != nil {
+			return err
 		}
 	}
-	return key, nil
+	return nil
 }
 
 // rounds warms every cell up and then measures all of them, round by round.
 func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 	m.say("warming up")
 	for _, c := range cells {
-		if err := m.warm(ctx, c, m.o.Warmup); err != nil {
+		if _, _, err := m.load(ctx, c, m.o.Warmup); err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", c.target, c.work, err)
 		}
 	}
@@ -181,97 +175,71 @@ func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 	return samples, nil
 }
 
-// connect opens the clients of one cell, for it alone: a server closes a
-// connection that sends nothing for some seconds, and other cells may take minutes.
-func (m *run) connect(ctx context.Context, c cell) (*load.Clients, error) {
-	n := m.o.Clients
-	if c.work == Single {
-		n = 1
-	}
-	return load.Open(ctx, m.servers[c.target].addr, n)
-}
-
-func (m *run) load(ctx context.Context, clients *load.Clients, c cell, length time.Duration) (load.Result, error) {
+// load puts one cell's load on its server. Its connections are its own: a
+// server closes one that sends nothing for some seconds, and other cells may
+// take minutes. Each request must find its client's connection open.
+func (m *run) load(ctx context.Context, c cell, length time.Duration) (stats.Run, []stats.Record, error) {
 	s := m.servers[c.target]
-	path, body, stream := workload.PathMessages, []byte(nil), true
+	o, err := drive.Streams(s.url, s.key, protocol.Template{Protocol: protocol.Messages})
+	if err != nil {
+		return stats.Run{}, nil, err
+	}
+	o.Clients, o.Count, o.Duration, o.Timeout = m.o.Clients, 0, length, replyTimeout
 	switch c.work {
 	case Plain:
-		body, stream = workload.Messages(m.o.PlainTokens, false), false
+		o.Body, o.Template.Stream = workload.Messages(m.o.PlainTokens, false), false
 	case Count:
-		path, body, stream = workload.PathCount, workload.Count(), false
+		o.Body, o.Template.Stream, o.Template.Protocol = workload.Count(), false, protocol.Count
 	case Short:
-		body = workload.Messages(m.o.ShortTokens, true)
-	case Long, Single:
-		body = workload.Messages(m.o.LongTokens, true)
+		o.Body = workload.Messages(m.o.ShortTokens, true)
+	case Single:
+		o.Clients = 1
+		fallthrough
+	case Long:
+		o.Body = workload.Messages(m.o.LongTokens, true)
 	}
-	return clients.Run(ctx, load.Request{Bytes: workload.HTTP(s.addr, path, s.key, body, stream), Stream: stream}, length)
+	r, records, err := drive.Collect(ctx, o, true)
+	if err == nil && r.Harness.Connections > int64(o.Clients) {
+		err = errors.New("the server closes connections: each request is to find one open")
+	}
+	return r, records, err
 }
 
-// warm runs one cell and measures nothing.
-func (m *run) warm(ctx context.Context, c cell, length time.Duration) error {
-	clients, err := m.connect(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer clients.Close()
-	_, err = m.load(ctx, clients, c, length)
-	return err
-}
+const replyTimeout = 30 * time.Second
 
 // measure runs one cell between two readings of the clocks.
 func (m *run) measure(ctx context.Context, c cell) (Sample, error) {
-	clients, err := m.connect(ctx, c)
+	before, err := m.read()
 	if err != nil {
 		return Sample{}, err
 	}
-	defer clients.Close()
-	pid := m.servers[c.target].child.PID()
-	before, err := m.read(pid)
+	r, records, err := m.load(ctx, c, m.o.Duration)
 	if err != nil {
 		return Sample{}, err
 	}
-	r, err := m.load(ctx, clients, c, m.o.Duration)
+	after, err := m.read()
 	if err != nil {
 		return Sample{}, err
 	}
-	after, err := m.read(pid)
-	if err != nil {
-		return Sample{}, err
+	child := m.servers[c.target].child
+	s := Sample{Target: c.target, Work: c.work, Replies: int64(len(records)), CPU: micros(after.Of[child].CPU - before.Of[child].CPU), RSS: after.Of[child].RSS,
+		P50: 1e3 * r.Latency["e2e"].P50, P99: 1e3 * r.Latency["e2e"].P99, Foreign: after.Foreign(before),
+		First: report.SpreadBy(records, func(rec stats.Record) float64 { return micros(rec.Answered - rec.Sent) }).Median}
+	for _, rec := range records {
+		s.Bytes, s.Writes = s.Bytes+int64(rec.Bytes), s.Writes+int64(rec.Chunks)
+		s.Events, s.Tokens = s.Events+int64(rec.Events), s.Tokens+int64(rec.OutputTokens)
+		s.Seconds = max(s.Seconds, rec.End.Seconds())
 	}
-	return Sample{
-		Target: c.target, Work: c.work, Replies: r.Replies, Bytes: r.Bytes, Writes: r.Chunks,
-		Events: r.Events, Tokens: r.Tokens, Seconds: r.Took.Seconds(),
-		CPU: micros(after.server.CPU - before.server.CPU), RSS: after.server.RSS,
-		P50: float64(r.Latency.ValueAtQuantile(50)), P99: float64(r.Latency.ValueAtQuantile(99)),
-		First:   float64(r.First.ValueAtQuantile(50)),
-		Foreign: after.machine.Sub(before.machine).Foreign(after.ours - before.ours),
-	}, nil
+	return s, nil
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// reading is all clocks at one moment.
-type reading struct {
-	server  proc.Usage
-	ours    time.Duration // all processes of the run, this one too
-	machine proc.Machine
-}
-
-func (m *run) read(pid int) (r reading, err error) {
-	pids := []int{0, m.mock.PID()}
+// read reads the clocks of all processes of the run, this one too.
+func (m *run) read() (proc.Clocks, error) {
+	children := []*proc.Child{m.mock}
 	for _, s := range m.servers {
-		pids = append(pids, s.child.PID())
+		children = append(children, s.child)
 	}
-	for _, p := range pids {
-		u, err := proc.Read(p)
-		if err != nil {
-			return reading{}, err
-		}
-		r.ours += u.CPU
-		if p == pid {
-			r.server = u
-		}
-	}
-	r.machine, err = proc.ReadMachine()
-	return r, err
+	return proc.ReadClocks(children...)
 }

@@ -11,77 +11,61 @@
 package overhead
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"corenode/bench/option"
 )
 
-// Options say what a run does.
+// Options say what a run does; List has their defaults and their bounds.
 type Options struct {
-	// Node is the path of the corenode binary. Default bin/corenode.
-	Node string `json:"-"`
-	// Self is the path of this program, which serves the mock and the pass-through too.
-	Self string `json:"-"`
-	// Clients are the connections that send requests at once. Default 16.
-	Clients int `json:"clients"`
-	// Duration is how long one cell of one round lasts. Default 1s.
-	Duration time.Duration `json:"duration_ns"`
-	// Warmup is how long each cell runs, unmeasured, before the first round. Default 500ms.
-	Warmup time.Duration `json:"warmup_ns"`
-	// Rounds is how often every cell is measured. Default 7.
-	Rounds int `json:"rounds"`
-	// PlainTokens, ShortTokens and LongTokens are max_tokens of the plain
-	// requests and of the two streams. Defaults 16, 16, 256.
-	PlainTokens int `json:"plain_tokens"`
-	ShortTokens int `json:"short_tokens"`
-	LongTokens  int `json:"long_tokens"`
-	// MaxRatio and MaxEventUS are the gates. Defaults 3 and 8.
-	MaxRatio   float64 `json:"max_ratio"`
-	MaxEventUS float64 `json:"max_event_us"`
-	// ProfileDir is where CPU profiles of the node are left; empty = nowhere. Default empty.
-	ProfileDir string `json:"-"`
-	// Profile is how long each profile is taken for, after the rounds; 0 = none. Default 3s.
-	Profile time.Duration `json:"profile_ns"`
+	Node        string        `json:"-"`
+	Clients     int           `json:"clients"`
+	Duration    time.Duration `json:"duration_ns"` // of one cell of one round
+	Warmup      time.Duration `json:"warmup_ns"`   // of each cell, before the first round
+	Rounds      int           `json:"rounds"`
+	PlainTokens int           `json:"plain_tokens"`
+	ShortTokens int           `json:"short_tokens"`
+	LongTokens  int           `json:"long_tokens"`
+	MaxRatio    float64       `json:"max_ratio"`
+	MaxEventUS  float64       `json:"max_event_us"`
+	ProfileDir  string        `json:"-"`          // empty: profiles are not kept
+	Profile     time.Duration `json:"profile_ns"` // after the rounds; 0: none
+}
+
+// List describes the options.
+func (o *Options) List() option.List {
+	const tick = 10 * time.Millisecond // of CPU time
+	return option.List{
+		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
+		option.Int(&o.Clients, "clients", 16, 1, 1024, "connections that send requests at once"),
+		option.Duration(&o.Duration, "duration", time.Second, tick, time.Minute, "length of one cell of one round"),
+		option.Duration(&o.Warmup, "warmup", 500*time.Millisecond, 0, time.Minute, "length of each cell before the first round, not measured"),
+		option.Int(&o.Rounds, "rounds", 7, 1, 1000, "how often each cell is measured"),
+		option.Int(&o.PlainTokens, "plain-tokens", 16, 1, 1<<14, "max_tokens of plain requests"),
+		option.Int(&o.ShortTokens, "short-tokens", 16, 1, 1<<14, "max_tokens of short streams"),
+		option.Int(&o.LongTokens, "long-tokens", 256, 2, 1<<14, "max_tokens of long streams"),
+		option.Check(func() error {
+			if o.LongTokens <= o.ShortTokens {
+				return fmt.Errorf("--long-tokens is %d, want more than --short-tokens", o.LongTokens)
+			}
+			return nil
+		}),
+		option.Positive(&o.MaxRatio, "max-ratio", 3, "gate: CPU of a plain request, node / pass-through"),
+		option.Positive(&o.MaxEventUS, "max-event-us", 8, "gate: microseconds of CPU per streamed event"),
+		option.Duration(&o.Profile, "profile", 3*time.Second, 0, time.Minute, "length of each profile in the end; 0 takes none"),
+		option.Check(func() error {
+			if o.Profile > 0 && o.Profile < time.Second {
+				return fmt.Errorf("--profile is %v, want 0 or 1s to 1m", o.Profile)
+			}
+			return nil
+		}),
+		option.Text(&o.ProfileDir, "profile-dir", "", "", "folder to leave the profiles in, for go tool pprof"),
+	}
 }
 
 // Defaults are the options of a run that was told nothing.
-func Defaults() Options {
-	return Options{
-		Node: "bin/corenode", Clients: 16, Duration: time.Second, Warmup: 500 * time.Millisecond, Rounds: 7,
-		PlainTokens: 16, ShortTokens: 16, LongTokens: 256, MaxRatio: 3, MaxEventUS: 8, Profile: 3 * time.Second,
-	}
-}
-
-// Validate names each option that is out of its bounds, as its flag.
-func (o Options) Validate() error {
-	var errs []error
-	within := func(flag string, value, low, high int) {
-		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("--%s is %d, want %d to %d", flag, value, low, high))
-		}
-	}
-	during := func(flag string, value, low time.Duration) {
-		if value < low || value > time.Minute {
-			errs = append(errs, fmt.Errorf("--%s is %v, want %v to 1m", flag, value, low))
-		}
-	}
-	above := func(flag string, value float64) {
-		if !(value > 0) {
-			errs = append(errs, fmt.Errorf("--%s is %v, want more than 0", flag, value))
-		}
-	}
-	within("clients", o.Clients, 1, 1024)
-	within("rounds", o.Rounds, 1, 1000)
-	within("plain-tokens", o.PlainTokens, 1, 1<<14)
-	within("short-tokens", o.ShortTokens, 1, 1<<14)
-	within("long-tokens", o.LongTokens, o.ShortTokens+1, 1<<14)
-	during("duration", o.Duration, 10*time.Millisecond) // one tick of CPU time
-	during("warmup", o.Warmup, 0)
-	during("profile", o.Profile, 0)
-	above("max-ratio", o.MaxRatio)
-	above("max-event-us", o.MaxEventUS)
-	if o.Profile != 0 && o.Profile < time.Second {
-		errs = append(errs, fmt.Errorf("--profile is %v, want 0 or 1s to 1m", o.Profile))
-	}
-	return errors.Join(errs...)
+func Defaults() (o Options) {
+	o.List().Reset()
+	return o
 }

@@ -56,7 +56,7 @@ func TestSummarizeGivesBackWhatWasPutIn(t *testing.T) {
 	if r.Events[0].Target != PassThrough || !near(r.Events[0].CPU.Median, 4) || !near(r.Events[1].CPU.Median, 2) || !near(r.Events[1].Ratio.Median, 0.5) {
 		t.Errorf("events: %+v", r.Events)
 	}
-	if !r.Met() || r.Rounds != (Rounds{Run: 3, Foreign: 0.02}) {
+	if !r.Met() || r.Rounds != (report.Rounds{Run: 3, Foreign: 0.02}) {
 		t.Errorf("gates %+v, rounds %+v", r.Gates, r.Rounds)
 	}
 }
@@ -86,12 +86,12 @@ func TestGates(t *testing.T) {
 func TestDisturbedRoundsAreThrownOut(t *testing.T) {
 	cases := []struct {
 		foreign []float64
-		want    Rounds
+		want    report.Rounds
 		cpu     report.Spread
 	}{
-		{[]float64{0, 0.05, 0.051}, Rounds{Run: 3, Discarded: 1, Foreign: 0.05}, report.Spread{Min: 60, Median: 65, Max: 70}},
-		{[]float64{0.5, 0.04, 0.6}, Rounds{Run: 3, Discarded: 2, Foreign: 0.04}, report.Spread{Min: 70, Median: 70, Max: 70}},
-		{[]float64{0.5, 0.7, 0.6}, Rounds{Run: 3, Discarded: 3, Disturbed: true, Foreign: 0.7}, report.Spread{Min: 60, Median: 70, Max: 80}},
+		{[]float64{0, 0.05, 0.051}, report.Rounds{Run: 3, Discarded: 1, Foreign: 0.05}, report.Spread{Min: 60, Median: 65, Max: 70}},
+		{[]float64{0.5, 0.04, 0.6}, report.Rounds{Run: 3, Discarded: 2, Foreign: 0.04}, report.Spread{Min: 70, Median: 70, Max: 70}},
+		{[]float64{0.5, 0.7, 0.6}, report.Rounds{Run: 3, Discarded: 3, Disturbed: true, Foreign: 0.7}, report.Spread{Min: 60, Median: 70, Max: 80}},
 	}
 	for _, c := range cases {
 		var all []Sample
@@ -128,12 +128,13 @@ func TestOrderVisitsEveryCellOnceAndAlternates(t *testing.T) {
 }
 
 func TestValidateNamesEveryFlag(t *testing.T) {
-	if err := Defaults().Validate(); err != nil {
+	good := Defaults()
+	if err := good.List().Validate(); err != nil {
 		t.Fatal(err)
 	}
 	bad := Options{Clients: 0, Rounds: -1, PlainTokens: 0, ShortTokens: 9, LongTokens: 9,
 		Duration: time.Millisecond, Warmup: -1, Profile: time.Millisecond, MaxRatio: 0, MaxEventUS: math.NaN()}
-	err := bad.Validate()
+	err := bad.List().Validate()
 	for _, flag := range []string{"clients", "rounds", "plain-tokens", "long-tokens", "duration", "warmup", "profile", "max-ratio", "max-event-us"} {
 		if err == nil || !strings.Contains(err.Error(), "--"+flag+" is") {
 			t.Errorf("--%s is not named: %v", flag, err)
@@ -181,7 +182,7 @@ func TestJSONKeepsItsNames(t *testing.T) {
 	r.Breakdown = []Breakdown{breakdownOf(nil, Plain, 1)}
 	r.Ledger = ledgerOf(r.Breakdown[0], r.row(Node, Plain))
 	path := filepath.Join(t.TempDir(), "r.json")
-	if err := r.WriteJSON(path); err != nil {
+	if err := report.WriteJSON(path, r); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)

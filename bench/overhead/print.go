@@ -9,9 +9,7 @@ import (
 
 // Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
-	h := r.Host
-	fmt.Fprintf(w, "\n%s, %d processors, %s, kernel %s, %s, data on %s; %d clients, %v per cell\n",
-		h.Processor, h.Processors, h.OS, h.Kernel, h.Go, h.Filesystem, r.Options.Clients, r.Options.Duration)
+	fmt.Fprintf(w, "\n%s, data on %s; %d clients, %v per cell\n", r.Host, r.Host.Filesystem, r.Options.Clients, r.Options.Duration)
 	fmt.Fprintf(w, "%s\n\nCPU of the server's process per reply, median of rounds (min-max)\n\n", r.Rounds)
 	err := report.Table(w, []string{"TARGET", "WORK", "CPU us", "RATIO", "p50 us", "p99 us", "REPLIES/s", "BYTES", "EVENTS", "PER WRITE", "RSS MiB"}, r.rowCells())
 	if err != nil {
@@ -35,16 +33,7 @@ func (r Report) Print(w io.Writer) error {
 			100*l.Share, report.Number(l.CPU), report.Number(l.RatioWithout))
 	}
 	fmt.Fprintln(w)
-	return report.Table(w, []string{"GATE", "VALUE", "LIMIT", "AIM", ""}, r.gateCells())
-}
-
-// String says which rounds count.
-func (r Rounds) String() string {
-	if r.Disturbed {
-		return fmt.Sprintf("DISTURBED: in each of %d rounds others used more than %.0f %% of the machine (up to %.1f %%); all were kept",
-			r.Run, 100*ForeignMax, 100*r.Foreign)
-	}
-	return fmt.Sprintf("%d rounds, %d of them thrown out since others used more than %.0f %% of the machine", r.Run, r.Discarded, 100*ForeignMax)
+	return r.Gates.Print(w)
 }
 
 func orDash(s report.Spread) string {
@@ -67,17 +56,6 @@ func (r Report) rowCells() (rows [][]string) {
 	return rows
 }
 
-func (r Report) gateCells() (rows [][]string) {
-	for _, g := range r.Gates {
-		verdict := "met"
-		if !g.Met {
-			verdict = "MISSED"
-		}
-		rows = append(rows, []string{g.Name, report.Number(g.Value), report.Number(g.Limit), report.Number(g.Aim), verdict})
-	}
-	return rows
-}
-
 func (b Breakdown) print(w io.Writer) error {
 	for _, t := range []struct {
 		title string
@@ -93,9 +71,4 @@ func (b Breakdown) print(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// WriteJSON writes the report for programs.
-func (r Report) WriteJSON(path string) error {
-	return report.WriteJSON(path, r)
 }

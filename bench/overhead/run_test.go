@@ -68,7 +68,7 @@ func small(t *testing.T) Options {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	o := Defaults()
-	o.Node, o.Self, o.Clients, o.Rounds, o.Profile = self, self, 2, 2, 0
+	o.Node, o.Clients, o.Rounds, o.Profile = self, 2, 2, 0
 	o.Duration, o.Warmup = 20*time.Millisecond, 10*time.Millisecond
 	o.ShortTokens, o.LongTokens = 2, 20
 	return o
@@ -136,9 +136,9 @@ func TestCellsOutliveIdleConnections(t *testing.T) {
 	l := &tracked{Listener: ln}
 	defer l.Close()
 	go floor.Mock(l)
-	m := &run{o: small(t), servers: map[string]*server{Node: {addr: ln.Addr().String(), key: "k"}}}
+	m := &run{o: small(t), servers: map[string]*server{Node: {url: "http://" + ln.Addr().String(), key: "k"}}}
 	for _, work := range []string{Plain, Single, Plain, Single} {
-		if err := m.warm(t.Context(), cell{Node, work}, m.o.Warmup); err != nil {
+		if _, _, err := m.load(t.Context(), cell{Node, work}, m.o.Warmup); err != nil {
 			t.Errorf("%s: %v", work, err)
 		}
 		l.closeAll()

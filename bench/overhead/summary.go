@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"maps"
 	"slices"
 
 	"corenode/bench/proc"
@@ -19,10 +20,6 @@ const (
 	Long   = "long stream"
 	Single = "long stream, 1 client" // the least that one write can carry
 )
-
-// ForeignMax is the share of the machine's time that other programs may use
-// during a cell; above it the round does not count.
-const ForeignMax = 0.05
 
 // cell is one measurement of a round.
 type cell struct{ target, work string }
@@ -72,23 +69,15 @@ const Schema = "corebench.overhead/1"
 
 // Report is the result of one run. METHOD.md documents its JSON.
 type Report struct {
-	Schema    string      `json:"schema"`
-	Host      proc.Host   `json:"host"`
-	Options   Options     `json:"options"`
-	Rounds    Rounds      `json:"rounds"`
-	Rows      []Row       `json:"rows"`
-	Events    []EventRow  `json:"events"`
-	Breakdown []Breakdown `json:"breakdown,omitempty"`
-	Ledger    *Ledger     `json:"ledger,omitempty"` // nil without a breakdown
-	Gates     []Gate      `json:"gates"`
-}
-
-// Rounds says which rounds count.
-type Rounds struct {
-	Run       int     `json:"run"`
-	Discarded int     `json:"discarded"`
-	Disturbed bool    `json:"disturbed"`   // every round was, so that all count
-	Foreign   float64 `json:"foreign_max"` // the most foreign CPU use in a round that counts
+	Schema       string        `json:"schema"`
+	Host         proc.Host     `json:"host"`
+	Options      Options       `json:"options"`
+	Rounds       report.Rounds `json:"rounds"`
+	Rows         []Row         `json:"rows"`
+	Events       []EventRow    `json:"events"`
+	Breakdown    []Breakdown   `json:"breakdown,omitempty"`
+	Ledger       *Ledger       `json:"ledger,omitempty"` // nil without a breakdown
+	report.Gates `json:"gates"`
 }
 
 // Row is one cell over all rounds that count.
@@ -126,15 +115,6 @@ type Ledger struct {
 	RatioWithout float64 `json:"cpu_ratio_without"`
 }
 
-// Gate is a bound on a median.
-type Gate struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Limit float64 `json:"limit"` // the run fails above it
-	Aim   float64 `json:"aim"`   // what the project wants to reach
-	Met   bool    `json:"met"`
-}
-
 // The aims that a run is held beside; design.md section 9 of the project has them.
 const (
 	aimRatio   = 2
@@ -151,11 +131,9 @@ func Summarize(samples []Sample, o Options) Report {
 	for _, target := range []string{PassThrough, Node} {
 		r.Events = append(r.Events, eventsOf(kept, target))
 	}
-	plain := r.row(Node, Plain).Ratio.Median
-	event := r.Events[1].CPU.Median
-	r.Gates = []Gate{
-		{"plain request: CPU of the node / pass-through", plain, o.MaxRatio, aimRatio, plain > 0 && plain <= o.MaxRatio},
-		{"streamed event: CPU of the node, us", event, o.MaxEventUS, aimEventUS, event > 0 && event <= o.MaxEventUS},
+	r.Gates = report.Gates{
+		report.AtMost("plain request: CPU of the node / pass-through", r.row(Node, Plain).Ratio.Median, o.MaxRatio, aimRatio),
+		report.AtMost("streamed event: CPU of the node, us", r.Events[1].CPU.Median, o.MaxEventUS, aimEventUS),
 	}
 	return r
 }
@@ -168,32 +146,16 @@ func (r Report) row(target, work string) Row {
 	return r.Rows[i]
 }
 
-// Met says whether every gate is.
-func (r Report) Met() bool {
-	return !slices.ContainsFunc(r.Gates, func(g Gate) bool { return !g.Met })
-}
-
-// quiet leaves out the rounds in which other programs disturbed any cell. When
-// that leaves nothing, all rounds count and the report says so.
-func quiet(samples []Sample) (kept []Sample, r Rounds) {
-	foreign := map[int]float64{}
+// quiet leaves out the rounds in which other programs disturbed any cell.
+func quiet(samples []Sample) ([]Sample, report.Rounds) {
+	by := map[int][]Sample{}
 	for _, s := range samples {
-		foreign[s.Round] = max(foreign[s.Round], s.Foreign)
+		by[s.Round] = append(by[s.Round], s)
 	}
-	r.Run = len(foreign)
-	for _, f := range foreign {
-		if f > ForeignMax {
-			r.Discarded++
-		}
-	}
-	r.Disturbed = r.Run > 0 && r.Discarded == r.Run
-	for _, s := range samples {
-		if r.Disturbed || foreign[s.Round] <= ForeignMax {
-			kept = append(kept, s)
-			r.Foreign = max(r.Foreign, s.Foreign)
-		}
-	}
-	return kept, r
+	kept, rounds := report.Quiet(slices.Collect(maps.Values(by)), func(round []Sample) float64 {
+		return report.SpreadBy(round, func(s Sample) float64 { return s.Foreign }).Max
+	})
+	return slices.Concat(kept...), rounds
 }
 
 // pick returns the samples of one cell by round.
@@ -209,26 +171,27 @@ func pick(samples []Sample, c cell) map[int]Sample {
 
 func rowOf(samples []Sample, c cell) Row {
 	own, floor := pick(samples, c), pick(samples, cell{PassThrough, c.work})
-	var cpu, ratios, p50, p99, first, rate []float64
+	var ratios []float64
 	var replies, bytes, events, tokens, writes float64
 	r := Row{Target: c.target, Work: c.work}
-	last := -1
 	for round, s := range own {
-		cpu = append(cpu, s.cpuPerReply())
 		if f, ok := floor[round]; ok && f.CPU > 0 {
 			ratios = append(ratios, s.cpuPerReply()/f.cpuPerReply())
 		}
-		p50, p99, first = append(p50, s.P50), append(p99, s.P99), append(first, s.First)
-		rate = append(rate, report.Ratio(float64(s.Replies), s.Seconds))
 		replies, bytes = replies+float64(s.Replies), bytes+float64(s.Bytes)
 		events, tokens, writes = events+float64(s.Events), tokens+float64(s.Tokens), writes+float64(s.Writes)
-		if round > last {
-			last, r.RSS = round, s.RSS
-		}
 	}
-	r.CPU, r.Ratio = report.SpreadOf(cpu), report.SpreadOf(ratios)
-	r.P50, r.P99, r.First = report.SpreadOf(p50), report.SpreadOf(p99), report.SpreadOf(first)
-	r.RepliesPerS, r.RepliesMeasured = report.SpreadOf(rate), int64(replies)
+	if len(own) > 0 {
+		r.RSS = own[slices.Max(slices.Collect(maps.Keys(own)))].RSS
+	}
+	over := func(of func(Sample) float64) report.Spread {
+		return report.SpreadBy(slices.Collect(maps.Values(own)), of)
+	}
+	r.CPU, r.Ratio = over(Sample.cpuPerReply), report.SpreadOf(ratios)
+	r.P50, r.P99 = over(func(s Sample) float64 { return s.P50 }), over(func(s Sample) float64 { return s.P99 })
+	r.First = over(func(s Sample) float64 { return s.First })
+	r.RepliesPerS = over(func(s Sample) float64 { return report.Ratio(float64(s.Replies), s.Seconds) })
+	r.RepliesMeasured = int64(replies)
 	r.ReplyBytes, r.EventsPerReply, r.TokensPerReply = report.Ratio(bytes, replies), report.Ratio(events, replies), report.Ratio(tokens, replies)
 	r.EventsPerWrite = report.Ratio(events, writes)
 	return r

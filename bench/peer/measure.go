@@ -7,11 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
-	"corenode/bench/client"
 	"corenode/bench/drive"
 	"corenode/bench/engine"
 	"corenode/bench/proc"
@@ -24,20 +21,18 @@ const mib = 1 << 20
 
 // run owns all that a run has started, until close.
 type run struct {
-	o    Options
-	self string // path of this program
-	dir  string // temporary, removed by close
-	say  func(format string, args ...any)
+	o   Options
+	dir string // temporary, removed by close
+	say func(format string, args ...any)
 	// fileBytes is the size of the model's file.
 	fileBytes int64
 	// size turns tokens into words: asked once, so that both sides get the same prompts.
 	size workload.Calibration
 }
 
-// Run measures. self is the path of this program, which plays the busy one. It
-// says what it does to say. Whatever it started is gone when it returns.
-func Run(ctx context.Context, o Options, self string, say func(format string, args ...any)) (report Report, err error) {
-	if err := o.Validate(); err != nil {
+// Run measures. It says what it does to say. Whatever it started is gone when it returns.
+func Run(ctx context.Context, o Options, say func(format string, args ...any)) (report Report, err error) {
+	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
 	weights, err := engine.ReadWeights(o.Model)
@@ -52,7 +47,7 @@ func Run(ctx context.Context, o Options, self string, say func(format string, ar
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{o: o, self: self, dir: dir, say: say, fileBytes: file.Size()}
+	r := &run{o: o, dir: dir, say: say, fileBytes: file.Size()}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	asked := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s.name) })
 	got := make([][][sides]outcome, len(asked))
@@ -104,7 +99,7 @@ func (r *run) visit(ctx context.Context, s side, number int, asked []scenario) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.child.Stop()) }()
-	o, err := t.options()
+	o, err := drive.Streams(t.url, t.key, template)
 	if err != nil {
 		return nil, err
 	}
@@ -131,17 +126,9 @@ func (r *run) visit(ctx context.Context, s side, number int, asked []scenario) (
 // scenarios and rounds of a run, and are the same on both sides.
 func seedOf(round, scenario int) uint64 { return uint64(round)<<16 + uint64(scenario) + 1 }
 
-// options are those of the load generator that no scenario changes. Thinking is
-// off where a server knows the switch, and no answer ends early where it can be told so.
-func (t target) options() (drive.Options, error) {
-	address, err := client.ParseTarget(t.url)
-	return drive.Options{
-		Target: address, Connection: client.Options{Connect: 10 * time.Second}, Keys: []string{t.key},
-		Template: protocol.Template{Protocol: protocol.Chat, Model: workload.Model, Stream: true,
-			Extra: []byte(`{"ignore_eos":true,"chat_template_kwargs":{"enable_thinking":false}}`)},
-		Clients: 1, Count: 1, InFlightMax: 1, Timeout: 10 * time.Minute, Shape: workload.Shape{Turns: 1},
-	}, err
-}
+// template has thinking off where a server knows the switch, and no answer
+// ends early where it can be told so.
+var template = protocol.Template{Protocol: protocol.Chat, Extra: []byte(`{"ignore_eos":true,"chat_template_kwargs":{"enable_thinking":false}}`)}
 
 // ask runs one scenario and watches what others do meanwhile.
 func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, seed uint64) (out outcome, err error) {
@@ -152,7 +139,7 @@ func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, se
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	before, err := t.clocks()
+	before, err := proc.ReadClocks(t.child)
 	if err != nil {
 		return out, err
 	}
@@ -160,64 +147,32 @@ func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, se
 	if err != nil {
 		return out, err
 	}
-	after, err := t.clocks()
+	after, err := proc.ReadClocks(t.child)
 	if err != nil {
 		return out, err
 	}
 	out.values = valuesOf(s, records)
-	out.values[resident] = float64(after.rss) / mib
-	if t.data != "" {
-		cache, err := proc.Metric(ctx, t.data, "corenode_cache_bytes")
+	rss := after.Of[t.child].RSS
+	out.values[resident] = float64(rss) / mib
+	if t.node != nil {
+		cache, err := t.node.Metric(ctx, "corenode_cache_bytes")
 		if err != nil {
 			return out, err
 		}
-		out.values[beyond] = (float64(after.rss-r.fileBytes) - cache) / mib
+		out.values[beyond] = (float64(rss-r.fileBytes) - cache) / mib
 	}
 	if !s.busy { // there, what others take is the point
-		out.foreign = after.machine.Sub(before.machine).Foreign(after.ours - before.ours)
+		out.foreign = after.Foreign(before)
 	}
 	out.failed = failedOf(s, records)
 	return out, nil
 }
 
 // drive sends a scenario's requests and returns their records.
-func (r *run) drive(ctx context.Context, o drive.Options, s scenario, seed uint64) (records []stats.Record, err error) {
+func (r *run) drive(ctx context.Context, o drive.Options, s scenario, seed uint64) ([]stats.Record, error) {
 	o.Clients, o.Count = s.clients, s.requests*s.turns
 	o.Shape.Seed, o.Shape.Turns, o.Shape.PrefixTokens = seed, s.turns, s.system
-	if o.Shape.Input, err = workload.ParseLengths(strconv.Itoa(s.input)); err != nil {
-		return nil, err
-	}
-	if o.Shape.Output, err = workload.ParseLengths(strconv.Itoa(s.output)); err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex // guards records: Ended is called from several goroutines
-	_, err = drive.Run(ctx, o, drive.Watch{Ended: func(rec *stats.Record) {
-		mu.Lock()
-		defer mu.Unlock()
-		one := *rec
-		one.Gaps = nil // borrowed
-		records = append(records, one)
-	}})
-	return records, errors.Join(err, ctx.Err())
-}
-
-// reading is all clocks at one moment.
-type reading struct {
-	ours    time.Duration // this process and the server
-	machine proc.Machine
-	rss     int64 // of the server
-}
-
-func (t target) clocks() (r reading, err error) {
-	own, err := proc.Read(0)
-	if err != nil {
-		return r, err
-	}
-	server, err := proc.Read(t.child.PID())
-	if err != nil {
-		return r, err
-	}
-	r.ours, r.rss = own.CPU+server.CPU, server.RSS
-	r.machine, err = proc.ReadMachine()
-	return r, err
+	o.Shape.Input, o.Shape.Output = workload.Fixed(s.input), workload.Fixed(s.output)
+	_, records, err := drive.Collect(ctx, o, false)
+	return records, err
 }

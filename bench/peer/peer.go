@@ -10,63 +10,68 @@
 package peer
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"time"
+
+	"corenode/bench/option"
 )
 
-// Options say what a run does.
+// Options say what a run does; List has their defaults and their bounds.
 type Options struct {
-	// Node is the corenode program: a path, or a name in PATH. Default bin/corenode.
-	Node string `json:"-"`
-	// Server is llama-server: a path, or a name in PATH. Required.
-	Server string `json:"-"`
-	// Model is the path of the GGUF file. Required.
-	Model string `json:"-"`
-	// Threads compute in both. Default: one per processor.
-	Threads int `json:"threads"`
-	// Rounds is how often both are measured. Default 3.
-	Rounds int `json:"rounds"`
-	// StartTimeout bounds one start of a server. Default 10m.
+	Node         string        `json:"-"` // a path, or a name in PATH
+	Server       string        `json:"-"` // the same
+	Model        string        `json:"-"`
+	Threads      int           `json:"threads"`
+	Rounds       int           `json:"rounds"`
 	StartTimeout time.Duration `json:"-"`
-	// Only names the scenarios to run; empty is all.
-	Only []string `json:"only,omitempty"`
+	Only         []string      `json:"only,omitempty"`
 }
 
-// Defaults are the options of a run that was told the server and the model.
-func Defaults() Options {
-	return Options{Node: "bin/corenode", Threads: runtime.GOMAXPROCS(0), Rounds: 3, StartTimeout: 10 * time.Minute}
+// List describes the options.
+func (o *Options) List() option.List {
+	program := func(flag string, path *string) option.Option {
+		return option.Check(func() error {
+			_, err := exec.LookPath(*path)
+			return named(flag, err)
+		})
+	}
+	return option.List{
+		option.Text(&o.Node, "node", "bin/corenode", "", "the corenode program"),
+		program("node", &o.Node),
+		option.Text(&o.Server, "llama-server", "", "", "the other program; required"),
+		program("llama-server", &o.Server),
+		option.Text(&o.Model, "model", "", "", "the model file (GGUF); required"),
+		option.Check(func() error {
+			_, err := os.Stat(o.Model)
+			return named("model", err)
+		}),
+		option.Int(&o.Threads, "threads", runtime.GOMAXPROCS(0), 1, 1024, "threads that compute, in both"),
+		option.Int(&o.Rounds, "rounds", 3, 1, 1000, "how often both are measured"),
+		option.Texts(&o.Only, "only", "scenarios to run; all when empty"),
+		option.Check(func() error {
+			for _, name := range o.Only {
+				if !known(name) {
+					return fmt.Errorf("--only: there is no scenario %q, want some of %s", name, names())
+				}
+			}
+			return nil
+		}),
+		option.Duration(&o.StartTimeout, "start-timeout", 10*time.Minute, 1, option.Unlimited, "the longest wait until a server is ready"),
+	}
 }
 
-// Validate names each option that is out of its bounds, as its flag.
-func (o Options) Validate() error {
-	var errs []error
-	program := func(flag, path string) {
-		if _, err := exec.LookPath(path); err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
+func named(flag string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", flag, err)
 	}
-	program("node", o.Node)
-	program("llama-server", o.Server)
-	if _, err := os.Stat(o.Model); err != nil {
-		errs = append(errs, fmt.Errorf("--model: %w", err))
-	}
-	if o.Threads < 1 || o.Threads > 1024 {
-		errs = append(errs, fmt.Errorf("--threads is %d, want 1 to 1024", o.Threads))
-	}
-	if o.Rounds < 1 || o.Rounds > 1000 {
-		errs = append(errs, fmt.Errorf("--rounds is %d, want 1 to 1000", o.Rounds))
-	}
-	if o.StartTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("--start-timeout is %v, want more than 0", o.StartTimeout))
-	}
-	for _, name := range o.Only {
-		if !known(name) {
-			errs = append(errs, fmt.Errorf("--only: there is no scenario %q, want some of %s", name, names()))
-		}
-	}
-	return errors.Join(errs...)
+	return err
+}
+
+// Defaults are the options of a run that was told nothing.
+func Defaults() (o Options) {
+	o.List().Reset()
+	return o
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func TestValidateNamesEveryFlag(t *testing.T) {
-	err := Options{Node: "absent", Server: "absent", Model: "absent", Only: []string{"nonsense"}}.Validate()
+	bad := Options{Node: "absent", Server: "absent", Model: "absent", Only: []string{"nonsense"}}
+	err := bad.List().Validate()
 	for _, flag := range []string{"--node", "--llama-server", "--model", "--threads", "--rounds", "--start-timeout", "--only"} {
 		if err == nil || !strings.Contains(err.Error(), flag+": ") && !strings.Contains(err.Error(), flag+" ") {
 			t.Errorf("no complaint about %s in %v", flag, err)
@@ -32,7 +33,7 @@ func TestProgramsOfThePath(t *testing.T) {
 	t.Setenv("PATH", dir)
 	o := Defaults()
 	o.Node, o.Server, o.Model = "corenode", "llama-server", filepath.Join(dir, "m.gguf")
-	if err := o.Validate(); err != nil {
+	if err := o.List().Validate(); err != nil {
 		t.Error(err)
 	}
 }

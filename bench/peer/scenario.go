@@ -1,6 +1,10 @@
 package peer
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // scenario is one load that both servers get.
 type scenario struct {
@@ -46,10 +50,7 @@ func all(x float64) map[string]float64 { return map[string]float64{"": x} }
 
 // pick is the value for a type.
 func pick(m map[string]float64, kind string) float64 {
-	if x, ok := m[kind]; ok {
-		return x
-	}
-	return m[""]
+	return cmp.Or(m[kind], m[""])
 }
 
 // scenarios are what a run asks, in this order. The gates are those of the
@@ -89,12 +90,7 @@ var scenarios = []scenario{
 }
 
 func known(name string) bool {
-	for _, s := range scenarios {
-		if s.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name })
 }
 
 func names() string {

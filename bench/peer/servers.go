@@ -30,7 +30,7 @@ type target struct {
 	child *proc.Child
 	url   string
 	key   string
-	data  string // the node's data folder; the other server has none
+	node  *proc.Node // nil for the other server
 }
 
 // slots and slotTokens size the other server: as many conversations at once as
@@ -53,50 +53,38 @@ func (r *run) startNode(ctx context.Context) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	config, data := filepath.Join(r.dir, "node.yaml"), filepath.Join(r.dir, "data")
-	if err := os.WriteFile(config, proc.CPUConfig(workload.Model, model, r.o.Threads), 0o600); err != nil {
-		return target{}, err
-	}
-	child, base, err := proc.Start(ctx, proc.Spec{Name: "node", Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout,
-		Args: []string{"serve", "--config", config, "--data-dir", data}, Ready: proc.BaseURL})
+	n, err := proc.StartNode(ctx, proc.Spec{Name: "node", Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout},
+		proc.CPUConfig(workload.Model, model, r.o.Threads))
 	if err != nil {
 		return target{}, err
 	}
-	t := target{child: child, url: base, data: data}
-	if t.key, err = proc.DefaultKey(data); err != nil {
-		return target{}, errors.Join(err, child.Stop())
+	if err := n.AwaitModules(ctx); err != nil {
+		return target{}, errors.Join(err, n.Stop())
 	}
-	if err := proc.AwaitModules(ctx, data); err != nil {
-		return target{}, errors.Join(err, child.Stop())
-	}
-	return t, nil
+	return target{n.Child, n.URL, n.Key, n}, nil
 }
 
 func (r *run) startOther(ctx context.Context) (target, error) {
-	port, err := freePort()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // for a port that nobody else listens on
 	if err != nil {
 		return target{}, err
 	}
-	address, threads := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), strconv.Itoa(r.o.Threads)
+	ln.Close()
+	address, threads := ln.Addr().String(), strconv.Itoa(r.o.Threads)
+	_, port, _ := net.SplitHostPort(address)
 	child, _, err := proc.Start(ctx, proc.Spec{Name: "llama-server", Path: r.o.Server, Dir: r.dir, Timeout: r.o.StartTimeout,
-		Args: []string{"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--model", r.o.Model, "--alias", workload.Model,
+		Args: []string{"--host", "127.0.0.1", "--port", port, "--model", r.o.Model, "--alias", workload.Model,
 			"--threads", threads, "--threads-batch", threads, "--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots * slotTokens), "--jinja"},
 		Health: "http://" + address + "/health"})
 	return target{child: child, url: "http://" + address}, err
 }
 
-// freePort is a port that nobody listens on now.
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
-}
-
 // startBusy starts programs that only compute, one for each processor that the servers use.
 func (r *run) startBusy(ctx context.Context) (stop func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	var all []*proc.Child
 	stop = func() error {
 		var errs []error
@@ -106,7 +94,7 @@ func (r *run) startBusy(ctx context.Context) (stop func() error, err error) {
 		return errors.Join(errs...)
 	}
 	for i := range r.o.Threads {
-		c, _, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprint("busy", i), Path: r.self, Dir: r.dir, Args: []string{SpinCommand},
+		c, _, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprint("busy", i), Path: self, Dir: r.dir, Args: []string{SpinCommand},
 			Ready: func(line string) (string, bool) { return line, line == SpinGreeting }, Timeout: 10 * time.Second})
 		if err != nil {
 			return nil, errors.Join(err, stop())

@@ -38,13 +38,11 @@ type Row struct {
 	Unit     string `json:"unit"`
 	Lower    bool   `json:"lower_is_better"`
 	// Rounds were run, Discarded of them thrown out because others used more
-	// than ForeignMax of the machine on either side; Disturbed says that all were,
+	// than 5 % of the machine on either side; Disturbed says that all were,
 	// and all count.
-	Rounds    int           `json:"rounds"`
-	Discarded int           `json:"discarded"`
-	Disturbed bool          `json:"disturbed"`
-	Node      report.Spread `json:"node"`
-	Other     report.Spread `json:"other"`
+	report.RowRounds
+	Node  report.Spread `json:"node"`
+	Other report.Spread `json:"other"`
 	// Times says how many times better the node is, within each round.
 	Times report.Spread `json:"times_better"`
 	Gate  float64       `json:"gate,omitempty"` // of the median of Times; 0 is none
@@ -57,24 +55,12 @@ type Row struct {
 	OtherFailed int `json:"other_failed"`
 }
 
-// ForeignMax is the share of the machine's time that others may use in a scenario.
-const ForeignMax = engine.ForeignMax
-
 // rowsOf summarizes one scenario: got[i] is round i on both sides.
 func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
-	kept := slices.DeleteFunc(slices.Clone(got), func(o [sides]outcome) bool {
-		return max(o[node].foreign, o[other].foreign) > ForeignMax
-	})
-	disturbed := len(kept) == 0
-	if disturbed {
-		kept = got
-	}
+	kept, rounds := report.Quiet(got, func(o [sides]outcome) float64 { return max(o[node].foreign, o[other].foreign) })
 	for _, r := range s.rows {
-		row := Row{Scenario: s.name, What: r.what, Unit: r.unit, Lower: r.lower, Rounds: len(got), Discarded: len(got) - len(kept),
-			Disturbed: disturbed, Gate: pick(r.gate, kind), Aim: pick(r.aim, kind), Most: r.most}
-		if disturbed {
-			row.Discarded = len(got)
-		}
+		row := Row{Scenario: s.name, What: r.what, Unit: r.unit, Lower: r.lower, RowRounds: rounds.Row(),
+			Gate: pick(r.gate, kind), Aim: pick(r.aim, kind), Most: r.most}
 		var values [sides][]float64
 		var times []float64
 		for _, o := range kept {
@@ -100,10 +86,9 @@ func (r Report) Met() bool { return !slices.ContainsFunc(r.Rows, func(x Row) boo
 
 // Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
-	h, o := r.Host, r.Options
-	fmt.Fprintf(w, "\n%s, %d processors, %s, kernel %s, %s; %d threads\n%s: %s, %s MB of weights a token, most of them %s\n"+
+	fmt.Fprintf(w, "\n%s; %d threads\n%s: %s, %s MB of weights a token, most of them %s\n"+
 		"median of rounds (min-max); a ratio is taken within a round and is above 1 where the node is better\n\n",
-		h.Processor, h.Processors, h.OS, h.Kernel, h.Go, o.Threads, r.Model, r.Weights.Arch,
+		r.Host, r.Options.Threads, r.Model, r.Weights.Arch,
 		report.Number(float64(r.Weights.BytesPerToken)/1e6), r.Type)
 	var rows [][]string
 	for _, x := range r.Rows {
@@ -119,7 +104,7 @@ func (x Row) cells() []string {
 		}
 		return report.Number(v)
 	}
-	verdict, rounds := "", fmt.Sprintf("%d of %d", x.Rounds-x.Discarded, x.Rounds)
+	verdict := ""
 	switch {
 	case x.NodeFailed+x.OtherFailed > 0:
 		verdict = fmt.Sprintf("FAILED requests: %d and %d", x.NodeFailed, x.OtherFailed)
@@ -130,17 +115,9 @@ func (x Row) cells() []string {
 	case x.Gate > 0 || x.Most > 0:
 		verdict = "met"
 	}
-	if x.Disturbed {
-		rounds = fmt.Sprintf("DISTURBED, all %d", x.Rounds)
-	}
 	other, times, gate := x.Other.String(), x.Times.String(), bound(x.Gate)
 	if x.Most > 0 { // nothing to compare with
 		other, times, gate = "-", "-", "at most "+bound(x.Most)
 	}
-	return []string{x.What, x.Unit, x.Node.String(), other, times, gate, bound(x.Aim), verdict, rounds}
-}
-
-// WriteJSON writes the report for programs.
-func (r Report) WriteJSON(path string) error {
-	return report.WriteJSON(path, r)
+	return []string{x.What, x.Unit, x.Node.String(), other, times, gate, bound(x.Aim), verdict, x.Cell()}
 }

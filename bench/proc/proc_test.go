@@ -15,87 +15,42 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// The lines are those of proc(5); the numbers were added by hand.
-func TestParseUsage(t *testing.T) {
-	tail := " S 1 42 42 0 -1 4194560 2000 0 0 0 150 50 7 9 20 0 11 0 3000 1234567 300 18446744073709551615 1 1"
-	cases := []struct {
-		name, stat string
-		want       Usage
-		fails      bool
-	}{
-		{"plain", "42 (corenode)" + tail, Usage{2 * time.Second, 11, 300 * 4096}, false},
-		{"hostile name", "42 (a) S 9 (b c)" + tail, Usage{2 * time.Second, 11, 300 * 4096}, false},
-		{"children's times are not counted", "42 (x)" + strings.Replace(tail, " 7 9 ", " 700 900 ", 1), Usage{2 * time.Second, 11, 300 * 4096}, false},
-		{"cut", "42 (x) S 1 42", Usage{}, true},
-		{"no name", "42 x S", Usage{}, true},
-		{"no number", "42 (x)" + strings.Replace(tail, " 150 ", " many ", 1), Usage{}, true},
-		{"empty", "", Usage{}, true},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := parseUsage([]byte(c.stat), 4096)
-			if (err != nil) != c.fails || got != c.want {
-				t.Errorf("got %+v, error %v; want %+v, error %v", got, err, c.want, c.fails)
-			}
-		})
-	}
-}
-
-func TestParseMachine(t *testing.T) {
-	cases := []struct {
-		name, stat string
-		want       Machine
-		fails      bool
-	}{
-		{"all fields", "cpu  100 10 40 700 30 5 15 100 9 9\ncpu0 1 1 1 1\n", Machine{2500 * time.Millisecond, 10 * time.Second}, false},
-		{"old kernel", "cpu 1 2 3 4\n", Machine{60 * time.Millisecond, 100 * time.Millisecond}, false},
-		{"one processor only", "cpu0 1 2 3 4\n", Machine{}, true},
-		{"no number", "cpu 1 2 x 4\n", Machine{}, true},
-		{"empty", "", Machine{}, true},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := parseMachine([]byte(c.stat))
-			if (err != nil) != c.fails || !c.fails && got != c.want {
-				t.Errorf("got %+v, error %v; want %+v, error %v", got, err, c.want, c.fails)
-			}
-		})
-	}
-}
-
 func TestForeign(t *testing.T) {
+	earlier := Clocks{Ours: time.Second, Busy: time.Minute, Total: time.Hour}
 	cases := []struct {
-		m    Machine
-		ours time.Duration
-		want float64
+		passed Clocks
+		want   float64
 	}{
-		{Machine{6 * time.Second, 10 * time.Second}, 5 * time.Second, 0.1},
-		{Machine{5 * time.Second, 10 * time.Second}, 5*time.Second + tick, 0},
-		{Machine{}, 0, 0},
+		{Clocks{Ours: 5 * time.Second, Busy: 6 * time.Second, Total: 10 * time.Second}, 0.1},
+		{Clocks{Ours: 5*time.Second + tick, Busy: 5 * time.Second, Total: 10 * time.Second}, 0},
+		{Clocks{}, 0},
 	}
 	for _, c := range cases {
-		if got := c.m.Foreign(c.ours); got != c.want {
-			t.Errorf("%+v, ours %v: %v, want %v", c.m, c.ours, got, c.want)
+		now := Clocks{Ours: earlier.Ours + c.passed.Ours, Busy: earlier.Busy + c.passed.Busy, Total: earlier.Total + c.passed.Total}
+		if got := now.Foreign(earlier); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.passed, got, c.want)
 		}
 	}
 }
 
-func TestParseHost(t *testing.T) {
-	if got := parseModel([]byte("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nmodel name\t: other\n")); got != "Some CPU @ 3 GHz" {
-		t.Errorf("model %q", got)
-	}
-	if got := parseModel(nil); got != "unknown" {
-		t.Errorf("model of nothing: %q", got)
-	}
-	mounts := "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/deep xfs rw 0 0\nbroken\n"
+func TestFilesystemIsThatOfTheLongestMount(t *testing.T) {
+	mounts := []*procfs.MountInfo{{MountPoint: "/", FSType: "ext4"}, {MountPoint: "/tmp", FSType: "tmpfs"}, {MountPoint: "/tmp/deep", FSType: "xfs"}}
 	for path, want := range map[string]string{"/home/x": "ext4", "/tmp": "tmpfs", "/tmp/x": "tmpfs", "/tmp/deep/x": "xfs", "/tmpx": "ext4"} {
-		if got := parseFilesystem([]byte(mounts), path); got != want {
+		if got := filesystem(mounts, path); got != want {
 			t.Errorf("%s is on %s, want %s", path, got, want)
 		}
 	}
+	if got := filesystem(nil, "/x"); got != "unknown" {
+		t.Errorf("of no mounts: %s", got)
+	}
 }
+
+// tick is the unit of CPU times in /proc.
+const tick = 10 * time.Millisecond
 
 // The oracle is getrusage: another system call, with a finer unit.
 func TestReadAgreesWithGetrusage(t *testing.T) {
@@ -106,7 +61,7 @@ func TestReadAgreesWithGetrusage(t *testing.T) {
 	for begun := time.Now(); time.Since(begun) < 50*time.Millisecond; {
 		x *= 1.0000001
 	}
-	u, err := Read(0)
+	u, err := Read(os.Getpid())
 	if err != nil || x < 1 {
 		t.Fatal(err)
 	}
@@ -118,11 +73,11 @@ func TestReadAgreesWithGetrusage(t *testing.T) {
 	if diff := want - u.CPU; diff < -2*tick || diff > 5*tick {
 		t.Errorf("/proc says %v, getrusage %v", u.CPU, want)
 	}
-	if u.RSS < 1<<20 || u.Threads < 1 {
+	if u.RSS < 1<<20 {
 		t.Errorf("usage %+v", u)
 	}
-	if m, err := ReadMachine(); err != nil || m.Busy <= 0 || m.Busy >= m.Total {
-		t.Errorf("machine %+v, error %v", m, err)
+	if c, err := ReadClocks(nil); err != nil || c.Busy <= 0 || c.Busy >= c.Total || c.Ours < u.CPU {
+		t.Errorf("clocks %+v, error %v", c, err)
 	}
 }
 
@@ -221,17 +176,6 @@ func TestChildEndsWithItsContext(t *testing.T) {
 	if err := syscall.Kill(<-pid, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("its process answers: %v", err)
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("42 (a) S 9 (b c) S 1 42 42 0 -1 4194560 2000 0 0 0 150 50 7 9 20 0 11 0 3000 1234567 300 1"))
-	f.Add([]byte("cpu  100 10 40 700 30 5 15 100 9 9\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = parseUsage(b, 4096)
-		_, _ = parseMachine(b)
-		_ = parseModel(b)
-		_ = parseFilesystem(b, "/a/b")
-	})
 }
 
 func TestMetricIsSummedOverItsLabels(t *testing.T) {

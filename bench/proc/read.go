@@ -1,40 +1,109 @@
+// Package proc starts the servers that are measured and reads what they cost
+// from /proc, whose files exist on Linux only: elsewhere every reading is an
+// error that says so.
+//
+// A Child is one server process. It is started by Start, which returns when the
+// server says that it is ready, and ended by Stop, which always waits for its
+// end; a child does not outlive the benchmark, even one that is killed.
 package proc
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// Read returns what a process has used; pid 0 is this one.
+// Usage is what one process has used since its start.
+type Usage struct {
+	CPU time.Duration // user and system time of all its threads, in ticks of 10 ms
+	RSS int64         // bytes of memory now
+}
+
+// Read returns what a process has used.
 func Read(pid int) (Usage, error) {
-	who := "self"
-	if pid != 0 {
-		who = fmt.Sprint(pid)
-	}
-	stat, err := os.ReadFile("/proc/" + who + "/stat")
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, needsLinux(err)
 	}
-	return parseUsage(stat, int64(os.Getpagesize()))
+	stat, err := p.Stat()
+	if err != nil {
+		return Usage{}, needsLinux(err)
+	}
+	return Usage{CPU: seconds(stat.CPUTime()), RSS: int64(stat.ResidentMemory())}, nil
 }
 
-// ReadMachine returns the CPU time of the whole machine.
-func ReadMachine() (Machine, error) {
-	stat, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return Machine{}, needsLinux(err)
-	}
-	return parseMachine(stat)
-}
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func needsLinux(err error) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("read CPU times: this needs Linux, whose /proc has them: %w", err)
 	}
 	return fmt.Errorf("read CPU times: %w", err)
+}
+
+// Clocks are all clocks at one moment.
+type Clocks struct {
+	// Ours is the CPU time of this process and of all children that were read.
+	Ours time.Duration
+	// Busy is the CPU time of all programs on all processors. Interrupts are in
+	// Total only: nobody can tell for whose packets they were.
+	Busy, Total time.Duration
+	// Of is what each child has used.
+	Of map[*Child]Usage
+}
+
+// ReadClocks reads them. A child that is nil does not run and has used nothing.
+func ReadClocks(children ...*Child) (Clocks, error) {
+	own, err := Read(os.Getpid())
+	if err != nil {
+		return Clocks{}, err
+	}
+	c := Clocks{Ours: own.CPU, Of: map[*Child]Usage{}}
+	for _, child := range children {
+		if child == nil {
+			continue
+		}
+		u, err := Read(child.PID())
+		if err != nil {
+			return Clocks{}, err
+		}
+		c.Of[child] = u
+		c.Ours += u.CPU
+	}
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return Clocks{}, needsLinux(err)
+	}
+	stat, err := fs.Stat()
+	if err != nil {
+		return Clocks{}, needsLinux(err)
+	}
+	all := stat.CPUTotal
+	busy := all.User + all.Nice + all.System + all.Steal // steal is another machine on the same processors
+	c.Busy, c.Total = seconds(busy), seconds(busy+all.Idle+all.Iowait+all.IRQ+all.SoftIRQ)
+	return c, nil
+}
+
+// Since returns the time that passed since an earlier reading. Children are not in it.
+func (c Clocks) Since(earlier Clocks) Clocks {
+	return Clocks{Ours: c.Ours - earlier.Ours, Busy: c.Busy - earlier.Busy, Total: c.Total - earlier.Total}
+}
+
+// Foreign returns the share of the machine's time that programs other than ours
+// used since an earlier reading. Readings of different files are some ticks
+// apart, so a quiet machine may read slightly below 0: that is 0.
+func (c Clocks) Foreign(earlier Clocks) float64 {
+	passed := c.Since(earlier)
+	if passed.Total <= 0 {
+		return 0
+	}
+	return max(0, float64(passed.Busy-passed.Ours)/float64(passed.Total))
 }
 
 // Host describes the machine for a report.
@@ -49,20 +118,38 @@ type Host struct {
 	Filesystem string `json:"filesystem"`
 }
 
+// String is the machine in one line, without its file system.
+func (h Host) String() string {
+	return fmt.Sprintf("%s, %d processors, %s, kernel %s, %s", h.Processor, h.Processors, h.OS, h.Kernel, h.Go)
+}
+
 // ReadHost describes this machine, and the file system under dir. What cannot
 // be read is "unknown": a report without it is still one.
 func ReadHost(dir string) Host {
-	read := func(path string) []byte { b, _ := os.ReadFile(path); return b }
-	h := Host{
-		Processor: parseModel(read("/proc/cpuinfo")), Processors: runtime.NumCPU(),
-		OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), Filesystem: "unknown",
-		Kernel: strings.TrimSpace(string(read("/proc/sys/kernel/osrelease"))),
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	h := Host{Processor: "unknown", Processors: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH,
+		Kernel: cmp.Or(strings.TrimSpace(string(kernel)), "unknown"), Go: runtime.Version(), Filesystem: "unknown"}
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
+			h.Processor = cmp.Or(cpus[0].ModelName, h.Processor)
+		}
 	}
-	if h.Kernel == "" {
-		h.Kernel = "unknown"
-	}
+	mounts, _ := procfs.GetMounts()
 	if at, err := filepath.EvalSymlinks(dir); err == nil {
-		h.Filesystem = parseFilesystem(read("/proc/mounts"), at)
+		h.Filesystem = filesystem(mounts, at)
 	}
 	return h
+}
+
+// filesystem is the type of the file system that holds a path: that of the
+// longest mount point that is the path or above it.
+func filesystem(mounts []*procfs.MountInfo, path string) string {
+	kind, longest := "unknown", -1
+	for _, m := range mounts {
+		at := strings.TrimSuffix(m.MountPoint, "/")
+		if (path == at || strings.HasPrefix(path, at+"/")) && len(at) >= longest {
+			kind, longest = m.FSType, len(at)
+		}
+	}
+	return kind
 }

@@ -72,22 +72,4 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	for name, b := range map[string]string{
-		"cut tag": "\x80", "length beyond the end": "\x12\x05a", "unknown wire type": "\x13",
-		"cut fixed": "\x09abc", "sample of one value": "\x12\x02\x10\x01", "nameless function": "\x12\x06\x08\x01\x10\x01\x10\x01\x22\x06\x08\x01\x22\x02\x08\x07",
-	} {
-		if got, err := parse([]byte(b)); err == nil {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("\x12\x06\x08\x01\x10\x01\x10\x07\x22\x06\x08\x01\x22\x02\x08\x07\x2a\x04\x08\x07\x10\x00\x32\x01f"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		samples, err := parse(b)
-		if err == nil {
-			Top(samples, 3)
-		}
-	})
 }

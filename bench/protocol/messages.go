@@ -114,3 +114,11 @@ func (r *Reader) readMessage(body []byte) error {
 	}
 	return nil
 }
+
+// readCount reads the reply to a request that counts tokens.
+func (r *Reader) readCount(body []byte) error {
+	s := scanner{b: body}
+	r.readUsage(&s)
+	r.done = s.end() && r.tokens.input > 0
+	return nil
+}

@@ -18,10 +18,12 @@ import (
 // Protocol is one way to ask for a completion.
 type Protocol string
 
-// Messages is POST /v1/messages, Chat is POST /v1/chat/completions.
+// Messages is POST /v1/messages, Chat is POST /v1/chat/completions. Count asks
+// how many tokens the prompt of a messages request has, and for no completion.
 const (
 	Messages Protocol = "messages"
 	Chat     Protocol = "chat"
+	Count    Protocol = "count_tokens"
 )
 
 // Parse reads a protocol's name.
@@ -34,8 +36,11 @@ func Parse(name string) (Protocol, error) {
 
 // Path is where requests are sent, under the server's address.
 func (p Protocol) Path() string {
-	if p == Chat {
+	switch p {
+	case Chat:
 		return "/v1/chat/completions"
+	case Count:
+		return "/v1/messages/count_tokens"
 	}
 	return "/v1/messages"
 }

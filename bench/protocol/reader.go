@@ -29,6 +29,7 @@ type Reader struct {
 
 	text    []byte
 	outputs int
+	events  int
 	done    bool
 	tokens  tokens
 	failure *ServerError
@@ -105,6 +106,9 @@ func (r *Reader) End() error {
 	return nil
 }
 
+// Events is how many events of a stream had data so far, whatever was in them.
+func (r *Reader) Events() int { return r.events }
+
 // Done says that the end of the stream was read; nothing of use follows.
 func (r *Reader) Done() bool { return r.done }
 
@@ -138,6 +142,7 @@ func (r *Reader) dispatch() error {
 	if !some {
 		return nil
 	}
+	r.events++
 	if r.protocol == Chat {
 		if string(data) == "[DONE]" {
 			r.done = true
@@ -175,9 +180,12 @@ func malformed(data []byte) error { return fmt.Errorf("not the JSON of the proto
 // Whole reads a reply that is not streamed.
 func (r *Reader) Whole(body []byte) error {
 	var err error
-	if r.protocol == Chat {
+	switch r.protocol {
+	case Chat:
 		err = r.readChunk(body)
-	} else {
+	case Count:
+		err = r.readCount(body)
+	default:
 		err = r.readMessage(body)
 	}
 	switch {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,15 @@ func SpreadOf(values []float64) Spread {
 	}
 	v := slices.Sorted(slices.Values(values))
 	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1]}
+}
+
+// SpreadBy is the spread of one number of each of a list.
+func SpreadBy[T any](list []T, of func(T) float64) Spread {
+	values := make([]float64, len(list))
+	for i := range list {
+		values[i] = of(list[i])
+	}
+	return SpreadOf(values)
 }
 
 // String shows the median, and the range when there is one.
@@ -75,11 +85,18 @@ func Ratio(a, b float64) float64 {
 	return a / b
 }
 
-// WriteJSON writes a result for programs.
-func WriteJSON(path string, result any) error {
-	b, err := json.MarshalIndent(result, "", "  ")
-	if err != nil {
-		return err
+// WriteJSON writes a result for programs, and for people who look into it.
+func WriteJSON(path string, result any) error { return writeJSON(path, result, "  ") }
+
+// WriteCompact is WriteJSON without line ends: of results with many numbers.
+func WriteCompact(path string, result any) error { return writeJSON(path, result, "") }
+
+func writeJSON(path string, result any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", indent)
+	if err := e.Encode(result); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	return os.WriteFile(path, b.Bytes(), 0o644)
 }

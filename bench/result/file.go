@@ -1,6 +1,6 @@
 // Package result is the file that a load leaves behind: its layout, what can be
 // asked of it by name, what a reader should be told about it, and how two of
-// them compare. Pure but for ReadFile and Write.
+// them compare. Pure but for ReadFile.
 package result
 
 import (
@@ -86,16 +86,7 @@ func New(host proc.Host, c Conditions, runs []stats.Run) File {
 	return f
 }
 
-// Write writes the file.
-func (f File) Write(path string) error {
-	b, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Errorf("write the result: %w", err)
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
-}
-
-// ReadFile reads a file that Write wrote, and refuses others.
+// ReadFile reads a file that holds a File, and refuses others.
 func ReadFile(path string) (File, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"corenode/bench/proc"
+	"corenode/bench/report"
 	"corenode/bench/stats"
 )
 
@@ -163,7 +164,7 @@ func TestFewRunsAreWarnedOf(t *testing.T) {
 func TestFilesAreReadBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
 	f := file(measured(1, 100*msec))
-	if err := f.Write(path); err != nil {
+	if err := report.WriteCompact(path, f); err != nil {
 		t.Fatal(err)
 	}
 	back, err := ReadFile(path)
@@ -256,8 +257,8 @@ func TestSweepOfFailures(t *testing.T) {
 	run := measured(1, 100*msec)
 	run.Rates.Goodput, run.Requests.Succeeded, run.Requests.NotSent = 0, 0, 7
 	s := NewSweep("rate", []Level{{At: 2, File: file(run)}, {At: 4, File: file(measured(2, 100*msec))}})
-	if s.Knee != 4 || !s.Succeeded() {
-		t.Errorf("knee at %v, succeeded %v", s.Knee, s.Succeeded())
+	if s.Knee != 4 || !s.Met() {
+		t.Errorf("knee at %v, succeeded %v", s.Knee, s.Met())
 	}
 	var b bytes.Buffer
 	if err := s.Print(&b); err != nil || !strings.Contains(b.String(), "note: rate 2: 7 requests were not sent") || !strings.Contains(b.String(), "note: closed loop") {
@@ -265,7 +266,7 @@ func TestSweepOfFailures(t *testing.T) {
 	}
 	b.Reset()
 	s = NewSweep("rate", []Level{{At: 2, File: file(run)}})
-	if err := s.Print(&b); err != nil || s.Knee != 0 || s.Succeeded() || !strings.Contains(b.String(), "knee: none") || strings.Contains(b.String(), "<- knee") {
+	if err := s.Print(&b); err != nil || s.Knee != 0 || s.Met() || !strings.Contains(b.String(), "knee: none") || strings.Contains(b.String(), "<- knee") {
 		t.Errorf("%v, knee at %v\n%s", err, s.Knee, b.String())
 	}
 }

@@ -1,14 +1,13 @@
 package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"corenode/bench/report"
+	"corenode/bench/stats"
 )
 
 // SweepSchema names the layout of Sweep.
@@ -48,9 +47,9 @@ func NewSweep(over string, levels []Level) Sweep {
 	return s
 }
 
-// Succeeded says whether any request of the sweep did.
-func (s Sweep) Succeeded() bool {
-	return slices.ContainsFunc(s.Points, func(l Level) bool { return l.File.Succeeded() })
+// Met says whether any request of the sweep succeeded.
+func (s Sweep) Met() bool {
+	return slices.ContainsFunc(s.Points, func(l Level) bool { return l.File.Met() })
 }
 
 // Notes are those of the levels, each once with the levels that it is for.
@@ -70,15 +69,6 @@ func (s Sweep) Notes() (list []string) {
 		}
 	}
 	return list
-}
-
-// Write writes the sweep's file.
-func (s Sweep) Write(path string) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("write the sweep: %w", err)
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
 
 // Table is one row per level.
@@ -125,12 +115,7 @@ func (s Sweep) Print(w io.Writer) error {
 	return nil
 }
 
-// Succeeded says whether any request of the file did.
-func (f File) Succeeded() bool {
-	for i := range f.Runs {
-		if f.Runs[i].Requests.Succeeded > 0 {
-			return true
-		}
-	}
-	return false
+// Met says whether any request of the file succeeded.
+func (f File) Met() bool {
+	return slices.ContainsFunc(f.Runs, func(r stats.Run) bool { return r.Requests.Succeeded > 0 })
 }

@@ -19,7 +19,7 @@ const replyMax = 16 << 20
 
 // Run asks every case once. It says what it does to say.
 func Run(ctx context.Context, o Options, say func(format string, args ...any)) (Report, error) {
-	if err := o.Validate(); err != nil {
+	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
 	cases, err := readFile(o.File)

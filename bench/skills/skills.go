@@ -9,66 +9,51 @@
 package skills
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"time"
+
+	"corenode/bench/option"
 )
 
-// Options say what a run does.
+// Options say what a run does; List has their defaults and their bounds.
 type Options struct {
-	// URL is the server's address, such as http://127.0.0.1:8080. Required.
-	URL string `json:"-"`
-	// Key is sent as x-api-key.
-	Key string `json:"-"`
-	// File has the cases.
-	File string `json:"file"`
-	// Model is asked. Required.
-	Model string `json:"model"`
-	// Temperature replaces that of the cases when it is not negative; negative
-	// leaves the server its default. Default 0.
-	Temperature float64 `json:"temperature"`
-	// Only names the skills to ask for; empty is all.
-	Only []string `json:"only,omitempty"`
-	// Clients is how many requests are in the air at once. Default 4.
-	Clients int `json:"clients"`
-	// TokensMax is max_tokens of cases that do not say. Default 1024.
-	TokensMax int `json:"max_tokens"`
-	// Timeout bounds one request. Default 2m.
-	Timeout time.Duration `json:"timeout_ns"`
-	// MinScore is the gate: the share that every skill must get right. Default 0, which all meet.
-	MinScore float64 `json:"min_score"`
+	URL         string        `json:"-"`
+	Key         string        `json:"-"` // sent as x-api-key; no flag of List
+	File        string        `json:"file"`
+	Model       string        `json:"model"`
+	Temperature float64       `json:"temperature"` // negative leaves the server its default
+	Only        []string      `json:"only,omitempty"`
+	Clients     int           `json:"clients"`
+	TokensMax   int           `json:"max_tokens"`
+	Timeout     time.Duration `json:"timeout_ns"`
+	MinScore    float64       `json:"min_score"`
 }
 
-// Defaults are the options of a run that was told the server, the model and the file.
-func Defaults() Options {
-	return Options{Clients: 4, TokensMax: 1024, Timeout: 2 * time.Minute}
+// List describes the options.
+func (o *Options) List() option.List {
+	return option.List{
+		option.Text(&o.URL, "url", "", "", "address of the server; required"),
+		option.Check(func() error {
+			if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				return fmt.Errorf("--url is %q, want http://host:port", o.URL)
+			}
+			return nil
+		}),
+		option.Text(&o.Model, "model", "", "the name of one", "the model that is asked; required"),
+		option.Text(&o.File, "file", "", "a file of cases", "the cases, one JSON object on each line; required"),
+		option.Float(&o.Temperature, "temperature", 0, math.Inf(-1), math.Inf(1), "temperature of every request; negative is the server's default"),
+		option.Texts(&o.Only, "only", "skills to ask for; all when empty"),
+		option.Int(&o.Clients, "clients", 4, 1, 1024, "requests in the air at once"),
+		option.Int(&o.TokensMax, "max-tokens", 1024, 1, math.MaxInt, "max_tokens of cases that do not say"),
+		option.Duration(&o.Timeout, "timeout", 2*time.Minute, 1, option.Unlimited, "bound of one request"),
+		option.Float(&o.MinScore, "min-score", 0, 0, 1, "gate: share that every skill must get right"),
+	}
 }
 
-// Validate names each option that is out of its bounds, as its flag.
-func (o Options) Validate() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		bad("--url is %q, want http://host:port", o.URL)
-	}
-	if o.File == "" {
-		bad("--file is missing, want a file of cases")
-	}
-	if o.Model == "" {
-		bad("--model is missing")
-	}
-	if o.Clients < 1 || o.Clients > 1024 {
-		bad("--clients is %d, want 1 to 1024", o.Clients)
-	}
-	if o.TokensMax < 1 {
-		bad("--max-tokens is %d, want at least 1", o.TokensMax)
-	}
-	if o.Timeout <= 0 {
-		bad("--timeout is %v, want more than 0", o.Timeout)
-	}
-	if !(o.MinScore >= 0 && o.MinScore <= 1) {
-		bad("--min-score is %v, want 0 to 1", o.MinScore)
-	}
-	return errors.Join(errs...)
+// Defaults are the options of a run that was told nothing.
+func Defaults() (o Options) {
+	o.List().Reset()
+	return o
 }

@@ -122,8 +122,3 @@ func (r Report) Print(w io.Writer) error {
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
-
-// WriteJSON writes the report for programs.
-func (r Report) WriteJSON(path string) error {
-	return report.WriteJSON(path, r)
-}

@@ -27,6 +27,7 @@ type Record struct {
 	// moment that its client was free for it in a closed one.
 	Intended time.Duration
 	Sent     time.Duration // begun by the harness: later than Intended by its own lateness
+	Answered time.Duration // first byte of the reply, negative for none
 	First    time.Duration // first output, negative for none
 	Last     time.Duration // last output
 	End      time.Duration // end of the reply, or of the wait for it
@@ -40,6 +41,8 @@ type Record struct {
 	InputTokens, CachedTokens, OutputTokens int // as usage says
 	UsageKnown                              bool
 	Outputs                                 int // events with output
+	Events                                  int // of a stream, all
+	Bytes, Chunks                           int // of the reply's body; one that is not chunked is one chunk
 	OutputMax                               int // tokens asked for at most
 
 	// Gaps are those between outputs of a stream, borrowed until Add returns.

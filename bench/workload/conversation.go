@@ -17,6 +17,8 @@ type Shape struct {
 	// PrefixTokens is the length of the system prompt, 0 for none. It is the same
 	// in PrefixGroup conversations that follow each other, in all for 0.
 	PrefixTokens, PrefixGroup int
+	// Task, if not empty, ends each prompt; no length counts it. It is the inside of a JSON string.
+	Task string
 	// Turns is how many there are in a conversation, at least 1; each repeats
 	// those before it with their answers.
 	Turns int
@@ -118,7 +120,7 @@ func (c *Conversation) Next() (Ask, bool) {
 			a.Think = time.Duration(float64(s.Think) * r.ExpFloat64())
 		}
 	}
-	a.Prompt = AppendWords(nil, r, s.Size.Words(in, overhead))
+	a.Prompt = append(AppendWords(nil, r, s.Size.Words(in, overhead)), s.Task...)
 	c.turn++
 	return a, true
 }

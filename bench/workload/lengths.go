@@ -76,6 +76,9 @@ func ParseLengths(text string) (Lengths, error) {
 	return l, nil
 }
 
+// Fixed is always the same length.
+func Fixed(tokens int) Lengths { return Lengths{kind: "fixed", a: float64(tokens)} }
+
 // Draw returns one length.
 func (l Lengths) Draw(r *rand.Rand) int {
 	switch l.kind {

@@ -12,12 +12,6 @@ import (
 // Model is the id that every request names and the node under test serves.
 const Model = "core-1.1"
 
-// Paths of the requests.
-const (
-	PathMessages = "/v1/messages"
-	PathCount    = "/v1/messages/count_tokens"
-)
-
 // prompt makes the body of a request with two messages about 300 bytes long.
 const prompt = "Please read the following note and say in one short paragraph what its author wants from us, by when, and what happens if we are late."
 
@@ -38,18 +32,6 @@ func Count() []byte {
 }
 
 var conversation = fmt.Sprintf(`"system":"Be brief.","messages":[{"role":"user","content":%q}]`, prompt)
-
-// HTTP returns a whole request over a kept connection, ready to be written.
-// A stream is asked for by its Accept header too, for servers that do not read bodies.
-func HTTP(host, path, key string, body []byte, stream bool) []byte {
-	accept := "application/json"
-	if stream {
-		accept = "text/event-stream"
-	}
-	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: %s\r\n"+
-		"anthropic-version: 2023-06-01\r\nx-api-key: %s\r\nContent-Length: %d\r\n\r\n", path, host, accept, key, len(body))
-	return append([]byte(head), body...)
-}
 
 // TokensAsked finds max_tokens in a request body, 1 when there is none: all
 // that the mock server reads of a request.

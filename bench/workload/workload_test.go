@@ -1,11 +1,8 @@
 package workload
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"io"
-	"net/http"
 	"testing"
 )
 
@@ -24,22 +21,6 @@ func TestBodiesAreJSONOfTheStatedSize(t *testing.T) {
 		if !json.Valid(c.body) || len(c.body) < c.min || len(c.body) > c.max {
 			t.Errorf("%s: %d bytes, want %d to %d of JSON: %s", c.name, len(c.body), c.min, c.max, c.body)
 		}
-	}
-}
-
-// The oracle is the HTTP parser of Go's library.
-func TestHTTPIsARequest(t *testing.T) {
-	body := Messages(256, true)
-	got, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(HTTP("127.0.0.1:80", PathMessages, "sk-1", body, true))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, err := io.ReadAll(got.Body)
-	if err != nil || !bytes.Equal(sent, body) {
-		t.Errorf("body %q, error %v", sent, err)
-	}
-	if got.URL.Path != PathMessages || got.Header.Get("X-Api-Key") != "sk-1" || got.Header.Get("Accept") != "text/event-stream" || got.Close {
-		t.Errorf("request %+v", got)
 	}
 }
 
