@@ -26,8 +26,8 @@ test: ## all tests
 	$(GO) test $(PKGS)
 
 .PHONY: race
-race: ## the concurrent packages under the race detector, limiters checking themselves (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -tags invariants -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kernel/cpu
+race: ## the concurrent packages under the race detector, limiters, pools and schedulers checking themselves (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -tags invariants -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kv ./engine/sched ./engine/kernel/cpu
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck

@@ -6,8 +6,8 @@ import (
 )
 
 // Check verifies every invariant of the package comment from scratch and
-// returns the first that does not hold. It takes time in the size of the pool:
-// for tests and for builds with the tag invariants, after each step.
+// returns the first that does not hold. It takes time in the size of the pool: it is
+// for tests, and for builds with the tag invariants, after each call that changes the pool.
 func (p *Pool) Check() error {
 	for _, check := range []func() error{
 		p.checkRefs, p.checkPages, p.checkTree, p.checkOrder, p.checkStates, p.checkSpaces,

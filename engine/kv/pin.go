@@ -36,6 +36,7 @@ type handle struct {
 // of the namespaces that have more than an equal part of it. The zero Handle says
 // that nothing could be pinned.
 func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
+	defer p.check()
 	depth := p.pinDepth(t, bytesMax)
 	if depth == 0 {
 		return Handle{}
@@ -155,6 +156,7 @@ func (p *Pool) pinnedBytes(s *space) int64 {
 // Unpin ends a pin. A handle that is stale, because it was released already or
 // its pin had to give way, changes nothing, is counted and gives false.
 func (p *Pool) Unpin(h Handle) bool {
+	defer p.check()
 	if h == (Handle{}) {
 		return false
 	}

@@ -145,7 +145,8 @@ type Pool struct {
 	handleLinks     links // of the spaces' lists
 	byAge           list  // all handles
 
-	count Stats // its counters; the gauges are filled in by Stats
+	count  Stats // its counters; the gauges are filled in by Stats
+	checks checks
 }
 
 // New returns a pool in which everything is free.

@@ -22,6 +22,7 @@ func (p *Pool) StatesAvailable() int { return len(p.freeStates) + p.snapshots - 
 // returns the op that fills it: a copy of the snapshot that Open found, or a
 // reset. The reference to that snapshot ends with it.
 func (p *Pool) TakeState(t *Table) (StateOp, error) {
+	defer p.check()
 	if !t.IsOpen() || t.State != NoState {
 		panic("kv: TakeState of a table that is closed or has a state")
 	}
@@ -45,6 +46,7 @@ func (p *Pool) StatesFree() int { return len(p.freeStates) }
 // TakeSaves gives a table with a state n more slots, which must be free: what
 // they are for, a step that may be taken back in part, is not worth a snapshot.
 func (p *Pool) TakeSaves(t *Table, n int) {
+	defer p.check()
 	if t.State == NoState || len(t.Saves) > 0 || n > len(p.freeStates) {
 		panic(fmt.Sprintf("kv: %d saves for a table with state %d and %d saves, %d slots free", n, t.State, len(t.Saves), len(p.freeStates)))
 	}
@@ -57,6 +59,7 @@ func (p *Pool) TakeSaves(t *Table, n int) {
 // with i the number of saves, from the state after the whole step. The slot
 // changes hands, nothing is copied; the others are free again.
 func (p *Pool) KeepSave(t *Table, i int) {
+	defer p.check()
 	if i < 0 || i > len(t.Saves) {
 		panic(fmt.Sprintf("kv: save %d of %d", i, len(t.Saves)))
 	}
@@ -76,6 +79,7 @@ func (p *Pool) giveSaves(t *Table) {
 
 // GiveState takes the slots of a table back; without any it does nothing.
 func (p *Pool) GiveState(t *Table) {
+	defer p.check()
 	if t.State == NoState {
 		return
 	}
@@ -92,6 +96,7 @@ func (p *Pool) GiveState(t *Table) {
 // gives way, too, where nothing else can: nobody comes back to most sessions, and
 // a cache that takes nothing new is of no use to anyone.
 func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
+	defer p.check()
 	if n <= 0 || n%p.config.PageTokens != 0 || t.State == NoState {
 		panic(fmt.Sprintf("kv: snapshot at %d of a table with state %d", n, t.State))
 	}
@@ -119,6 +124,7 @@ func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 // DropSnapshot forgets the snapshot at n of a table's path, unless someone
 // else could be after it: another table on the page, a reference or a pin.
 func (p *Pool) DropSnapshot(t *Table, n int) {
+	defer p.check()
 	at := n/p.config.PageTokens - 1
 	if at < 0 || at >= t.indexed {
 		return

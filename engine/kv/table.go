@@ -30,6 +30,7 @@ func (t *Table) IsOpen() bool { return t.space != nil }
 // sequences went separate ways there, so a snapshot at it is worth taking.
 // With tokens nil nothing is looked up.
 func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch int) {
+	defer p.check()
 	if t.IsOpen() {
 		panic("kv: Open of an open table")
 	}
@@ -88,6 +89,7 @@ func (p *Pool) match(t *Table, tokens []int32) int {
 // Grow extends the table to cover n positions, evicting what is cached if it
 // must, or takes nothing and returns ErrNoPages.
 func (p *Pool) Grow(t *Table, n int) error {
+	defer p.check()
 	if !t.IsOpen() {
 		panic("kv: Grow of a closed table")
 	}
@@ -111,6 +113,7 @@ func (p *Pool) Grow(t *Table, n int) error {
 // has an equal page already, the table takes that one and frees its own: two
 // sequences that computed the same prompt side by side share it from here on.
 func (p *Pool) Index(t *Table, tokens []int32, n int) {
+	defer p.check()
 	size := p.config.PageTokens
 	for t.indexed < n/size {
 		at, parent := t.indexed, none
@@ -143,6 +146,7 @@ func (p *Pool) freePrivate(id int32) {
 // Close gives back all that the table holds. Pages in the tree stay cached.
 // Closing a closed table does nothing.
 func (p *Pool) Close(t *Table) {
+	defer p.check()
 	if !t.IsOpen() {
 		return
 	}

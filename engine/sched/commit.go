@@ -12,6 +12,7 @@ import (
 // next Commit. Sequences finished or paused since Plan are left out; for a paused
 // one Append may still be called with what its logits gave, token by token.
 func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
+	defer s.check()
 	if p != &s.plan {
 		panic("sched: Commit of a foreign plan")
 	}

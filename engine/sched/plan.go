@@ -63,6 +63,7 @@ type Plan struct {
 // run, start, expire or are preempted in it (times a logarithm of the waiting
 // accounts), not by the queue.
 func (s *Scheduler) Plan(now time.Time) *Plan {
+	defer s.check()
 	if s.open {
 		panic("sched: Plan before Commit of the last one")
 	}

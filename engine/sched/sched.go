@@ -187,6 +187,7 @@ type Scheduler struct {
 	choices  []draftChoice
 	assumed  func(rows int) float64 // see AssumeSteps
 	count    Stats
+	checks   checks
 }
 
 // New returns an empty scheduler that is the pool's only user besides the
@@ -214,6 +215,7 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 // from now on, whose length it returns: Cached is final. It refuses with a
 // *RefusedError or a *TooLargeError, and has kept nothing of the sequence then.
 func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
+	defer s.check()
 	if q.phase != phaseNew || len(q.Tokens) == 0 || q.Max < 1 {
 		panic(fmt.Sprintf("sched: Add of a sequence in phase %d with %d tokens and max %d", q.phase, len(q.Tokens), q.Max))
 	}
@@ -256,6 +258,7 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 // Append adds the token that was sampled from the last of a sequence's rows that
 // were kept. It must follow the Commit of every item with Logits, unless Finish does.
 func (s *Scheduler) Append(q *Sequence, token int32) {
+	defer s.check()
 	if q.phase == phaseNew || q.phase == phaseDone || len(q.Tokens) >= q.Prompt+q.Max {
 		panic(fmt.Sprintf("sched: Append in phase %d to %d tokens of at most %d", q.phase, len(q.Tokens), q.Prompt+q.Max))
 	}
@@ -269,6 +272,7 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 // which bounds what the namespace pins in all (kv.Pool.Pin); the zero Handle
 // says that nothing was. Finishing again does nothing.
 func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
+	defer s.check()
 	if q.phase == phaseNew || q.phase == phaseDone {
 		return kv.Handle{}
 	}
@@ -288,6 +292,7 @@ func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle
 // Pause takes slot and pages from a sequence whose reader is slow. It neither
 // runs nor waits until Resume, and does not expire.
 func (s *Scheduler) Pause(q *Sequence, now time.Time) {
+	defer s.check()
 	if q.phase != phaseWaiting && q.phase != phaseRunning {
 		return
 	}
@@ -299,6 +304,7 @@ func (s *Scheduler) Pause(q *Sequence, now time.Time) {
 // Resume puts a paused sequence back into its account's queue, at the place of
 // its arrival. It does not count against the bounds of the queue.
 func (s *Scheduler) Resume(q *Sequence, now time.Time) {
+	defer s.check()
 	if q.phase != phasePaused {
 		return
 	}
