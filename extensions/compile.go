@@ -60,7 +60,7 @@ func compile(metered []byte, dir string) (*code, error) {
 	var err error
 	if c.compiled, err = c.runtime.CompileModule(ctx, metered); err != nil {
 		c.close()
-		return nil, err
+		return nil, &engineError{err}
 	}
 	if dir != "" {
 		writeSum(dir)
@@ -68,6 +68,11 @@ func compile(metered []byte, dir string) (*code, error) {
 	}
 	return c, nil
 }
+
+// engineError is what the engine has against a module.
+type engineError struct{ error }
+
+func (e *engineError) Unwrap() error { return e.error }
 
 // cacheKey names the folder of one module's compiled code. The metered bytes
 // tell apart whatever the meter does differently; below the folder the engine
@@ -84,11 +89,16 @@ const sumFile = "SUM"
 // dropIfCorrupt removes a cache folder whose files are not what was written:
 // the module is compiled again.
 func dropIfCorrupt(dir string) {
-	want, err := os.ReadFile(filepath.Join(dir, sumFile))
-	sum, sumErr := sumOf(dir)
-	if err != nil || sumErr != nil || string(want) != sum {
+	if !isIntact(dir) {
 		_ = os.RemoveAll(dir) // if it stays, compiling reports the folder
 	}
+}
+
+// isIntact says whether a cache folder's files are what was written.
+func isIntact(dir string) bool {
+	want, err := os.ReadFile(filepath.Join(dir, sumFile))
+	sum, sumErr := sumOf(dir)
+	return err == nil && sumErr == nil && string(want) == sum
 }
 
 // writeSum makes the folder's files count. Without the sum they are dropped

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"cmp"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
@@ -51,6 +52,11 @@ type Options struct {
 	Dir string
 	// CacheDir holds compiled modules. Default Dir/cache.
 	CacheDir string
+	// CompileCommand is a program with arguments that does what CompileModule does,
+	// given the cache folder as one more argument and the module at its standard
+	// input. It compiles what is not in the cache, at low priority, so that requests
+	// keep the processors. Empty, or without a cache folder: the host compiles.
+	CompileCommand []string
 	// TrustedKeys are the keys whose signatures count.
 	TrustedKeys []ed25519.PublicKey
 	// Denied are modules that are not taken, whoever signed them.
@@ -92,6 +98,10 @@ type Host struct {
 	// untried takes modules without their first calls, for tests of what serves:
 	// their hand-made guests give nonsense, or nothing but faults.
 	untried bool
+
+	closing      context.Context // done when Close begins
+	close        context.CancelFunc
+	selfCompiled atomic.Bool // it was logged that CompileCommand does not work
 
 	stateDamaged bool // see StateDamaged; never changes after the start
 
@@ -152,6 +162,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
 	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
 	h := &Host{options: o, log: o.Log, now: o.Now, ships: shipped, ready: make(chan struct{}), modules: map[string]*module{}}
+	h.closing, h.close = context.WithCancel(context.Background())
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -241,6 +252,7 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.closed = true
+	h.close()
 	var shadows []*shadow
 	for _, sl := range h.slots {
 		if s := sl.now.Load().shadow; s != nil {

@@ -179,7 +179,7 @@ func TestBombsServe(t *testing.T) {
 	g := newGuest(SlotChat, "1")
 	wide := bombs[1]
 	wide.make(g.module, wide.n)
-	c, err := translate(t.Context(), g.bytes(t), "", true)
+	c, err := translate(t.Context(), g.bytes(t), "", true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

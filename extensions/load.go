@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -74,7 +75,7 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := translate(ctx, f.wasm, h.options.CacheDir, f.served)
+	c, err := translate(ctx, f.wasm, h.options.CacheDir, f.served, h.compiler())
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +96,10 @@ func (h *Host) build(ctx context.Context, f file) (*generation, error) {
 	return g, nil
 }
 
-// translate meters a module and compiles it, if that does not take too long:
-// the engine cannot be stopped while it compiles. served is as in file.
-func translate(ctx context.Context, wasm []byte, cacheDir string, served bool) (*code, error) {
+// translate meters a module and compiles it, if that does not take too long: the
+// engine cannot be stopped while it compiles. Where elsewhere is not nil it comes
+// first, for what was not compiled before. served is as in file.
+func translate(ctx context.Context, wasm []byte, cacheDir string, served bool, elsewhere compileElsewhere) (*code, error) {
 	metered, _, err := meter.Rewrite(wasm, metering)
 	if err != nil {
 		return nil, refusedByMeter("meter", err)
@@ -110,15 +112,24 @@ func translate(ctx context.Context, wasm []byte, cacheDir string, served bool) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if elsewhere != nil && cacheDir != "" && !isIntact(filepath.Join(cacheDir, cacheKey(metered))) {
+		if err := elsewhere(ctx, metered, cacheDir); err != nil {
+			return nil, err
+		}
+	}
 	c, err := compile(metered, cacheDir)
 	if err != nil {
-		return nil, refused("compile", "build it with a current toolchain", "the engine does not take it: %w", err)
+		return nil, refusedByEngine(err)
 	}
 	if err := ctx.Err(); err != nil {
 		c.close()
 		return nil, err
 	}
 	return c, nil
+}
+
+func refusedByEngine(err error) error {
+	return refused("compile", "build it with a current toolchain", "the engine does not take it: %w", err)
 }
 
 // try runs what must go well before a module may serve, and makes its pool.

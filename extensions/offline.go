@@ -40,7 +40,7 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*Offline, error) {
 	if n > 1 {
 		return nil, refused("vectors", "put all vectors into one array", "the file has %d custom sections %q", n, vectorsSection)
 	}
-	c, err := translate(context.Background(), wasm, "", false)
+	c, err := translate(context.Background(), wasm, "", false, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,190 @@
+package extensions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/extensions/meter/wasmtest"
+)
+
+// compilerVariable in the environment makes the test program a process that
+// compiles one module, as what it says, and compilersVariable names the file to
+// which each of them adds its process id.
+const compilerVariable, compilersVariable = "CORENODE_TEST_COMPILER", "CORENODE_TEST_COMPILERS"
+
+func TestMain(m *testing.M) {
+	as := os.Getenv(compilerVariable)
+	if as == "" {
+		os.Exit(m.Run())
+	}
+	f, err := os.OpenFile(os.Getenv(compilersVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+	}
+	switch {
+	case err != nil:
+	case as == "compiles":
+		err = CompileModule(os.Stdin, os.Args[len(os.Args)-1], os.Stdout)
+	case as == "refuses":
+		_, err = os.Stdout.WriteString("too baroque")
+	case as == "hangs":
+		time.Sleep(time.Hour)
+	case as == "fails":
+		err = errors.New("out of order")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// compilers makes this test program the compiling process of hosts. started are
+// those that were started so far.
+func compilers(t testing.TB, as string) (command []string, started func() []int) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "compilers")
+	t.Setenv(compilerVariable, as)
+	t.Setenv(compilersVariable, file)
+	return []string{program, "compile"}, func() (all []int) {
+		text, _ := os.ReadFile(file) // not there before the first
+		for _, line := range strings.Fields(string(text)) {
+			if id, err := strconv.Atoi(line); err == nil {
+				all = append(all, id)
+			}
+		}
+		return all
+	}
+}
+
+func TestCompilesInAnotherProcess(t *testing.T) {
+	command, started := compilers(t, "compiles")
+	o := Options{CacheDir: t.TempDir(), CompileCommand: command}
+	module := newGuest(SlotChat, "1").bytes(t)
+	for _, when := range []string{"first", "from the cache"} {
+		h, l := openTest(t, o)
+		if _, err := h.Load(t.Context(), module, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if all := started(); len(all) != 1 || all[0] == os.Getpid() {
+			t.Errorf("%s: compiled by the processes %d; want one, and not %d", when, all, os.Getpid())
+		}
+		if strings.Contains(l.String(), "compiles modules itself") {
+			t.Errorf("%s: %s", when, l)
+		}
+	}
+	folders, err := filepath.Glob(filepath.Join(o.CacheDir, "*", sumFile))
+	if err != nil || len(folders) != 1 {
+		t.Errorf("%v, %v: want one folder with a sum", folders, err)
+	}
+	if err := os.WriteFile(folders[0], []byte("another sum"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, _ := openTest(t, o)
+	if _, err := h.Load(t.Context(), module, nil, nil); err != nil || len(started()) != 2 {
+		t.Errorf("damaged: %v, processes %d; want it compiled again", err, started())
+	}
+}
+
+// TestCompilingEnds: who waits for a compiling process need not, and the process ends.
+func TestCompilingEnds(t *testing.T) {
+	for _, how := range []struct {
+		name string
+		end  func(h *Host, leave func())
+		want error
+	}{
+		{"the caller leaves", func(_ *Host, leave func()) { leave() }, context.Canceled},
+		{"the host closes", func(h *Host, _ func()) { _ = h.Close() }, ErrClosed},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			command, started := compilers(t, "hangs")
+			h, l := openTest(t, Options{CacheDir: t.TempDir(), CompileCommand: command})
+			module := newGuest(SlotChat, "1").bytes(t)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			loaded := make(chan error, 1)
+			go func() {
+				_, err := h.Load(ctx, module, nil, nil)
+				loaded <- err
+			}()
+			for len(started()) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			how.end(h, leave)
+			select {
+			case err := <-loaded:
+				if !errors.Is(err, how.want) {
+					t.Errorf("%v, want %v", err, how.want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("it goes on")
+			}
+			if p, err := os.FindProcess(started()[0]); err == nil && p.Signal(os.Interrupt) == nil {
+				t.Error("the process goes on")
+			}
+			if strings.Contains(l.String(), "compiles modules itself") {
+				t.Error(l)
+			}
+		})
+	}
+}
+
+// TestCompilesItself: a host whose compiling process is of no use loads modules
+// as one without, and says so once.
+func TestCompilesItself(t *testing.T) {
+	for _, how := range []struct{ name, as, program, says string }{
+		{"it fails", "fails", "", "out of order"},
+		{"it compiles nothing", "is idle", "", ""},
+		{"there is none", "", "no-such-program", "no-such-program"},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			command, _ := compilers(t, how.as)
+			if how.program != "" {
+				command[0] = filepath.Join(t.TempDir(), how.program)
+			}
+			h, l := openTest(t, Options{CacheDir: t.TempDir(), CompileCommand: command})
+			for _, version := range []string{"1", "2"} {
+				if _, err := h.Load(t.Context(), newGuest(SlotChat, version).bytes(t), nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := strings.Count(l.String(), "compiles modules itself"); n != 1 || !strings.Contains(l.String(), how.says) {
+				t.Errorf("%d lines, want one with %q:\n%s", n, how.says, l)
+			}
+		})
+	}
+}
+
+// TestCompilerRefuses: what the engine has against a module is said in the same
+// words, wherever it runs, and the module is not compiled twice.
+func TestCompilerRefuses(t *testing.T) {
+	command, started := compilers(t, "refuses")
+	cache := t.TempDir()
+	h, _ := openTest(t, Options{CacheDir: cache, CompileCommand: command})
+	_, err := h.Load(t.Context(), newGuest(SlotChat, "1").bytes(t), nil, nil)
+	refused, ok := errors.AsType[*LoadError](err)
+	if !ok || refused.Stage != "compile" || refused.Reason != "the engine does not take it: too baroque" || len(started()) != 1 {
+		t.Errorf("%v", err)
+	}
+	if left, _ := os.ReadDir(cache); len(left) > 0 {
+		t.Errorf("it was compiled: %v", left)
+	}
+	bad := &wasmtest.Module{}
+	bad.Func("", nil, []byte{wasmtest.I32}, nil, wasmtest.Asm()) // gives no number
+	_, here := compile(bad.Bytes(), "")
+	var there strings.Builder
+	if err := compileInto(strings.NewReader(string(bad.Bytes())), cache, &there); err != nil || here == nil || there.String() != here.Error() {
+		t.Errorf("%v; here %v, there %s", err, here, &there)
+	}
+}
