@@ -40,7 +40,7 @@ binary with no configuration.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(serveCommand(), modelCommand(), versionCommand())
+	cmd.AddCommand(serveCommand(), modelCommand(), versionCommand(), compileCommand())
 	cmd.AddCommand(cli.Commands()...)
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 func (n *node) openModules() (*extensions.Host, error) {
 	c := n.cfg.Modules
 	return extensions.Open(extensions.Options{
-		Dir: filepath.Join(n.cfg.DataDir, "modules"), CacheDir: c.CacheDir,
+		Dir: filepath.Join(n.cfg.DataDir, "modules"), CacheDir: c.CacheDir, CompileCommand: n.compile,
 		TrustedKeys: c.Keys(), Denied: c.Denials(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
 		PoolMax: c.InstancesMax, CPUShare: c.CPUShare, CanaryFactor: c.CanaryFactor, CanaryCallsMin: c.CanaryCallsMin, Prices: prices(n.cfg), Log: n.log,
 	})

@@ -27,7 +27,7 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := open(cfg, log)
+	n, err := open(cfg, log, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -229,7 +229,7 @@ const i64DivU = 0x80
 
 // slowModule is a module whose every call takes so many rounds of a loop, each with
 // a division; then it answers something usual.
-func slowModule(b *testing.B, s extensions.Slot, rounds int32) []byte {
+func slowModule(b testing.TB, s extensions.Slot, rounds int32) []byte {
 	m := &wasmtest.Module{}
 	next := 1024
 	frame := func(payload []byte) int64 {
