@@ -19,8 +19,9 @@ import (
 
 // BenchmarkSwapExample and BenchmarkSwapShipped swap the generations of a slot
 // under four callers, 200 times the C example and 10 times the shipped chat
-// module, each generation a file of its own. They report failed calls, memory
-// before and after, and the 99th percentile of a call without and during swaps.
+// module, each generation a file of its own that was never compiled, by the host
+// itself or by another process. They report failed calls, memory before and after,
+// and the 99th percentile of a call without and during swaps.
 func BenchmarkSwapExample(b *testing.B) {
 	dir := filepath.Join("..", "wasm", "examples", "translator-c")
 	module, err := os.ReadFile(filepath.Join(dir, "module.wasm"))
@@ -62,9 +63,22 @@ func salted(b *testing.B, module []byte, n int) []byte {
 }
 
 func benchSwaps(b *testing.B, module, body []byte, swaps int) {
-	h, _ := openTest(b, Options{}) // without a folder nothing is compiled before
+	b.Run("itself", func(b *testing.B) { // without a folder nothing is compiled before
+		benchSwapsOf(b, Options{}, module, body, swaps)
+	})
+	b.Run("process", func(b *testing.B) {
+		command, _ := compilers(b, "compiles")
+		benchSwapsOf(b, Options{CacheDir: filepath.Join(b.TempDir(), "cache"), CompileCommand: command}, module, body, swaps)
+	})
+}
+
+func benchSwapsOf(b *testing.B, o Options, module, body []byte, swaps int) {
+	h, _ := openTest(b, o)
 	n := 0
 	swap := func() {
+		if err := os.RemoveAll(o.CacheDir); err != nil { // nothing for ""
+			b.Fatal(err)
+		}
 		i := activate(b, h, salted(b, module, n))
 		n++
 		for _, other := range h.Modules() { // of older ones only the previous is kept
