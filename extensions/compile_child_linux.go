@@ -10,9 +10,10 @@ import (
 
 // childAttributes has the kernel end the child when this process is killed and
 // cannot do so itself. The signal follows the death of the thread that started
-// the child; the Go runtime ends no thread but those of locked goroutines.
+// the child; the Go runtime ends no thread but those of locked goroutines. What
+// a terminal sends to this process is not for the child, which ends with it.
 func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
 // lowerPriority lets every other thread of the machine go first. Priorities are

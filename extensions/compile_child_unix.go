@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes asks for nothing: a child whose parent was killed ends when it has compiled.
-func childAttributes() *syscall.SysProcAttr { return nil }
+// childAttributes keeps from the child what a terminal sends to this process. A
+// child whose parent was killed ends when it has compiled.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // lowerPriority lets other processes of the machine go first.
 func lowerPriority() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19) }
