@@ -3,6 +3,7 @@
 package extensions
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,6 +46,13 @@ func BenchmarkSwapShipped(b *testing.B) {
 		}
 		module, err := m.Wasm()
 		if err != nil {
+			b.Fatal(err)
+		}
+		manifest, err := json.Marshal(Manifest{Name: "swapped", Kind: kindTranslator, Protocol: "chat", Version: "1", ABI: "1.0", Runtime: runtimeGo})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if module, err = meter.WithCustomSection(module, manifestSection, manifest); err != nil { // its name is taken
 			b.Fatal(err)
 		}
 		body := []byte(`{"model":"core-1.1","stream":true,"messages":[{"role":"user","content":"Say hello."}]}`)
