@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -158,9 +159,7 @@ func (e *Engine) loadModel(o Options) error {
 	if err != nil {
 		return err
 	}
-	if e.info.ContextLength == 0 {
-		e.info.ContextLength = config.ContextLength
-	}
+	e.info.ContextLength = cmp.Or(e.info.ContextLength, config.ContextLength)
 	if e.info.OutputMax == 0 || e.info.OutputMax > e.info.ContextLength {
 		e.info.OutputMax = e.info.ContextLength
 	}

@@ -165,8 +165,6 @@ type Backend interface {
 	// AddRMSNorm adds delta to x in place, then writes the norm of x to dst: one pass for a
 	// residual connection and the norm after it.
 	AddRMSNorm(dst, x, delta, w Buffer, n, d int, eps float32)
-	// Add adds delta to x.
-	Add(x, delta Buffer, n, d int)
 	// SiLUMul writes silu(gate)·up; dst may be gate.
 	SiLUMul(dst, gate, up Buffer, n, d int)
 	// SigmoidMul multiplies x by sigmoid(gate) elementwise.

@@ -14,6 +14,7 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -173,10 +174,7 @@ var minusInf, plusInf = float32(math.Inf(-1)), float32(math.Inf(1))
 
 // adjust applies penalties and the mask.
 func (s *Sampler) adjust(logits []float32) {
-	repeat := s.p.RepetitionPenalty
-	if repeat == 0 {
-		repeat = 1
-	}
+	repeat := cmp.Or(s.p.RepetitionPenalty, 1)
 	for _, id := range s.prompt {
 		if id >= 0 && int(id) < len(logits) {
 			repeated(&logits[id], repeat)

@@ -54,6 +54,7 @@
 package sched
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -196,9 +197,7 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	if err := c.Validate(pool.Config().PageTokens); err != nil {
 		return nil, fmt.Errorf("sched: %w", err)
 	}
-	if c.PriorityWait == 0 {
-		c.PriorityWait = priorityWait
-	}
+	c.PriorityWait = cmp.Or(c.PriorityWait, priorityWait)
 	align := Align
 	if !pool.Hybrid() {
 		align = alignPlain

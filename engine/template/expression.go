@@ -26,6 +26,14 @@ func evaluate(f *frame, all []expression) ([]value, error) {
 	return out, nil
 }
 
+// evaluateBoth evaluates two operands, left to right.
+func evaluateBoth(f *frame, left, right expression) (l, r value, err error) {
+	if l, err = left.eval(f); err == nil {
+		r, err = right.eval(f)
+	}
+	return l, r, err
+}
+
 // literal is a constant.
 type literal struct{ v value }
 
@@ -124,11 +132,7 @@ func attribute(v value, name string) (value, error) {
 type itemOf struct{ target, key expression }
 
 func (i *itemOf) eval(f *frame) (value, error) {
-	v, err := i.target.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	key, err := i.key.eval(f)
+	v, key, err := evaluateBoth(f, i.target, i.key)
 	if err != nil {
 		return nil, err
 	}
@@ -307,11 +311,7 @@ type binary struct {
 }
 
 func (b *binary) eval(f *frame) (value, error) {
-	l, err := b.left.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.right.eval(f)
+	l, r, err := evaluateBoth(f, b.left, b.right)
 	if err != nil {
 		return nil, err
 	}

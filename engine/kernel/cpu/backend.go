@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -63,10 +64,7 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	threads := o.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
+	threads := cmp.Or(o.Threads, runtime.GOMAXPROCS(0))
 	if threads < 1 || threads > threadsMax {
 		return nil, fmt.Errorf("cpu threads %d, want 1 to %d", o.Threads, threadsMax)
 	}

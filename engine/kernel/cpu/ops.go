@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -144,9 +145,7 @@ func Levels() []string {
 
 // pickLevel finds a level by name; "" is the environment's, else the best.
 func pickLevel(name string) (*ops, error) {
-	if name == "" {
-		name = os.Getenv(levelEnv)
-	}
+	name = cmp.Or(name, os.Getenv(levelEnv))
 	all := levels()
 	if name == "" {
 		return all[0], nil

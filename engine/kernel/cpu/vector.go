@@ -64,13 +64,6 @@ func (b *Backend) addRow(x, y []float32) {
 	}
 }
 
-// Add implements kernel.Backend.
-func (b *Backend) Add(x, delta kernel.Buffer, n, d int) {
-	b.rows(rowTask{row: (*rowTask).add, n: n, d: d, out: floats(x, n*d), x: floats(delta, n*d)})
-}
-
-func (t *rowTask) add(i int) { t.b.addRow(t.of(t.out, i), t.of(t.x, i)) }
-
 // RMSNorm implements kernel.Backend.
 func (b *Backend) RMSNorm(dst, x, w kernel.Buffer, n, d int, eps float32) {
 	b.rows(rowTask{row: (*rowTask).norm, n: n, d: d, out: floats(dst, n*d), x: floats(x, n*d), w: floats(w, d), eps: eps})

@@ -17,11 +17,6 @@ type vectorCase struct {
 }
 
 var vectorCases = []vectorCase{
-	{"Add", 0, func(b kernel.Backend, in [3][]float32, n, d int) []float32 {
-		x := upload(b, in[0])
-		b.Add(x, upload(b, in[1]), n, d)
-		return download(b, x, n*d)
-	}},
 	{"AddBias", 0, func(b kernel.Backend, in [3][]float32, n, d int) []float32 {
 		x := upload(b, in[0])
 		b.AddBias(x, upload(b, in[1][:d]), n, d)

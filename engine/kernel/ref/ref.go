@@ -134,7 +134,10 @@ func (*Backend) RMSNorm(dst, x, w kernel.Buffer, n, d int, eps float32) {
 
 // AddRMSNorm implements kernel.Backend.
 func (b *Backend) AddRMSNorm(dst, x, delta, w kernel.Buffer, n, d int, eps float32) {
-	b.Add(x, delta, n, d)
+	v, a := mem(x), mem(delta)
+	for i := range n * d {
+		v[i] += a[i]
+	}
 	b.RMSNorm(dst, x, w, n, d, eps)
 }
 
@@ -143,14 +146,6 @@ func rmsNorm(dst, x, w []float32, eps float32) {
 	scale := 1 / math.Sqrt(dot(x, x)/float64(len(x))+float64(eps))
 	for i, v := range x {
 		dst[i] = float32(float64(v) * scale * float64(w[i]))
-	}
-}
-
-// Add implements kernel.Backend.
-func (*Backend) Add(x, delta kernel.Buffer, n, d int) {
-	v, a := mem(x), mem(delta)
-	for i := range n * d {
-		v[i] += a[i]
 	}
 }
 
