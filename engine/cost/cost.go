@@ -1,12 +1,12 @@
-// Package cost predicts how long a step of the engine takes, from those that ran.
-// Both who plans steps asks it: how many rows of a prompt fit beside the sequences
-// that decode, and how many drafted tokens pay.
+// Package cost predicts how long a step of the engine takes, from the steps before it. The
+// scheduler asks how many rows of a prompt fit beside the sequences that decode, and how many
+// drafted tokens pay.
 //
-// A prediction is a sum of terms that are linear in the features of a Load, none
-// negative, fitted to the measured steps by least squares of the relative error,
-// times how fast the machine is now: the median of the latest steps against their
-// fit. So one disturbed step changes nothing, a busy neighbour is seen within a
-// few, and what is learned of the model's shape stays.
+// A prediction is a sum of terms, each linear in one feature of a Load and none negative. The
+// terms are fitted to the measured steps by least squares of the relative error. Their sum is
+// multiplied by the pace of the machine, which is the median of measured / fitted over the
+// latest steps. So one disturbed step changes nothing, a busy neighbor shows after a few steps,
+// and what is learned of the model's shape stays.
 //
 // It is pure: no clock, no randomness. A Model is not safe for concurrent use.
 package cost
@@ -18,23 +18,22 @@ import (
 )
 
 const (
-	// ratiosMax is how many of the latest steps say how fast the machine is now:
-	// fewer than half of them may be disturbed.
+	// ratiosMax is how many of the latest steps give the pace. Fewer than half of them may be
+	// disturbed.
 	ratiosMax = 7
-	// disturbed is how much longer than expected a step may take and still be
-	// learned from, and disturbedMax how many in a row of one size are not. The first
-	// steps of a size between known ones, which say how long they should take, count
-	// as at most that much longer for each: surprise.
+	// A step that takes disturbed times longer than expected teaches nothing, but at most
+	// disturbedMax such steps in a row of one size. The first steps of a size between known
+	// sizes are expected to fit in. Each of them counts as at most that much longer: surprise.
 	disturbed, disturbedMax = 2, 4
 	surprise                = (disturbed - 1.) / disturbedMax
-	// longPaceSeconds is over how much time of steps the weight of one fades in the
-	// long pace, and longPaceSpike how many times longer than the median ratio says
-	// it is taken to have been at most: a process that was stopped is no slow machine.
+	// longPaceSeconds is the time over which a step fades from the long pace. longPaceSpike
+	// bounds one step, as a multiple of what the pace predicts: a stopped process is no slow
+	// machine.
 	longPaceSeconds, longPaceSpike = 10, 4
-	// aloneRows is up to how many rows a step is much like one of a single sequence
-	// that decodes, and aloneSteps how many of those make one disturbed one harmless.
+	// Steps of up to aloneRows rows are much like a step of a single sequence that decodes.
+	// aloneSteps of them make one disturbed step harmless.
 	aloneRows, aloneSteps = 8, 6
-	// trustedMin is how many rows a step may always have to be predicted.
+	// trustedMin is how many rows a predicted step may always have.
 	trustedMin = 64
 )
 
@@ -45,8 +44,8 @@ type Model struct {
 	steps   int                // measured in all, disturbed ones included
 	rowsMax int                // rows of the largest
 	pace    float64            // the median of the ratios, 1 while there are fewer than four
-	// Fading sums over the last seconds: what steps took and their features. So the
-	// terms, however they change, are scaled to give the time that was measured.
+	// The sums over the last seconds: the time of the steps and their features. They scale the
+	// terms, whatever those are, to the measured time.
 	longTook     float64 // seconds
 	longFeatures vector
 }
@@ -54,11 +53,11 @@ type Model struct {
 // Known says whether anything was measured.
 func (m *Model) Known() bool { return m.steps > 0 }
 
-// Steps is how many were measured.
+// Steps is how many steps were measured.
 func (m *Model) Steps() int { return m.steps }
 
-// KnowsAlone says whether steps of single sequences that decode were measured,
-// and enough of them that one disturbed one does not matter.
+// KnowsAlone says whether enough steps of single sequences that decode were measured to make
+// one disturbed step harmless.
 func (m *Model) KnowsAlone() bool {
 	n := 0
 	for i := 0; knots[i] <= aloneRows; i++ {
@@ -67,7 +66,7 @@ func (m *Model) KnowsAlone() bool {
 	return n >= aloneSteps
 }
 
-// Trusted is the most rows a step may have so that its prediction is not a guess.
+// Trusted is the most rows for which a prediction can be trusted.
 func (m *Model) Trusted() int { return max(trustedMin, 4*m.rowsMax) }
 
 // Predict is how long the next step takes, 0 before anything was measured.
@@ -79,8 +78,8 @@ func (m *Model) Predict(l Load) time.Duration {
 	return time.Duration(dot(m.fit.terms[:], &x) * m.pace * float64(time.Second))
 }
 
-// PredictLong is how long a step takes on the average of many: the mean of
-// seconds, where Predict says what the very next one takes.
+// PredictLong is how long such a step takes on average over seconds, where Predict is about the
+// very next one.
 func (m *Model) PredictLong(l Load) time.Duration {
 	if l.Rows == 0 || !m.Known() {
 		return 0
@@ -122,7 +121,7 @@ func (m *Model) Observe(l Load, took time.Duration) {
 	m.fit.learn(at, &x, t, off)
 }
 
-// keepPace takes a step's ratio of measured to fitted into account.
+// keepPace takes a step's ratio of measured to fitted time into the pace.
 func (m *Model) keepPace(ratio float64) {
 	m.ratios[m.steps%ratiosMax] = ratio
 	m.steps++

@@ -6,29 +6,28 @@ import (
 )
 
 const (
-	// memory is over how many steps of one size the weight of a step fades.
+	// memory is how many steps of one size the mean of that size remembers.
 	memory = 32
-	// staleSteps is over how many steps the weight fades of what was learned of a
-	// size, once both smaller and larger ones ran: a size that was slow once, and
-	// is avoided for it, is guessed from its neighbours again, and so tried again.
+	// staleSteps is the number of steps over which a size fades once both smaller and larger
+	// sizes ran. A size that was slow once is avoided for it. Its neighbors then predict it
+	// again, and so it is tried again.
 	staleSteps = 2048
-	// gatherEvery is after how many steps the strata are weighed anew.
+	// gatherEvery is after how many steps the strata get new weights.
 	gatherEvery = 128
-	// solveSteps is how many steps are followed by a solution each. From then on only
-	// every solveEvery-th is, and those predicted worse than by the factor expected.
+	// Each of the first solveSteps steps is followed by a solution. After that every
+	// solveEvery-th is, and each step that was predicted worse than by the factor expected.
 	solveSteps, solveEvery, expected = 256, 4, 1.1
-	// rounds is the most of one solution, each a set of terms that are not zero. The
-	// next one goes on from there.
+	// rounds bounds one solution. Each round tries one set of terms that are not zero; the next
+	// solution goes on from the last set.
 	rounds = 8
-	// rising is by how much, relative to what they are, predictions must get better
-	// for a term to leave zero.
+	// rising is how much better predictions must become, relatively, for a term to leave zero.
 	rising = 1e-3
-	// What is assumed where the measured steps do not tell, with its weight against
-	// them: that a row costs the same on both sides of a knot, the more so where no
-	// step begins a stratum there, which makes a line between sizes that are known;
-	// and that logits, context and pairs cost nothing, so that what steps of one
-	// sequence take is the price of a step, which more sequences share. If that is
-	// wrong the first step with more of them tells.
+	// These weigh assumptions against the measured steps, for what the steps do not tell.
+	// smoothing: a row costs the same on both sides of a knot. straight: the same with more
+	// weight where no step begins a stratum, which makes a line between known sizes. damping:
+	// logits, context and pairs cost nothing. So the time of steps of one sequence is the price
+	// of a step, which more sequences share. If that is wrong, the first step with more
+	// sequences corrects it.
 	smoothing, straight, damping = 1e-2, 1, 2e-2
 )
 
@@ -43,8 +42,8 @@ type fit struct {
 	steps    int // learned from
 }
 
-// stratum is what was learned from steps of one range of rows. Each range fades
-// by its own steps only: hours of decoding do not make it forget what a prefill costs.
+// stratum is what was learned from steps of one range of rows. Each range fades by its own
+// steps only: hours of decoding do not make it forget the cost of a prefill.
 type stratum struct {
 	products [features]vector // fading mean of x*x' / t^2
 	sums     vector           // fading mean of x / t
@@ -54,7 +53,7 @@ type stratum struct {
 	weight   float64 // in the normal equations
 }
 
-// stratumOf is the last knot that is not above rows.
+// stratumOf is the last knot that is at most rows.
 func stratumOf(rows int) int {
 	at, found := slices.BinarySearch(knots[:], rows)
 	if found {
@@ -63,7 +62,7 @@ func stratumOf(rows int) int {
 	return at - 1
 }
 
-// begin takes a first guess: every row costs the same.
+// begin starts from the first step: every row costs the same.
 func (f *fit) begin(secondsPerRow float64) {
 	f.terms[0] = secondsPerRow
 	for i := range f.free {
@@ -74,8 +73,8 @@ func (f *fit) begin(secondsPerRow float64) {
 	}
 }
 
-// learn takes a step of stratum i, with the features x, that took t seconds, off
-// times what was predicted.
+// learn takes a step of stratum i with the features x. It took t seconds, which is off times
+// the prediction.
 func (f *fit) learn(i int, x *vector, t, off float64) {
 	s := &f.strata[i]
 	f.steps++
@@ -91,7 +90,7 @@ func (f *fit) learn(i int, x *vector, t, off float64) {
 	}
 }
 
-// seen is how many features, the first ones, can be other than zero in stratum i.
+// seen is how many of the features, from the first on, can be other than zero in stratum i.
 func seen(i int) int { return ramps + i + 1 }
 
 // count adds stratum i to the normal equations, or takes it out of them.
@@ -106,8 +105,8 @@ func (f *fit) count(i int, sign float64) {
 	}
 }
 
-// gather makes the normal equations anew: rounding errors go, and what was
-// learned long ago counts as what it is worth now.
+// gather makes the normal equations anew. Rounding errors vanish, and old strata get the weight
+// that they have now.
 func (f *fit) gather() {
 	f.products, f.sums = [features]vector{}, vector{}
 	for i := range f.strata {
@@ -120,8 +119,8 @@ func (f *fit) gather() {
 	}
 }
 
-// around is the number of the latest step before which both a smaller and a larger
-// stratum than i had one; 0 if one of them never had.
+// around is the number of the latest step by which both a smaller and a larger stratum than i
+// had run; 0 if one of them never did.
 func (f *fit) around(i int) int {
 	below, above := 0, 0
 	for j := range f.strata {

@@ -16,10 +16,10 @@ func (l Load) With(start, n, logits int) Load {
 // Times is the load of n sequences that each have l.
 func (l Load) Times(n int) Load { return Load{n * l.Rows, n * l.Logits, n * l.Context, n * l.Pairs} }
 
-// knots are the numbers of rows at which the cost of a further row may change. A
-// few rows wait for the weights, many for the arithmetic, and kernels that compute
-// rows in groups have stairs: behind each power of two, and each 16 up to 64, lies a
-// knot of its own for the first row of the next group.
+// knots are the numbers of rows at which the cost of a further row may change. Few rows wait
+// for the weights, many for the arithmetic. Kernels that compute rows in groups make stairs, so
+// behind each power of two, and each 16 up to 64, the first row of the next group has a knot of
+// its own.
 var knots = [...]int{1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32, 33, 48, 49, 64, 65, 96, 128, 192, 256, 512, 1024}
 
 // The features of a load, in order: one for each step, the logits, context and

@@ -2,9 +2,9 @@ package cost
 
 import "math"
 
-// solve finds the terms that fit best, none below zero: the method of active sets
-// (Lawson and Hanson, Solving Least Squares Problems, chapter 23), begun from the
-// set of the last solution, since one step changes little.
+// solve finds the terms that fit best, none below zero, by active sets (Lawson and Hanson,
+// Solving Least Squares Problems, chapter 23). It begins with the set of the last solution,
+// because one step changes little.
 func (f *fit) solve() {
 	a := f.products
 	for j := logits; j < ramps; j++ {
@@ -32,8 +32,8 @@ func (f *fit) solve() {
 	}
 }
 
-// moveTo moves the free terms towards their target until the first of them is
-// zero, where it stays and is no longer free.
+// moveTo moves the free terms towards their target until the first of them reaches zero. That
+// one stays there and is no longer free.
 func (f *fit) moveTo(target *vector) (stopped bool) {
 	share, first := 1.0, -1
 	for j, free := range f.free {
@@ -54,8 +54,8 @@ func (f *fit) moveTo(target *vector) (stopped bool) {
 	return first >= 0
 }
 
-// solveFree solves a*x = b for those of x that are free, the others being zero, by
-// a Cholesky factorization. It gives false where a is not positive definite.
+// solveFree solves a*x = b for the free terms of x, with the others zero, by a Cholesky
+// factorization. It returns false where a is not positive definite.
 func solveFree(a *[features]vector, b *vector, free *[features]bool) (x vector, ok bool) {
 	var l [features]vector // rows of the factor, by the order of the free terms
 	var at [features]int   // their places
@@ -94,9 +94,9 @@ func solveFree(a *[features]vector, b *vector, free *[features]bool) (x vector, 
 	return x, true
 }
 
-// smooth adds the assumption that a row costs the same on both sides of a knot:
-// the difference that the narrower side makes, or where the stratum above is not
-// known that of all rows, relative to what a step takes there.
+// smooth adds the assumption that a row costs the same on both sides of a knot. A violation
+// counts by the narrower side, or by all rows where the stratum above is unknown, relative to
+// the time of a step there.
 func (f *fit) smooth(a *[features]vector) {
 	took := f.terms[0] + f.terms[logits] + f.terms[context] + f.terms[pairs]
 	for k := 1; k < len(knots); k++ {

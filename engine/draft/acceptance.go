@@ -1,25 +1,25 @@
 package draft
 
 const (
-	// forget is how much of what was seen still counts after one more token: the
-	// acceptance is that of about the latest 1/(1-forget).
+	// forget is how much of what was seen still counts after one more token. The acceptance is
+	// that of about the latest 1/(1-forget).
 	forget = 0.96
-	// priorWeight is how many tokens the expectation before the first one counts for.
+	// priorWeight is how many tokens the prior counts for.
 	priorWeight = 2
 )
 
-// kinds tell drafts apart by how many tokens they were found by: the more, the
-// better they are. prior is what is expected of one before anything was seen.
+// kinds tell drafts apart by how many tokens they were found by: the more, the better they are.
+// prior is the expected acceptance before anything was seen.
 var kinds = [...]struct {
 	match int // at least
 	prior float64
 }{{2, 0.2}, {3, 0.3}, {4, 0.45}, {6, 0.6}, {10, 0.75}, {20, 0.85}}
 
-// tally is how often drafts of one kind were right, the latest ones most.
+// tally is how often drafts of one kind were right, with more weight on the latest.
 type tally struct{ right, seen float64 }
 
-// chance is that of the next draft; prior is what is expected without a tally, and
-// counts for weight drafts.
+// chance is that of the next draft. prior is expected without a tally, and counts for weight
+// drafts.
 func (t tally) chance(prior, weight float64) float64 {
 	return (t.right + weight*prior) / (t.seen + weight)
 }

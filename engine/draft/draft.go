@@ -1,17 +1,16 @@
-// Package draft proposes the next tokens of a sequence from its own prompt and
-// output, without a model: what followed the latest tokens where they stood
-// before is likely to follow again. Code, quotes, tables and lists are full of it.
+// Package draft proposes the next tokens of a sequence from its own prompt and output, without
+// a model. What followed the latest tokens at an earlier place is likely to follow them again:
+// code, quotes, tables and lists are full of it.
 //
-// A draft costs next to nothing and needs not be right. The step that computes
-// the next token of a sequence computes some of its draft too, each drafted token
-// in a row of its own, and keeps those that turn out to be what is sampled from
-// the logits of the row before: the answer is the same, token by token, with and
-// without. What pays is decided elsewhere, from what steps take and from the
-// chance that a drafted token is kept, which is learnt here for each sequence.
+// A draft costs almost nothing and may be wrong. The step that computes the next token of a
+// sequence also computes some of its draft, each drafted token in a row of its own. It keeps
+// those that equal what is sampled from the logits of the row before. So the answer is the
+// same, token by token, with and without. The scheduler decides how much of a draft pays, from
+// the time of steps and the chance that a drafted token is kept. That chance is learned here
+// for each sequence.
 //
-// Every draft is compared with what is sampled, also those that no step has
-// computed: so the acceptance of a sequence that drafts nothing is as fresh as any
-// other, and nobody has to try now and then what will fail.
+// Every draft is compared with what is sampled, also where no step computed it. So the chance
+// of a sequence that drafts nothing stays up to date, and nobody has to try what will fail.
 //
 // It is pure: no clock, no randomness. Nothing here is safe for concurrent use.
 package draft
@@ -35,11 +34,10 @@ type Drafter struct {
 // They belong to the caller, who does not change them.
 func New(stops []int32) *Drafter { return &Drafter{stops: stops} }
 
-// Draft returns what may follow tokens, the whole sequence so far, and the chance
-// that a token of it is right when those before it are. Between two calls tokens
-// only grows. The draft is valid until the next call; it is empty where nothing
-// like the latest tokens was seen, and holds none of the stops: nothing is won by
-// computing what comes after one.
+// Draft returns what may follow tokens, the whole sequence so far, and the chance that a token
+// of it is right when those before it are. Between two calls tokens only grows. The draft is
+// valid until the next call. It is empty where nothing like the latest tokens was seen, and
+// contains none of the stops: nothing is won behind one.
 func (d *Drafter) Draft(tokens []int32) (draft []int32, chance float64) {
 	d.draft, d.match = d.lookup.follow(d.draft[:0], tokens)
 	if at := slices.IndexFunc(d.draft, func(id int32) bool { return slices.Contains(d.stops, id) }); at >= 0 {

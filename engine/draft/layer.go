@@ -15,18 +15,18 @@ const (
 	forgetLayer = 0.995
 	// layerPrior is the chance of a drafted token before any was seen.
 	layerPrior = 0.6
-	// layerWeight is how many drafts that expectation counts for, and what all
-	// sequences had for one of them: a few wrong ones must not end what costs
-	// something to try again. firstTries are seen before anything is believed.
+	// layerWeight is the weight of that prior, in drafts, and of what all sequences had for one
+	// of them. A few wrong drafts must not end what is dear to try again. firstTries are seen
+	// before anything is believed.
 	layerWeight, firstTries = 8, 16
-	// layerGain is what drafts must be expected to add to the tokens in a second, as
-	// a factor: expectations are not exact.
+	// layerGain is the factor by which drafts must be expected to raise the tokens per second.
+	// Expectations are not exact.
 	layerGain = 1.03
-	// tryEvery is after how many steps without a pass one is made although it is not
-	// expected to pay: what is expected must not be what once was.
+	// tryEvery is after how many steps without a pass one is made although it is not expected
+	// to pay: expectations get old.
 	tryEvery = 64
-	// shareWeight is the weight of the latest pass in what a pass costs, and
-	// shareOutlier how far it may be from that: what lies beyond counts as so much.
+	// shareWeight is the weight of the latest pass in the cost of a pass. shareOutlier bounds
+	// how far one pass may be from that cost.
 	shareWeight, shareOutlier = 0.125, 2
 )
 
@@ -55,20 +55,18 @@ func (r *record) learn(level int, right bool, forget float64) {
 	r.levels[level].learn(right, forget)
 }
 
-// Layer is what is known of a model's prediction layer: a layer that computes a
-// draft of the token after the next, and of further ones from its own drafts.
-// Unlike a draft that is looked up it takes time, a pass for each token.
-// Its zero value knows nothing.
+// Layer is what is known of a model's prediction layer, which computes a draft of the token
+// after the next, and of further ones from its own drafts. Unlike a lookup it takes time, a
+// pass for each token. Its zero value knows nothing.
 type Layer struct {
 	record record  // of all sequences
 	share  float64 // what a pass takes, as a share of a step of as many rows; 0: unknown
 	idle   int     // steps since the latest pass
 }
 
-// Begin says for how many of a step's decodes the first pass is worth its time.
-// gains are how many more of the tokens drafted are expected to be right than
-// without it, in falling order; seconds is what a step of so many rows takes, 0
-// where that is not known. Now and then it is all of them, to see how they do.
+// Begin says for how many of a step's decodes the first pass pays. gains are how many more
+// drafted tokens are expected to be right with it, in falling order. seconds predicts a step of
+// so many rows, 0 where that is unknown. Now and then it is all of them, to see how they do.
 func (l *Layer) Begin(gains []float64, decodes int, seconds func(int) float64) int {
 	if len(gains) == 0 || seconds(decodes) <= 0 {
 		return 0
@@ -83,9 +81,9 @@ func (l *Layer) Begin(gains []float64, decodes int, seconds func(int) float64) i
 	return n
 }
 
-// Worth says for how many sequences a pass is worth its time, and that of a row
-// more for each in the next step, which has decodes sequences and drafted rows
-// besides: time is worth the tokens that decodes alone would give in it.
+// Worth says for how many sequences a pass pays, with the row that it adds to the next step for
+// each. That step has decodes sequences and drafted rows besides. Time is worth the tokens that
+// the decodes alone would give in it.
 func (l *Layer) Worth(gains []float64, decodes, drafted int, seconds func(int) float64) int {
 	alone, now := seconds(decodes), seconds(decodes+drafted)
 	if l.share == 0 || alone <= 0 {

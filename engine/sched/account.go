@@ -1,7 +1,7 @@
 package sched
 
-// What a token adds to its account's counter. A decoded token occupies a whole
-// step's turn, a prefilled one shares the read of the weights with its chunk.
+// What a token adds to its account's counter. A decoded token has a row of its own in every
+// step; prefilled ones share one read of the weights.
 const (
 	prefillCost = 1
 	decodeCost  = 2

@@ -9,12 +9,12 @@ import (
 	"corenode/engine/kv"
 )
 
-// starvedAfter is the multiple of FairWait after which an account of which
-// nothing runs goes first although others were served less.
+// starvedAfter is the multiple of FairWait after which an account with nothing running goes
+// first, although others were served less.
 const starvedAfter = 10
 
-// dropHit gives up the hit of the waiting sequence that arrived last, other
-// than keep. It will look again when it is admitted; Cached stays.
+// dropHit gives up the cached hit of the waiting sequence that arrived last, other than keep.
+// That sequence looks again when it is admitted; its Cached stays.
 func (s *Scheduler) dropHit(keep *Sequence) bool {
 	q := s.hits.tail
 	if q != nil && q == keep {
@@ -56,12 +56,13 @@ func (s *Scheduler) admit(now time.Time) {
 	}
 }
 
-// next is the first in line: in the class whose turn it is, of the account
-// served least, or of one that had to wait much longer than FairWait with
-// nothing running, which newcomers that were served less could else keep
-// waiting for ever. entitled says that others must make room for it: for a
-// place after FairWait, for a share of the steps' time, which the next sequence
-// that ends gives back anyway, only after ten times as long.
+// next is the first in line: in the first class, of the account that was served least. An
+// account that waited much longer than FairWait with nothing running goes before it; else
+// newcomers, who were served less, could keep it waiting for ever.
+//
+// entitled says that others must make room. After FairWait an account is entitled to a place.
+// To a share of the steps' time it is entitled only after ten times as long, because the next
+// sequence that ends gives that back anyway.
 func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
 	c := s.firstClass()
 	if l := c.slotless.head; l != nil && now.Sub(l.since) >= starvedAfter*s.config.FairWait {
@@ -72,8 +73,8 @@ func (s *Scheduler) next(now time.Time) (q *Sequence, entitled bool) {
 	return q, l.account.running == 0 && now.Sub(l.since) >= s.config.FairWait && !s.hasPlace(q)
 }
 
-// NextEntitled is when time alone entitles the next account that waits to a
-// place, counted from the last Plan.
+// NextEntitled is when time alone entitles the next waiting account to a place, counted from
+// the last Plan.
 func (s *Scheduler) NextEntitled() (at time.Time, ok bool) {
 	if s.waiting == 0 {
 		return at, false
@@ -93,13 +94,13 @@ func (s *Scheduler) NextEntitled() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// fits says whether a waiting sequence can start: there is time for it in each
-// step, and a place.
+// fits says whether a waiting sequence can start: there is a place, and time for it in each
+// step.
 func (s *Scheduler) fits(q *Sequence) bool { return s.hasPlace(q) && s.affordable(q) }
 
-// hasPlace says whether there is a slot, a state, and pages for all tokens of
-// a waiting sequence and one more, beside what the running ones need for theirs
-// and a page each to go on.
+// hasPlace says whether there is a slot, a state, and pages for a waiting sequence: for all its
+// tokens and one more. The running sequences keep what their tokens need, and one page each to
+// go on.
 func (s *Scheduler) hasPlace(q *Sequence) bool {
 	if len(s.running) >= s.config.SequencesMax || s.hybrid && s.pool.StatesAvailable() == 0 {
 		return false
@@ -115,9 +116,9 @@ func (s *Scheduler) need(q *Sequence) int {
 	return min(s.pool.PagesFor(len(q.Tokens)+1), s.pool.Config().Pages) - len(q.table.Pages)
 }
 
-// makeRoom makes a sequence fit that does not, by giving up the hits of others
-// that wait; for an account that is entitled to a slot also by preempting from
-// accounts that have several. Where nothing runs it always succeeds.
+// makeRoom makes a sequence fit by giving up the hits of others that wait. For an entitled
+// account it also preempts sequences of accounts that run several. Where nothing runs it always
+// succeeds.
 func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	if len(s.running) == 0 {
 		for !s.fits(q) {
@@ -157,12 +158,13 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 	}
 }
 
-// hitPagesOfOthers is how many pages the hits of others that wait hold at most: those
-// that they share count for each.
+// hitPagesOfOthers is the upper bound of the pages in the hits of other waiting sequences.
+// Shared pages count for each.
 func (s *Scheduler) hitPagesOfOthers(q *Sequence) int { return s.hitPages - len(q.table.Pages) }
 
-// couldFit says whether preempting all but the first of each account, and the hits of
-// others that wait, would give enough pages, as far as sharing of hits does not deceive it.
+// couldFit says whether enough pages would become free if all but the first sequence of each
+// account were preempted and the hits of waiting sequences were given up. Sharing among hits
+// can make it too optimistic.
 func (s *Scheduler) couldFit(q *Sequence) bool {
 	need := s.need(q)
 	s.closing = s.closing[:0]
@@ -208,8 +210,8 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	s.running = slices.Insert(s.running, at, q)
 }
 
-// takeState gets a slot; fits has counted one. A second look at the prefix
-// cache may hold the very snapshot that was counted: then it has to go.
+// takeState gets a slot; fits has counted one. A second look at the prefix cache may use the
+// very snapshot that was counted. Then that hit is given up.
 func (s *Scheduler) takeState(q *Sequence) {
 	op, err := s.pool.TakeState(&q.table)
 	if errors.Is(err, kv.ErrNoState) {

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// alignPlain is Align for models without recurrent state, whose results are the
-	// same wherever a prompt is cut: so few that gaps stay short, so many that
-	// reading the weights for them pays.
+	// alignPlain is Align for models without recurrent state. Their results do not depend on
+	// where a prompt is cut. It is small so that gaps stay short, and large enough that reading
+	// the weights pays.
 	alignPlain = 16
-	// gapMin is what GapStretchMax never makes a gap shorter than: nobody reads
-	// a hundred tokens a second, but small steps waste the machine.
+	// gapMin is the shortest gap that GapStretchMax asks for. Nobody reads a hundred tokens a
+	// second, and small steps waste the machine.
 	gapMin = 10 * time.Millisecond
-	// soloGaps is how many gaps a step may last in which nothing decodes. So long
-	// does a new request, or a cancelled one, wait for the next plan.
+	// soloGaps is how many gaps a step may last in which nothing decodes. A new or a cancelled
+	// request waits that long for the next plan.
 	soloGaps = 4
-	// batchShare is by how much a step in which many decode beside a piece of
-	// prefill may be longer than the shortest one with a piece: a machine that
-	// is too slow for the gap still decodes several sequences at once.
+	// batchShare is how much longer than the shortest step with a piece of prefill a step may
+	// be in which many sequences decode beside one. So a machine that is too slow for the gap
+	// still decodes several sequences at once.
 	batchShare = 0.25
 )
 
-// meanContext is the mean number of tokens of the sequences that run, or ran last.
+// meanContext is the mean number of tokens of the running sequences, or of those that ran last.
 func (s *Scheduler) meanContext() int {
 	n, sum := 0, 0
 	for _, q := range s.running {
@@ -41,13 +41,12 @@ func (s *Scheduler) meanContext() int {
 // one is the load of one sequence that decodes at the mean context.
 func (s *Scheduler) one() cost.Load { return cost.Load{}.With(max(0, s.meanContext()-1), 1, 1) }
 
-// gap is the longest that a step in which something decodes should take, by what
-// the cost model says: less than GapMax, and so that of a hundred gaps only one is
-// longer than GapStretchMax times what one in a hundred of a stream alone is, once
-// such were seen.
+// gap is the longest predicted time of a step in which something decodes. It is below GapMax.
+// Once steps of a single sequence were measured, it also keeps the gap that one in a hundred
+// exceeds within GapStretchMax times that of a single sequence.
 func (s *Scheduler) gap() time.Duration { return s.gapBy(s.cost.Predict) }
 
-// gapBy is gap as one of the cost model's predictions sees it.
+// gapBy is gap by one of the cost model's two predictions.
 func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
 	g := float64(s.config.GapMax) / margin
 	if tail, known := s.jitter.aloneTail(); known && s.config.GapStretchMax > 0 {
@@ -57,14 +56,14 @@ func (s *Scheduler) gapBy(predict func(cost.Load) time.Duration) time.Duration {
 	return time.Duration(g)
 }
 
-// soloLimit is the longest that a step in which nothing decodes should take.
+// soloLimit is the longest predicted time of a step in which nothing decodes.
 func (s *Scheduler) soloLimit() time.Duration {
 	return time.Duration(soloGaps * float64(s.config.GapMax) / margin)
 }
 
-// affordable says whether the gaps of those that run stay in bounds when a
-// waiting sequence decodes beside them and a piece of prefill is computed, too.
-// One runs in any case; only one before it is known how long its steps take.
+// affordable says whether a waiting sequence can decode beside those that run, with a piece of
+// prefill in each step, while gaps stay in bounds. The first sequence always runs. A second one
+// waits until the cost of a single one is known.
 func (s *Scheduler) affordable(q *Sequence) bool {
 	if s.config.GapMax == 0 {
 		return true
@@ -83,8 +82,8 @@ func (s *Scheduler) affordable(q *Sequence) bool {
 	return n < 2 || s.cost.KnowsAlone() && s.fitsGap(all, s.cost.Predict)
 }
 
-// fitsGap says whether a step in which so much decodes has room for a piece of
-// prefill within the gap, or is little longer than one that cannot be shorter.
+// fitsGap says whether a step with these decodes has room for a piece of prefill within the
+// gap. A step may also be longer by batchShare than the shortest step with a piece.
 func (s *Scheduler) fitsGap(decodes cost.Load, predict func(cost.Load) time.Duration) bool {
 	one := s.one()
 	shortest := predict(one.With(one.Context, s.align, 0))
@@ -119,9 +118,9 @@ func (s *Scheduler) newRoom() room {
 	return r
 }
 
-// budget is how many rows of q's prefill the step has room for: what can be
-// computed in time, a multiple of align, and at least that for the first one,
-// so that prefill always goes on.
+// budget is how many rows of q's prefill fit into the step: those that can be computed in time,
+// as a multiple of align. The first prefill gets at least one piece, so that prefill always
+// goes on.
 func (s *Scheduler) budget(r *room, q *Sequence) int {
 	rows := s.config.StepTokensMax - r.planned.Rows
 	if r.decodes && s.config.ChunkTokens > 0 {
@@ -143,8 +142,8 @@ func (s *Scheduler) budget(r *room, q *Sequence) int {
 	return min(rows, max(least, s.rowsWithin(r.limit, r.planned, q.computed, min(rows, q.pending()), s.cost.Predict)))
 }
 
-// rowsWithin is how many of the rows of a prefill at position start can be
-// computed beside what is planned within limit: all, or a multiple of align.
+// rowsWithin is how many rows of a prefill at position start fit within limit beside what is
+// planned: all of them, or a multiple of align.
 func (s *Scheduler) rowsWithin(limit time.Duration, planned cost.Load, start, rows int, predict func(cost.Load) time.Duration) int {
 	rows = max(0, min(rows, s.cost.Trusted()))
 	low, high := 0, (rows+s.align-1)/s.align
@@ -186,9 +185,9 @@ func (r *room) take(q *Sequence, n int) {
 	r.limit = r.fill
 }
 
-// Measured says how long the step committed last took, from its plan until its
-// tokens were on their way. Nothing is learned from a step for which sequences
-// were preempted: what it took is not what its load takes.
+// Measured says how long the step took that was committed last, from its plan until its tokens
+// were delivered. A step that preempted sequences teaches nothing: it took longer than its load
+// does.
 func (s *Scheduler) Measured(took time.Duration) {
 	s.count.StepMeasured = took
 	s.count.StepPredicted = s.cost.Predict(s.last.load)

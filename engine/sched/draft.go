@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// draftRowsMax bounds the drafted rows of a step: the logits of each are kept
-	// until its token is sampled, and they are large.
+	// draftRowsMax bounds the drafted rows of a step. The logits of each row are kept until its
+	// token is sampled, and they are large.
 	draftRowsMax = 32
-	// draftGain is what drafts must be expected to add to the tokens in a second,
-	// as a factor: predictions are not exact.
+	// draftGain is the factor by which drafts must be expected to raise the tokens per second.
+	// Predictions are not exact.
 	draftGain = 1.03
-	// draftDelay is how much longer a step may become by the drafts of others for
-	// a sequence that has none.
+	// draftDelay is how much longer the drafts of others may make a step for a sequence that
+	// has none.
 	draftDelay = 1.25
 )
 
-// guess is what one decode of a plan could add to it.
+// draftChoice is how many drafted tokens one decode of a plan could have, and gets.
 type draftChoice struct {
 	item      int // of the plan
 	tokensMax int // drafted tokens, at least 1
@@ -28,9 +28,8 @@ type draftChoice struct {
 	kept      int // taken in the best choice so far
 }
 
-// planDrafts gives decodes rows for drafted tokens. It comes last: drafts take
-// nothing that anything else in the step could use, no page that holds
-// anything and no state slot of a snapshot.
+// planDrafts gives decodes rows for drafted tokens. It comes last: drafts take nothing that the
+// rest of the step could use, no page with content and no state slot of a snapshot.
 func (s *Scheduler) planDrafts() {
 	s.count.Drafting = 0
 	if !s.config.Draft {
@@ -58,8 +57,8 @@ func (s *Scheduler) planDrafts() {
 	}
 }
 
-// draftSeconds says what a step takes in which only the decodes are computed, and
-// what the planned one does with so many drafted tokens; zero where it is not known.
+// draftSeconds predicts a step of the decodes alone, and the planned step with added drafted
+// tokens. Both are zero while nothing is known.
 func (s *Scheduler) draftSeconds(decodes cost.Load) (alone float64, with func(added int) float64) {
 	if s.assumed != nil {
 		return s.assumed(decodes.Rows), func(added int) float64 { return s.assumed(s.rows + added) }
@@ -75,13 +74,13 @@ func (s *Scheduler) draftSeconds(decodes cost.Load) (alone float64, with func(ad
 	}
 }
 
-// AssumeSteps chooses drafts by what a step of so many rows takes according to
-// seconds, in place of what was measured: for tests.
+// AssumeSteps replaces what was measured by seconds, which says how long a step of so many rows
+// takes. It is for tests.
 func (s *Scheduler) AssumeSteps(seconds func(rows int) float64) { s.assumed = seconds }
 
-// draftMax is how many of n tokens of a draft a sequence could compute: it ends
-// where the tokens must, where a snapshot is to be taken, which is only possible
-// at the end of a step, and with the pages there are.
+// draftMax is how many of n drafted tokens a sequence could compute. A draft ends at the token
+// limit, at the place of a snapshot, which only the end of a step can take, and where pages
+// end.
 func (s *Scheduler) draftMax(q *Sequence, n int) int {
 	size := s.pool.Config().PageTokens
 	end := min(len(q.Tokens)+n, q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
@@ -96,11 +95,12 @@ func (s *Scheduler) draftMax(q *Sequence, n int) int {
 	return end - len(q.Tokens)
 }
 
-// chooseDrafts decides how much of each guess is computed, at most room tokens
-// in all. A step of the decodes alone takes alone seconds, this one so many with
-// some tokens added. It adds the token most likely to be kept first, and stops at
-// that number which promises most tokens in a second: those that decodes give are
-// expected to take what a step of decodes alone does and what the drafts add to this one.
+// chooseDrafts decides how many tokens of each draft are computed, at most room in all. A step
+// of the decodes alone takes alone seconds; this one takes with(n) seconds with n tokens added.
+//
+// It adds the token that is most likely to be kept, one after the other. It stops at the number
+// that promises most tokens per second. The decodes count with the time of a step of their own,
+// the drafts with the time that they add to this step.
 func chooseDrafts(choices []draftChoice, room, decodes int, alone float64, with func(added int) float64) {
 	now := with(0)
 	if alone <= 0 || now <= 0 {
@@ -131,8 +131,8 @@ func chooseDrafts(choices []draftChoice, room, decodes int, alone float64, with 
 	}
 }
 
-// likeliest is the guess whose next token is most likely to be kept; of several
-// the one of which least is taken, the first of those.
+// likeliest is the choice whose next token is most likely to be kept. Among equals it is the
+// one of which least is taken, then the first.
 func likeliest(choices []draftChoice) (best *draftChoice) {
 	for i := range choices {
 		g := &choices[i]
@@ -143,8 +143,8 @@ func likeliest(choices []draftChoice) (best *draftChoice) {
 	return best
 }
 
-// addDraft adds rows for the first n tokens of its sequence's draft to an item.
-// Others may have taken pages since draftMax looked: then there are fewer.
+// addDraft adds rows for the first n drafted tokens to an item. Others may have taken pages
+// since draftMax looked; then there are fewer.
 func (s *Scheduler) addDraft(it *Item, n int) {
 	q, have := it.Seq, len(it.Seq.table.Pages)
 	n = min(n, (have+s.pool.PagesFree())*s.pool.Config().PageTokens-len(q.Tokens))
@@ -164,7 +164,7 @@ func (s *Scheduler) addDraft(it *Item, n int) {
 	s.count.Drafting++
 }
 
-// kept is how many rows of an item are its sequence's.
+// kept is how many rows of an item belong to its sequence.
 func (i *Item) kept() int {
 	if len(i.Draft) > 0 {
 		return i.Kept
@@ -172,9 +172,9 @@ func (i *Item) kept() int {
 	return i.Len
 }
 
-// keepDrafts takes what was kept of drafts into their sequences, and the states
-// back to where their tokens end. What was not kept left K and V in pages behind
-// the end of the tokens: the next step writes over them before it reads them.
+// keepDrafts appends the accepted tokens of drafts to their sequences, and sets states back to
+// where the tokens end. Rejected tokens leave K and V behind the end of the tokens. The next
+// step overwrites them before it reads them.
 func (s *Scheduler) keepDrafts() {
 	for i := range s.plan.Items {
 		it := &s.plan.Items[i]

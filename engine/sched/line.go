@@ -17,8 +17,8 @@ type line struct {
 	link    link[line]
 }
 
-// class is the lines of one priority. Of several classes with lines that wait,
-// the one with the earliest due goes first.
+// class is the lines of one priority. Of several classes with waiting lines the one with the
+// earliest due goes first.
 type class struct {
 	priority int8
 	heap     waitingHeap // the lines with sequences
@@ -26,9 +26,9 @@ type class struct {
 	since    time.Time   // when it began to wait, or last had a sequence admitted
 }
 
-// due orders classes: a level of priority is worth a wait of priorityWait. It
-// does not move while the class waits, so the class that is first stays first
-// until it was served, and one that is not served comes to be first.
+// due orders classes: one level of priority is worth a wait of priorityWait. It does not change
+// while the class waits. So the first class stays first until it is served, and every class
+// becomes first in the end.
 func (c *class) due(priorityWait time.Duration) time.Time {
 	return c.since.Add(-time.Duration(c.priority) * priorityWait)
 }
@@ -61,7 +61,7 @@ func (h *waitingHeap) Pop() any {
 	return l
 }
 
-// class returns the class of a priority. Classes stay: there are at most 256.
+// class returns the class of a priority. Classes are never removed: there are at most 256.
 func (s *Scheduler) class(priority int8) *class {
 	at, found := slices.BinarySearchFunc(s.classes, priority, func(c *class, p int8) int { return int(p) - int(c.priority) })
 	if !found {
@@ -83,8 +83,8 @@ func (s *Scheduler) line(a *account, priority int8) *line {
 	return l
 }
 
-// firstClass is the class whose turn it is; something waits. Of two that are
-// due at once the higher priority goes first.
+// firstClass is the class that is served next; something waits. Of two that are due at once the
+// higher priority goes first.
 func (s *Scheduler) firstClass() (first *class) {
 	for _, c := range s.classes {
 		if len(c.heap) > 0 && (first == nil || c.due(s.config.PriorityWait).Before(first.due(s.config.PriorityWait))) {
@@ -94,8 +94,8 @@ func (s *Scheduler) firstClass() (first *class) {
 	return first
 }
 
-// floor is what the counter of an account that begins to wait is lifted to:
-// being away saves no service up.
+// floor is the least that the counter of an account is raised to when it begins to wait. An
+// account that was away does not save up service.
 func (s *Scheduler) floor() int64 {
 	least, any := int64(0), false
 	for _, c := range s.classes {
@@ -109,8 +109,8 @@ func (s *Scheduler) floor() int64 {
 	return least
 }
 
-// enqueue puts a sequence into its line, by arrival. Only those that ran
-// before can arrive ahead of others, and they are few and in front.
+// enqueue puts a sequence into its line, by arrival. Only sequences that ran before arrive in
+// front of others, and they are few.
 func (s *Scheduler) enqueue(q *Sequence, now time.Time) {
 	a, l := q.account, s.line(q.account, q.Priority)
 	q.phase, q.line = phaseWaiting, l
@@ -139,7 +139,7 @@ func (s *Scheduler) enqueue(q *Sequence, now time.Time) {
 	s.placeSlotless(a, now)
 }
 
-// dequeue takes a waiting sequence out of every list it waits in.
+// dequeue takes a waiting sequence out of every list that it is in.
 func (s *Scheduler) dequeue(q *Sequence, now time.Time) {
 	a, l := q.account, q.line
 	l.queue.remove(q)
@@ -160,7 +160,7 @@ func (s *Scheduler) dequeue(q *Sequence, now time.Time) {
 	}
 }
 
-// placeSlotless keeps the lists of lines that wait with nothing of their account running.
+// placeSlotless keeps the lists of lines that wait while nothing of their account runs.
 func (s *Scheduler) placeSlotless(a *account, now time.Time) {
 	for _, l := range a.lines {
 		want := l.queue.len > 0 && a.running == 0
@@ -174,7 +174,7 @@ func (s *Scheduler) placeSlotless(a *account, now time.Time) {
 	}
 }
 
-// charge adds cost, which is negative for an item taken back, to an account.
+// charge adds cost to an account. It is negative for an item that is taken back.
 func (s *Scheduler) charge(a *account, cost int64) {
 	a.counter += cost
 	for _, l := range a.lines {

@@ -17,7 +17,7 @@ func loadOf(items []Item) (l cost.Load) {
 // decodes says whether an item computes a next token, with a draft or without.
 func (i *Item) decodes() bool { return i.Logits && i.Len == 1+len(i.Draft) }
 
-// lastStep is what is to be known of the step committed last when it was measured.
+// lastStep is what is needed about the last committed step when its time is known.
 type lastStep struct {
 	load    cost.Load
 	decodes bool      // some item does

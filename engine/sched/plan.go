@@ -9,15 +9,15 @@ import (
 	"corenode/engine/kv"
 )
 
-// quantum is how much service, in tokens, one account's prefill may be ahead
-// before another's goes first.
+// quantum is how much service, in tokens, the prefill of one account may be in front of another
+// account's before that one goes first.
 const quantum = 512
 
-// skippedMax is how many plans an account's prefills may be passed over before they go first.
+// skippedMax is how many plans may pass over an account's prefills before they go first.
 const skippedMax = 16
 
-// Item is a run of tokens that one sequence computes in a step:
-// Tokens[Start:Start+Len], the last of them from Draft where there is one.
+// Item is a run of tokens that one sequence computes in a step: Tokens[Start:Start+Len], the
+// last of them from Draft if there is one.
 type Item struct {
 	Seq   *Sequence
 	Start int
@@ -28,9 +28,9 @@ type Item struct {
 	State int32
 	// Logits says that the last row's logits are the next token's.
 	Logits bool
-	// Draft are tokens after Tokens that are computed too. The logits of all rows
-	// are wanted then, Len = 1+len(Draft) of them: those of a row say what comes
-	// after its token, and so whether the next row is the sequence's.
+	// Draft are tokens after Tokens that are computed too. The logits of all Len = 1+len(Draft)
+	// rows are wanted then. Those of a row say which token follows it, and so whether the next
+	// row belongs to the sequence.
 	Draft []int32
 	// Saves are slots that receive the state after each row but the last.
 	Saves []int32
@@ -45,7 +45,7 @@ func (i *Item) Prompt() bool { return i.Start < i.Seq.Prompt }
 
 // Plan is one step. It belongs to the scheduler and is valid until the next Plan.
 type Plan struct {
-	// Before is to be done in order before the step, also when there are no Items.
+	// Before is to be done in order before the step, even without Items.
 	Before []kv.StateOp
 	// Items are what the step computes. Empty means that nothing can be computed until
 	// Add, Resume, a change of Stalled, or the time that NextEntitled and QueueTimeout name.
@@ -58,10 +58,9 @@ type Plan struct {
 	Expired []*Sequence
 }
 
-// Plan decides the next step. When it has Items they must be computed and
-// committed before the next Plan. Its work is bounded by the sequences that
-// run, start, expire or are preempted in it (times a logarithm of the waiting
-// accounts), not by the queue.
+// Plan decides the next step. A plan with Items must be computed and committed before the next
+// Plan. Its work is bounded by the sequences that run, start, expire or are preempted in it,
+// times a logarithm of the waiting accounts. It does not depend on the length of the queue.
 func (s *Scheduler) Plan(now time.Time) *Plan {
 	defer s.check()
 	if s.open {
@@ -85,7 +84,7 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	return p
 }
 
-// expire ends those that waited too long: the first in the list came first.
+// expire ends the sequences that waited too long. The list is by arrival.
 func (s *Scheduler) expire(now time.Time) {
 	for q := s.fresh.head; q != nil && s.config.QueueTimeout > 0; q = s.fresh.head {
 		if now.Sub(q.Arrived) < s.config.QueueTimeout {
@@ -138,8 +137,8 @@ func (s *Scheduler) removeItem(q *Sequence) {
 	q.planned = false
 }
 
-// grow gets pages for n positions of a running sequence, at the cost of
-// others where it must. It gives false if the sequence itself had to yield.
+// grow gets pages for n positions of a running sequence, at the cost of others if it must. It
+// returns false if the sequence itself was preempted.
 func (s *Scheduler) grow(q *Sequence, n int, now time.Time) bool {
 	for s.pool.Grow(&q.table, n) != nil {
 		if s.dropHit(nil) {
@@ -158,9 +157,9 @@ func (s *Scheduler) grow(q *Sequence, n int, now time.Time) bool {
 	return true
 }
 
-// victim is the latest arrival of the account that has most running
-// sequences, if it has at least runningMin; accounts with equally many compete
-// by arrival. A scan of the running ones.
+// victim is the latest arrival of the account that runs most sequences, if it runs at least
+// runningMin. Accounts that run equally many compete by arrival. It scans the running
+// sequences.
 func (s *Scheduler) victim(runningMin int) *Sequence {
 	var best *Sequence
 	for _, q := range slices.Backward(s.running) {
@@ -208,8 +207,8 @@ func (s *Scheduler) planPrefills(now time.Time) {
 	}
 }
 
-// prefillOrder: accounts passed over too often, then by service, then by
-// arrival. So the prefills of one account are computed one after the other.
+// prefillOrder puts accounts first that were passed over too often, then goes by service, then
+// by arrival. So the prefills of one account are computed one after the other.
 func prefillOrder(a, b *Sequence) int {
 	x, y := a.account, b.account
 	if x == y {
@@ -228,8 +227,8 @@ func prefillOrder(a, b *Sequence) int {
 	return cmp.Compare(a.order, b.order)
 }
 
-// piece is how many tokens of a prefill the budget allows: up to the next place
-// where pieces end, or to a multiple of align; 0 if it reaches none.
+// piece is how many tokens of a prefill the budget allows: up to the next place where a piece
+// must end, or else to a multiple of align. It is 0 if the budget reaches none.
 func (s *Scheduler) piece(q *Sequence, budget int) int {
 	end, stop := q.computed+budget, q.nextStop(q.computed)
 	if end >= stop {

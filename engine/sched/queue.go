@@ -8,11 +8,11 @@ import (
 	"corenode/engine/cost"
 )
 
-// ErrQueueFull says that a bound of the queue is reached. Add gives it as a
-// *RefusedError, which says which one and for how long.
+// ErrQueueFull says that a bound of the queue is reached. Add returns it as a *RefusedError,
+// which names the bound and when to try again.
 var ErrQueueFull = errors.New("sched: queue is full")
 
-// Reason names the bound for which a sequence was refused.
+// Reason names the bound that refused a sequence.
 type Reason string
 
 const (
@@ -24,8 +24,8 @@ const (
 // RefusedError is an ErrQueueFull.
 type RefusedError struct {
 	Reason Reason
-	// RetryAfter is how long it takes until the same sequence would be taken if
-	// nothing else arrived, at least retryMin.
+	// RetryAfter is how long it takes until the same sequence would be accepted if nothing else
+	// arrived, at least retryMin.
 	RetryAfter time.Duration
 }
 
@@ -38,22 +38,22 @@ func (e *RefusedError) Is(target error) bool { return target == ErrQueueFull }
 const (
 	// retryMin is the shortest RetryAfter: clients wait whole seconds.
 	retryMin = time.Second
-	// outputsDefault is how many tokens a sequence is taken to generate before any
-	// has ended, and outputsMemory over how many of them the mean fades.
+	// outputsDefault is the expected number of output tokens before any sequence has ended.
+	// outputsMemory is how many sequences the mean remembers.
 	outputsDefault, outputsMemory = 256, 64
-	// waitKnown is the shortest expected wait that is compared with the real one,
-	// and waitMemory over how many of them the correction fades.
+	// waitKnown is the shortest expected wait that is compared with the real one. waitMemory is
+	// how many waits the correction remembers.
 	waitKnown, waitMemory = time.Second, 32
-	// priceKnown is how many steps must have been measured before what they took says
-	// how long others will wait. The first ones of a process touch all memory for the
-	// first time, and may take many times as long as those after them.
+	// priceKnown is how many steps must have been measured before they predict a wait. The
+	// first steps of a process touch all memory for the first time and may take many times as
+	// long.
 	priceKnown = 8
 	// correctionMax bounds the correction either way.
 	correctionMax = 4
 )
 
-// work is what is left to compute: prefill rows, and tokens to decode as far
-// as they can be foreseen.
+// work is what is left to compute: rows of prefill, and tokens to decode as far as they can be
+// foreseen.
 type work struct{ rows, tokens int64 }
 
 func (w work) plus(o work) work  { return work{w.rows + o.rows, w.tokens + o.tokens} }
@@ -64,13 +64,13 @@ func (w work) service() float64 {
 	return float64(w.rows)*prefillCost + float64(w.tokens)*decodeCost
 }
 
-// price is what work takes while the queue is not empty: seconds of a row of
-// prefill beside a full batch, and of one sequence's token in it.
+// price is what work costs while the queue is not empty: the seconds of one row of prefill
+// beside a full batch, and of one token of one sequence in it.
 type price struct{ row, token float64 }
 
 func (p price) of(w work) float64 { return float64(w.rows)*p.row + float64(w.tokens)*p.token }
 
-// forecast is what was learned of the requests themselves.
+// forecast is what was learned from the requests themselves.
 type forecast struct {
 	outputs float64 // mean tokens generated, 0 before any has ended
 	wait    float64 // real wait / computed one; 0 before any is known
@@ -86,7 +86,7 @@ func (f *forecast) ended(q *Sequence) {
 	f.outputs += (n - f.outputs) / outputsMemory
 }
 
-// waited learns from the time in the queue of a sequence that left it.
+// waited learns from the queue time of a sequence that left the queue.
 func (f *forecast) waited(q *Sequence, real time.Duration) {
 	if q.expected < waitKnown {
 		return
@@ -103,7 +103,7 @@ func (f *forecast) correction() float64 {
 	return f.wait
 }
 
-// workOf is what a sequence that waits, or is about to, has left.
+// workOf is the work that a waiting sequence has left.
 func (s *Scheduler) workOf(q *Sequence) work {
 	rows := len(q.Tokens)
 	if q.fresh {
@@ -116,8 +116,8 @@ func (s *Scheduler) workOf(q *Sequence) work {
 	return work{int64(rows), int64(min(float64(most), outputs))}
 }
 
-// price computes what work takes in the next seconds, by what steps took in the
-// last ones; zero before anything was measured.
+// price is what work will cost in the next seconds, by what steps took in the last ones. It is
+// zero before anything was measured.
 func (s *Scheduler) price() price {
 	one := s.one()
 	n, piece := s.mix(one)
@@ -127,10 +127,9 @@ func (s *Scheduler) price() price {
 	return price{row: rows.Seconds() / float64(piece), token: decode.Seconds() / float64(n)}
 }
 
-// mix is what steps compute while sequences like those that wait come: n decodes
-// and pieces of so many rows. More decode beside each other only as long as the
-// rows that fit beside them, in the time that those take for their tokens, are
-// enough for as many that follow.
+// mix is what steps compute while sequences like the waiting ones arrive: n decodes beside
+// pieces of so many rows. A larger n is only possible while the pieces beside it bring in new
+// sequences as fast as n of them end.
 func (s *Scheduler) mix(one cost.Load) (n, piece int) {
 	rows, tokens := s.queued.rows, max(1, s.queued.tokens)
 	low, high := 1, s.batchMax(one)
@@ -145,8 +144,7 @@ func (s *Scheduler) mix(one cost.Load) (n, piece int) {
 	return low, s.pieceBeside(one, low)
 }
 
-// pieceBeside is how many rows of prefill steps have on the average of many beside
-// n sequences that decode.
+// pieceBeside is how many rows of prefill an average step has beside n sequences that decode.
 func (s *Scheduler) pieceBeside(one cost.Load, n int) int {
 	rows := s.config.StepTokensMax - n
 	if s.config.ChunkTokens > 0 {
@@ -158,7 +156,7 @@ func (s *Scheduler) pieceBeside(one cost.Load, n int) int {
 	return max(s.align, rows)
 }
 
-// batchMax is how many sequences with such loads run at once when many wait.
+// batchMax is how many sequences of this load run at once when many wait.
 func (s *Scheduler) batchMax(one cost.Load) int {
 	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.Context))
 	low, high := 1, max(1, min(s.config.SequencesMax, pages))
@@ -176,9 +174,9 @@ func (s *Scheduler) batchMax(one cost.Load) int {
 	return low
 }
 
-// ahead is the work that will be done before a new sequence of an account
-// starts, in seconds of p: what waits in its own line and in higher classes,
-// and of the other lines of its class as much as keeps the service equal.
+// workBefore is the work, in seconds at price p, that is done before a new sequence of an
+// account starts. It is all that waits in its own line and in higher classes. Of the other
+// lines of its class it is the part that keeps the service equal.
 func (s *Scheduler) workBefore(name string, priority int8, w work, p price) (seconds float64) {
 	account := s.accounts[name]
 	own, counter := w, s.floor() // as enqueue would lift it
@@ -205,16 +203,16 @@ func (s *Scheduler) workBefore(name string, priority int8, w work, p price) (sec
 	return seconds
 }
 
-// expect says how long a new sequence would wait for its slot, where others
-// wait: as computed, and corrected by how such numbers came out before. Slots become
-// free one after the other, on average half of one's work from now.
+// expect is how long a new sequence would wait for a slot while others wait: as computed, and
+// as corrected by how such numbers came out before. Slots become free one after the other, on
+// average after half of a sequence's work.
 func (s *Scheduler) expect(q *Sequence, w work, p price) (computed, corrected time.Duration) {
 	seconds := s.workBefore(q.Account, q.Priority, w, p) + p.of(w)/2
 	return time.Duration(seconds * float64(time.Second)),
 		time.Duration(seconds * s.forecast.correction() * float64(time.Second))
 }
 
-// full says whether a bound of the queue's size keeps a new sequence of so many tokens out.
+// full says whether the size of the queue keeps out a new sequence of so many tokens.
 func (s *Scheduler) full(tokens int) *RefusedError {
 	if s.waiting == 0 {
 		return nil
@@ -229,9 +227,9 @@ func (s *Scheduler) full(tokens int) *RefusedError {
 	return nil
 }
 
-// late says how long a new sequence, of which it is known what the cache has, is
-// expected to wait in the queue, and whether that is too long. Before priceKnown
-// steps nobody knows: it expects nothing, and refuses nobody.
+// late is the expected queue time of a new sequence, whose cached prefix is known, and the
+// refusal if that is too long. Before priceKnown steps nothing is expected and nobody is
+// refused.
 func (s *Scheduler) late(q *Sequence) (expected time.Duration, refused *RefusedError) {
 	if s.waiting == 0 || s.cost.Steps() < priceKnown {
 		return 0, nil
@@ -248,7 +246,7 @@ func (s *Scheduler) refuse(reason Reason, seconds float64) *RefusedError {
 	return &RefusedError{reason, s.retryAfter(time.Duration(seconds * float64(time.Second)))}
 }
 
-// waitMax is the longest that a sequence may be expected to wait.
+// waitMax is the longest expected wait that is accepted.
 func (s *Scheduler) waitMax() time.Duration {
 	below := margin
 	if late := s.forecast.late; late.seen >= tailKnown {
@@ -257,8 +255,7 @@ func (s *Scheduler) waitMax() time.Duration {
 	return time.Duration(float64(s.config.QueueTimeout) / below)
 }
 
-// retryAfter keeps a wait within what can be promised: by QueueTimeout all
-// that waits now has left the queue.
+// retryAfter bounds a wait by QueueTimeout: by then all that waits now has left the queue.
 func (s *Scheduler) retryAfter(wait time.Duration) time.Duration {
 	if s.config.QueueTimeout > 0 {
 		wait = min(wait, s.config.QueueTimeout)
@@ -266,7 +263,7 @@ func (s *Scheduler) retryAfter(wait time.Duration) time.Duration {
 	return max(retryMin, wait)
 }
 
-// QueueWait is how long the work that waits for a slot takes.
+// QueueWait is how long the waiting work will take.
 func (s *Scheduler) QueueWait() time.Duration {
 	if s.waiting == 0 {
 		return 0
@@ -276,8 +273,8 @@ func (s *Scheduler) QueueWait() time.Duration {
 
 func (s *Scheduler) queueSeconds() float64 { return s.forecast.correction() * s.price().of(s.queued) }
 
-// RetryAfter is what to tell a sequence that expired: how long until a new
-// one is expected to get its slot in time.
+// RetryAfter is for a sequence that expired: how long until a new one is expected to get its
+// slot in time.
 func (s *Scheduler) RetryAfter() time.Duration {
 	return s.retryAfter(s.QueueWait() - s.waitMax())
 }

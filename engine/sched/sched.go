@@ -1,56 +1,59 @@
 // Package sched decides what each step of the engine computes: continuous
 // batching over kv's pages. It is pure: time is an argument, nothing waits.
 //
-// A sequence waits in its account's queue, runs (has one of SequencesMax
-// slots, and in every step either one next token or a piece of its prefill),
-// and is done. It loses slot and pages when it is preempted or paused and
-// computes its tokens anew later, with whatever the prefix cache still has.
+// A sequence waits in its account's queue, runs, and is done. While it runs it
+// has one of SequencesMax slots, and each step computes its next token or a
+// piece of its prefill. A preempted or paused sequence loses slot and pages.
+// Later it computes its tokens again, with what the prefix cache still has.
 //
 // A step is planned in this order:
 //
 //   - Decode: each running sequence with one token to compute gets it.
-//   - Admission: the highest priority goes first, but a level is worth only so
-//     much waiting (PriorityWait), so that none starves. Within a priority the
-//     account that was served least so far goes first, first come first served
-//     within an account. Service is counted in tokens, and an account that
-//     comes back is lifted to those that wait (virtual token counters). The
-//     first in line is never passed over for one that would fit better, so
-//     large prompts do not starve.
-//   - Prefill: as much as can be computed in time goes to prefills in pieces: by
-//     service again, but in quanta, so that accounts do not alternate with
-//     every piece, and within an account one after the other.
-//   - Drafts: decodes get more rows, for tokens that their callers guess, as far
-//     as that is expected to give more tokens in a second (draft.go).
+//   - Admission: the highest priority goes first, but a level is worth only
+//     PriorityWait, so that none starves. Within a priority the account goes
+//     first that was served least, and within an account the sequence that
+//     arrived first. Service is counted in tokens, and the counter of an account
+//     that comes back is raised to those that wait (virtual token counters). The
+//     first in line is never passed over for one that would fit better, so large
+//     prompts do not starve.
+//   - Prefill: as many rows as can be computed in time, in pieces. Accounts go
+//     by service again, but in quanta, so that they do not alternate with every
+//     piece. Within an account prefills are computed one after the other.
+//   - Drafts: decodes get rows for drafted tokens where that promises more
+//     tokens per second (draft.go).
 //
-// Time is what a cost model predicts that was learned from the steps before
-// (Measured). Beside decodes a step lasts as long as GapMax and GapStretchMax
-// say, or what the smallest piece takes; where nothing decodes, the first
-// prefill gets up to four times GapMax, and others share its step within GapMax.
-// A sequence is admitted while what decodes then leaves room for a piece within
-// the gap, or makes such a step at most a quarter longer than one sequence with
-// a piece does: under overload requests wait, and those that run keep their pace.
+// Time is predicted by a cost model that learns from every step (Measured).
+// Beside decodes a step lasts as long as GapMax and GapStretchMax allow, or
+// what the smallest piece takes. Where nothing decodes, the first prefill gets
+// up to four times GapMax, and others share its step within GapMax. A sequence
+// is admitted while the decodes then leave room for a piece within the gap. A
+// step may also be a quarter longer than that of one sequence with a piece. So
+// under overload requests wait, and the running ones keep their pace.
 //
-// A sequence that would wait longer than QueueTimeout, by the work ahead of it and
-// what that takes, is refused at once, and told when there will be room.
+// A sequence whose expected wait is longer than QueueTimeout is refused at
+// once, and told when there will be room.
 //
-// Pieces end at absolute multiples of 64, of 16 for models without recurrent state,
-// at the end of the tokens, or where a snapshot is to be taken (a page multiple).
-// None of the next prompt begins while one has rows left that found no room.
+// Pieces end at absolute multiples of 64 (of 16 for models without recurrent
+// state), at the end of the tokens, or at the place of a snapshot, a page
+// multiple. No piece of the next prompt begins while one has rows left that
+// found no room.
 //
-// When pages run out, in this order: cached pages, then session pins (both in
-// kv), then the hits held for waiting sequences, latest arrival first, then a
-// running sequence is preempted: the latest arrival of the account with most
-// running ones, or of all where none has two. So the sequence that arrived
-// first is never preempted unless it is alone, and alone it fits, as Add has
-// made sure: it always makes progress, and then the next one does.
+// When pages run out, they are taken in this order: cached pages, session pins
+// (both in kv), the hits of waiting sequences (latest arrival first), and last
+// a running sequence, which is preempted. That is the latest arrival of the
+// account that runs most sequences, or the latest of all where no account runs
+// two. So the sequence that arrived first is preempted only if it is alone. Add
+// has made sure that alone it fits. So it always makes progress, and then the
+// next one does.
 //
-// When the account served least, of the priority that goes first, has nothing
-// running, it waits at most FairWait for a slot and pages while others run two
-// or more: the latest of those are preempted for it. After ten times FairWait
-// that holds for any account of that priority. Priorities order only what
-// waits: nothing is preempted for being of a lower one.
+// The account that was served least in the first priority waits at most
+// FairWait for a slot and pages if nothing of it runs and others run two or
+// more: the latest of those are preempted for it. After ten times FairWait this
+// holds for any account of that priority. Priorities order only what waits:
+// nothing is preempted for its low priority.
 //
-// A Scheduler and its pool are not safe for concurrent use: the step loop owns both.
+// A Scheduler and its pool are not safe for concurrent use: the step loop owns
+// both.
 package sched
 
 import (
@@ -91,14 +94,13 @@ type Config struct {
 	// ChunkTokens is the most prefill rows of a step in which something
 	// decodes, a multiple of Align; 0 is no bound but GapMax.
 	ChunkTokens int
-	// GapMax is the longest that a sequence which decodes should wait for its next
-	// token. It bounds the prefill rows of a step and the sequences that run, by
-	// what Measured has learned of their cost: see gap, affordable and newRoom.
-	// 0 is no bound by time.
+	// GapMax is the longest that a decoding sequence should wait for its next token. By the
+	// learned cost of steps it bounds the prefill rows of a step and the number of running
+	// sequences: see gap, affordable and newRoom. 0 is no bound.
 	GapMax time.Duration
-	// GapStretchMax is how many times the gap of a sequence that runs alone the gap of
-	// one among others should be at most, within GapMax, in both cases the gap that one
-	// in a hundred exceeds; 0 is no bound, and there is none before some ran alone.
+	// GapStretchMax bounds the gap of a sequence among others, in gaps of a sequence that runs
+	// alone. Both are the gap that one in a hundred exceeds. It applies within GapMax, and once
+	// sequences ran alone. 0 is no bound.
 	GapStretchMax int
 	// QueueMax is the most sequences that wait for their first slot, at least 1.
 	QueueMax int
@@ -107,19 +109,18 @@ type Config struct {
 	QueueTokensMax int64
 	// QueueTimeout is how long a sequence may wait for its first slot; 0 is no bound.
 	QueueTimeout time.Duration
-	// FairWait is how long an account of which nothing runs waits, when it is
-	// the one served least, before it takes a slot or pages from an account that
-	// runs several; any account, after ten times as long, also goes first.
+	// FairWait is how long the account that was served least waits while nothing of it runs.
+	// Then it takes a slot or pages from an account that runs several. After ten times as long
+	// this holds for any account.
 	FairWait time.Duration
-	// PriorityWait is what one level of priority is worth in waiting: a priority
-	// that is passed over goes before one that is n levels higher when it has
-	// waited n times this long. 0 is ten seconds.
+	// PriorityWait is what one level of priority is worth in waiting. A priority that has
+	// waited n times this long goes before one that is n levels higher. 0 is ten seconds.
 	PriorityWait time.Duration
-	// DecodeSnapshotTokens is the distance at which decoding moves a snapshot of
-	// its state along, so that the next turn can go on from the end of this
-	// one: a multiple of the page size, 0 for none. Each move copies one state.
+	// DecodeSnapshotTokens is the distance at which decoding moves a snapshot of its state
+	// along, so that the next turn can go on from the end of this one. It is a multiple of the
+	// page size, 0 for none. Each move copies one state.
 	DecodeSnapshotTokens int
-	// Draft computes of Sequence.Draft what pays, by what Measured has learned.
+	// Draft computes drafted tokens of sequences where that pays, by what Measured has learned.
 	Draft bool
 }
 
@@ -210,9 +211,9 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	}, nil
 }
 
-// Add puts a new sequence into the queue and holds its longest cached prefix
-// from now on, whose length it returns: Cached is final. It refuses with a
-// *RefusedError or a *TooLargeError, and has kept nothing of the sequence then.
+// Add puts a new sequence into the queue and keeps its longest cached prefix from eviction. It
+// returns the length of that prefix: Cached is final. It refuses with a *RefusedError or a
+// *TooLargeError, and keeps nothing of the sequence then.
 func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	defer s.check()
 	if q.phase != phaseNew || len(q.Tokens) == 0 || q.Max < 1 {
@@ -254,8 +255,8 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	return q.Cached, nil
 }
 
-// Append adds the token that was sampled from the last of a sequence's rows that
-// were kept. It must follow the Commit of every item with Logits, unless Finish does.
+// Append adds the token that was sampled from the last kept row of a sequence. It follows the
+// Commit of every item with Logits, unless Finish does.
 func (s *Scheduler) Append(q *Sequence, token int32) {
 	defer s.check()
 	if q.phase == phaseNew || q.phase == phaseDone || len(q.Tokens) >= q.Prompt+q.Max {
@@ -265,11 +266,10 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 	q.Draft = nil
 }
 
-// Finish ends a sequence in any phase, completed or cancelled, also between
-// Plan and Commit: slot, state and pages go back, full pages that were
-// computed stay cached. With pinBytes > 0 its path is pinned for a session,
-// which bounds what the namespace pins in all (kv.Pool.Pin); the zero Handle
-// says that nothing was. Finishing again does nothing.
+// Finish ends a sequence in any phase, completed or cancelled, also between Plan and Commit.
+// Slot, state and pages are given back; full computed pages stay cached. With pinBytes > 0 its
+// path is pinned for a session; pinBytes bounds what the whole namespace pins (kv.Pool.Pin).
+// The zero Handle says that nothing was pinned. A second call does nothing.
 func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
 	defer s.check()
 	if q.phase == phaseNew || q.phase == phaseDone {
@@ -288,8 +288,8 @@ func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle
 	return h
 }
 
-// Pause takes slot and pages from a sequence whose reader is slow. It neither
-// runs nor waits until Resume, and does not expire.
+// Pause takes slot and pages from a sequence whose reader is slow. It neither runs nor waits
+// nor expires until Resume.
 func (s *Scheduler) Pause(q *Sequence, now time.Time) {
 	defer s.check()
 	if q.phase != phaseWaiting && q.phase != phaseRunning {
@@ -300,8 +300,8 @@ func (s *Scheduler) Pause(q *Sequence, now time.Time) {
 	s.paused++
 }
 
-// Resume puts a paused sequence back into its account's queue, at the place of
-// its arrival. It does not count against the bounds of the queue.
+// Resume puts a paused sequence back into its account's queue, at the place of its arrival. It
+// does not count against the bounds of the queue.
 func (s *Scheduler) Resume(q *Sequence, now time.Time) {
 	defer s.check()
 	if q.phase != phasePaused {
@@ -311,7 +311,7 @@ func (s *Scheduler) Resume(q *Sequence, now time.Time) {
 	s.enqueue(q, now)
 }
 
-// stop takes a sequence out of wherever it is and gives back what it holds.
+// stop takes a sequence out of wherever it is and gives back its memory.
 func (s *Scheduler) stop(q *Sequence, now time.Time) {
 	switch q.phase {
 	case phaseWaiting:
@@ -329,7 +329,7 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 	q.computed, q.rolling = 0, 0
 }
 
-// Stats is what a Scheduler holds now and has done since New.
+// Stats is the present state of a Scheduler, and what it has done since New.
 type Stats struct {
 	Running       int
 	Waiting       int   // for a slot, preempted and resumed ones included

@@ -25,14 +25,13 @@ type Sequence struct {
 	// recurrent state would be useful: the scheduler rounds them down to full
 	// pages. Ignored for models without one.
 	SnapshotAt []int
-	// Stalled is set while nobody takes the sequence's tokens: it keeps its slot
-	// and its pages unless it is preempted, but no next token is computed. The caller may change it
+	// Stalled is set while nobody reads the sequence's tokens. It keeps its slot and pages
+	// unless it is preempted, but its next token is not computed. The caller may change it
 	// between Commit and Plan.
 	Stalled bool
-	// Draft are tokens that may come after Tokens, and Chance is the probability
-	// that one of them is right when those before it are. The caller may change
-	// them between Commit and Plan; they are looked at when the sequence decodes
-	// next, and Append empties Draft. See Config.Draft.
+	// Draft are tokens that may follow Tokens. Chance is the probability that one of them is
+	// right when those before it are. The caller may change both between Commit and Plan. They
+	// are used when the sequence decodes next, and Append empties Draft. See Config.Draft.
 	Draft  []int32
 	Chance float64
 
@@ -105,12 +104,12 @@ func (q *Sequence) pending() int { return len(q.Tokens) - q.computed }
 // sequence. A stalled one does not, yet it is no prefill either.
 func (q *Sequence) decodes() bool { return q.pending() == 1 && !q.Stalled }
 
-// resting says whether a sequence waits for its reader with an answer begun:
-// neither its next token nor what a preemption took is worth computing now.
+// resting says whether a sequence waits for its reader in the middle of an answer. Neither its
+// next token nor tokens that a preemption took are worth computing then.
 func (q *Sequence) resting() bool { return q.Stalled && len(q.Tokens) > q.Prompt }
 
-// setCuts makes cuts from SnapshotAt and the place where pages matched
-// further than snapshots.
+// setCuts makes cuts from SnapshotAt and the place up to which pages matched beyond the last
+// snapshot.
 func (q *Sequence) setCuts(pageTokens, branch int) {
 	for _, n := range append(slices.Clone(q.SnapshotAt), branch) {
 		if n = min(n, len(q.Tokens)) / pageTokens * pageTokens; n > 0 {
@@ -121,9 +120,9 @@ func (q *Sequence) setCuts(pageTokens, branch int) {
 	q.cuts = slices.Compact(q.cuts)
 }
 
-// nextStop is the first position after n where a piece of prefill must end: the
-// next cut, the end of the prompt, or that of all tokens. What was generated before
-// a preemption is computed apart from the prompt, so that it gets the bits it had.
+// nextStop is the first position after n where a piece of prefill must end: the next cut, the
+// end of the prompt, or the end of all tokens. Output that a preemption took is computed apart
+// from the prompt, so that it gets the same bits again.
 func (q *Sequence) nextStop(n int) int {
 	if cut := q.nextCut(n); cut > 0 {
 		return cut // no later than the prompt's end

@@ -2,9 +2,9 @@ package sched
 
 import "corenode/engine/cost"
 
-// DraftMax is how many of n drafted tokens the next step could compute for a
-// sequence that decodes, with what there is now; 0 for one that does not. A caller
-// for whom a draft costs something asks before it makes one.
+// DraftMax is how many of n drafted tokens the next step could compute for a sequence that
+// decodes, with the memory that is free now. It is 0 for a sequence that does not decode. A
+// caller whose drafts cost time asks before it makes one.
 func (s *Scheduler) DraftMax(q *Sequence, n int) int {
 	if q.phase != phaseRunning || !q.decodes() || s.hybrid && s.pool.StatesFree() == 0 {
 		return 0
@@ -12,7 +12,7 @@ func (s *Scheduler) DraftMax(q *Sequence, n int) int {
 	return max(0, s.draftMax(q, n))
 }
 
-// DraftRows is how many rows of drafts a step can have now, of all sequences.
+// DraftRows is how many drafted rows a step can have now, over all sequences.
 func (s *Scheduler) DraftRows() int {
 	if s.hybrid {
 		return min(draftRowsMax, s.pool.StatesFree())
@@ -20,8 +20,8 @@ func (s *Scheduler) DraftRows() int {
 	return draftRowsMax
 }
 
-// StepSeconds is what a step of so many decodes takes, as far as that is known, else 0:
-// what a caller weighs the time against that it spends on drafts.
+// StepSeconds predicts a step of so many decodes, 0 while nothing is known. A caller weighs the
+// time that it spends on drafts against it.
 func (s *Scheduler) StepSeconds(rows int) float64 {
 	switch {
 	case s.assumed != nil:
