@@ -151,7 +151,7 @@ func TestTimeoutPaysWhatWasComputed(t *testing.T) {
 				if err != nil || len(rows) != 2 { // after its top-up
 					t.Fatalf("rows %+v, %v", rows, err)
 				}
-				if r := rows[1]; r.RequestID != answer.Header.Get("X-Llm-Request-Id") || r.Reason != account.Cancelled ||
+				if r := rows[1]; r.RequestID != answer.Header.Get("X-Llm-Request-Id") || r.Reason != account.Canceled ||
 					r.Usage.InputUncached == 0 || r.Usage.Output == 0 || r.Usage.Output >= tokens || !costs(slowModel, r) {
 					t.Errorf("row %+v with %+v", r, *r.Usage)
 				}

@@ -303,7 +303,7 @@ func abandonedPays(t *testing.T, g gateway) {
 		r := e.run(t, http.DefaultClient, g.base, moments{})
 		g.idle(t)
 		rows := g.settlements(t)[r.id]
-		if len(rows) != 1 || rows[0].Reason != account.Cancelled || rows[0].Usage.Output < 20 || rows[0].Usage.Output >= int64(e.maxTokens) || rows[0].Usage.Input() == 0 {
+		if len(rows) != 1 || rows[0].Reason != account.Canceled || rows[0].Usage.Output < 20 || rows[0].Usage.Output >= int64(e.maxTokens) || rows[0].Usage.Input() == 0 {
 			t.Fatalf("%s: rows %+v", path, rows)
 		}
 		u := rows[0].Usage

@@ -75,10 +75,14 @@ const (
 type Reason string
 
 const (
-	Finished  Reason = "finished"
-	Cancelled Reason = "cancelled"
-	Crashed   Reason = "crashed"
-	Failed    Reason = "error"
+	// Finished: the answer is complete.
+	Finished Reason = "finished"
+	// Canceled: the client left, its deadline passed, or the node stopped.
+	Canceled Reason = "cancelled"
+	// Crashed: the process died; the next start settled what was open.
+	Crashed Reason = "crashed"
+	// Failed: the node failed, or withheld the answer.
+	Failed Reason = "error"
 )
 
 // Entry is one append-only ledger row. Amount changes the balance: positive

@@ -141,7 +141,7 @@ func (u *Unit) Stats() Stats {
 	return Stats{u.cfg.Model, u.live.Load(), u.inbox.len(), u.steps.Load(), u.rebuilds.Load(), u.down.Load()}
 }
 
-// Wake makes an idle step loop look again, after a job was cancelled.
+// Wake makes an idle step loop look again, after a job was canceled.
 func (u *Unit) Wake() { u.inbox.wake() }
 
 // First receives the outcome of making the first stepper.

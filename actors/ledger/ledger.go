@@ -1,16 +1,16 @@
-// Package ledger makes rows durable: one actor gathers everything that waits
-// into one transaction of the store, run on a goroutine of its own, and answers
-// each row when it is durable.
+// Package ledger makes rows durable. One actor gathers all rows that wait and commits
+// them in one transaction of the store, on a goroutine of its own. It answers each row
+// when it is durable.
 //
-// A restart forgets nothing: the queue lives in the Log, which the next
-// incarnation takes over.
+// A restart forgets nothing: the queue is in the Log, and the next incarnation takes
+// it over.
 //
-// When the store fails, or takes too long, rows go to the spill journal and are
-// as durable as in the store; while some are there, nothing is read, since the
-// store does not know all. They are replayed, in order, before the store gets
-// anything else. Without room in the journal new rows are refused at once,
-// except settlements, which are kept and tried again with a growing delay. Only
-// a row that the store rejects for what it says is given up.
+// When the store fails or is too slow, rows go to the spill journal, where they are as
+// durable as in the store. While rows are there the ledger serves no reads, because the
+// store does not have all rows. It replays them, in order, before it gives the store
+// anything else. When the journal is full, new rows are refused at once. Settlements
+// are kept and tried again with a growing delay. The ledger gives up a settlement only
+// if the store rejects it for what it says.
 package ledger
 
 import (
@@ -64,25 +64,26 @@ type Commit struct {
 // Message is the closed set of things the ledger is told.
 type Message interface{ ledgerMessage() }
 
-// Append asks for a row. Done is called once, on any goroutine, and must not wait;
-// it may be nil. An entry of kind Settlement is never refused while the node
-// lives, unless the store rejects it for what it says; it takes the place of its
-// request's hold if that still waits, and then answers both.
+// Append asks for a row. Done is called once, on any goroutine. It must not wait and may
+// be nil. A Settlement is never refused while the node lives, unless the store rejects it
+// for what it says. If the hold of its request still waits, the settlement takes its
+// place, and both are answered together.
 type Append struct {
 	Entry account.Entry
 	Done  func(Commit)
 }
 
-// Withhold says of a settlement that was appended before that its client gets an
-// error instead of the answer: it must charge nothing. While the store was not
-// asked for it the settlement is made free; else Refund becomes durable behind
-// it, in the same order. Done is called as in Append. It is not refused while the node lives.
+// Withhold says that a client gets an error instead of its answer: the settlement that
+// was appended before must charge nothing. If the store was not yet asked for that
+// settlement, it becomes free. Else Refund becomes durable after it. Done is called as in
+// Append. A Withhold is not refused while the node lives.
 type Withhold struct {
 	Refund account.Entry
 	Done   func(Commit)
 }
 
-// Read asks for one account's balance and open holds, in order with the commits.
+// Read asks for the balance and the open holds of one account. It keeps its place among
+// the rows: it sees those that were sent before it.
 type Read struct {
 	AccountID string
 	Done      func(Balance)
@@ -103,7 +104,7 @@ type committed struct {
 	err   error
 }
 
-// retry is the end of a delay after a failure, replay that of one with spilled rows.
+// retry ends the delay after a failure, replay the delay before another try with spilled rows.
 type (
 	retry  struct{}
 	replay struct{}
@@ -172,14 +173,14 @@ type Config struct {
 	Hook func(point string)
 }
 
-// Log is what outlives the actor: the queue, the store and the counters.
+// Log is what survives the actor: the queue, the store and the counters.
 type Log struct {
 	cfg     Config
 	store   Store
 	journal journal // owned by the actor's goroutine
 
-	// stuck is a transaction that the store has not ended in time; rows must not
-	// overtake it. Owned by the commit under way.
+	// stuck is closed when a transaction ends that took the store too long. Until then no
+	// row may go to the store. Owned by the commit under way.
 	stuck chan struct{}
 	// replayed is when a replay of the spill journal last ended. Owned by the commit under way.
 	replayed time.Time
@@ -219,17 +220,17 @@ func (l *Log) Stats() Stats {
 // New returns the actor of a log. At most one lives at a time.
 func New(l *Log) system.Actor { return &ledger{log: l} }
 
-// ledger is the waiting half.
+// ledger is the actor; the journal decides.
 type ledger struct {
 	log     *Log
-	backoff bool // a retry is coming; nothing is tried before it
-	// replaying says that a replay is coming. A restart forgets it; the end of the
-	// next commit asks for another.
+	backoff bool // a retry is due; until then nothing is committed
+	// replaying says that a replay is due. A restart forgets it; the end of the next
+	// commit asks for another.
 	replaying bool
 }
 
-// Started goes on where the last incarnation was. A commit that is still under way
-// reports to this one; a delay that was running is not known any more and ends now.
+// Started goes on where the last incarnation stopped. A commit that is still under way
+// reports to this one. A restart ends the delay after a failure.
 func (a *ledger) Started(c *system.Context) { a.next(c.Self()) }
 
 // Receive implements system.Actor.
@@ -258,7 +259,7 @@ func (a *ledger) Receive(c *system.Context, m any) {
 	}
 }
 
-// append queues a row. While the store is failing only settlements are queued.
+// append queues a row. After a failure it queues only settlements until the retry.
 func (a *ledger) append(self *system.Ref, m Append) {
 	queued := false
 	defer func() {
@@ -285,7 +286,7 @@ func (a *ledger) append(self *system.Ref, m Append) {
 	a.next(self)
 }
 
-// withhold takes a settlement back, in the queue or behind it.
+// withhold makes a settlement free while it waits, or queues its refund.
 func (a *ledger) withhold(self *system.Ref, m Withhold) {
 	if a.log.journal.withhold(&refund{m.Refund, m.Done}) {
 		m.Done(Commit{Withdrawn: true})
@@ -366,8 +367,8 @@ func (a *ledger) committed(self *system.Ref, m committed) {
 	a.next(self)
 }
 
-// replayLater sees to it that spilled rows are tried again when nothing else
-// asks for the store: by a read that nobody waits for.
+// replayLater queues a read that nobody waits for, after a delay. It makes the ledger try
+// the spilled rows again when no request does.
 func (a *ledger) replayLater(self *system.Ref) {
 	if a.log.behind.Load() == 0 || a.replaying {
 		return
@@ -376,7 +377,8 @@ func (a *ledger) replayLater(self *system.Ref) {
 	time.AfterFunc(a.log.cfg.RetryMax/4, func() { _ = self.Tell(replay{}) })
 }
 
-// delay doubles from RetryMin to RetryMax with each failure, less up to half at random.
+// delay doubles with each failure from RetryMin to RetryMax. Up to half of it is taken off
+// at random.
 func (a *ledger) delay(failures int) time.Duration {
 	d := a.log.cfg.RetryMin
 	for ; failures > 1 && d < a.log.cfg.RetryMax; failures-- {
@@ -404,8 +406,8 @@ func answer(it item, c Commit) {
 	}
 }
 
-// commit writes the rows of a batch, then serves its reads: both see the same
-// order of commits. It runs beside the actor; the batch is not changed meanwhile.
+// commit writes the rows of a batch, then serves its reads. It runs beside the actor,
+// which does not change the batch meanwhile.
 func (l *Log) commit(batch []item, seq uint64) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -431,7 +433,7 @@ func (l *Log) commit(batch []item, seq uint64) (err error) {
 	return nil
 }
 
-// read asks for the holds only when there are any: listing them costs as much as all accounts have.
+// read lists holds only if the account has any: the list is of all accounts.
 func (l *Log) read(accountID string, seq uint64) Balance {
 	if l.behind.Load() > 0 {
 		return Balance{Seq: seq, Err: errBehind}

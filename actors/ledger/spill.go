@@ -15,15 +15,15 @@ var (
 	errRoom   = errors.New("ledger: the spill journal has no room for what open requests may settle")
 )
 
-// keptRows is how many rows an open request may need that the ledger never
-// refuses: a settlement and a refund.
+// keptRows is how many rows of an open request the ledger may not refuse: a
+// settlement and a refund.
 const keptRows = 2
 
-// rowBytesMax is what one row may take in the spill journal.
+// rowBytesMax is the most that one row takes in the spill journal.
 const rowBytesMax = 2 << 10
 
-// write makes rows durable: in the store or, while that fails, in the spill
-// journal. Rows that wait there go to the store first.
+// write makes rows durable. It writes them to the store, after all rows of the spill
+// journal. If the store fails, it writes them to the journal.
 func (l *Log) write(entries []account.Entry) error {
 	if l.cfg.Spill == nil {
 		return l.append(entries)
@@ -38,7 +38,7 @@ func (l *Log) write(entries []account.Entry) error {
 	return l.spill(entries, err)
 }
 
-// append asks the store; without rows there is nothing to ask.
+// append writes rows to the store. Without rows it does nothing.
 func (l *Log) append(entries []account.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -46,9 +46,10 @@ func (l *Log) append(entries []account.Entry) error {
 	return l.store.Append(entries)
 }
 
-// appendWithTimeout asks the store for as long as SlowAfter. A call that takes longer
-// goes on alone; until it ends the store gets nothing else. Should it succeed in
-// the end, its rows are there twice: the store ignores those of the journal.
+// appendWithTimeout writes rows to the store and waits at most SlowAfter. A call that
+// takes longer goes on in the background; until it ends the store gets no other call.
+// Its rows are in the journal meanwhile. If it succeeds after all, the store has them
+// already and ignores the journal's.
 func (l *Log) appendWithTimeout(entries []account.Entry) error {
 	if l.stuck != nil {
 		select {
@@ -61,7 +62,7 @@ func (l *Log) appendWithTimeout(entries []account.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	own := slices.Clone(entries) // the store writes ids into them
+	own := slices.Clone(entries) // the store writes ids into the rows
 	done, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(done)
@@ -83,9 +84,9 @@ func (l *Log) appendWithTimeout(entries []account.Entry) error {
 	}
 }
 
-// replay brings what was spilled to the store and empties the journal. A row
-// that the store rejects, which it would have rejected then, is left out. It
-// reads the whole journal, so in an outage it is not tried with every commit.
+// replay writes the rows of the spill journal to the store and empties the journal. It
+// leaves out a row that the store rejects for what it says. It reads the whole journal,
+// so in an outage not every commit tries it.
 func (l *Log) replay() (err error) {
 	if l.behind.Load() == 0 {
 		return nil
@@ -107,12 +108,13 @@ func (l *Log) replay() (err error) {
 	return err
 }
 
-// Replay appends spilled rows in order, batchMax in a transaction: rows of one
-// share the pages that they write, and one by one they would need sixteen times
-// the journal's size in the write-ahead log, on a disk that was just full. Of a
-// batch that is rejected each row is tried by itself, and those that are
-// rejected then are told to leftOut. Any other error ends it.
-func Replay(entries []account.Entry, batchMax int, appendRows func([]account.Entry) error, rejects func(error) bool, leftOut func(account.Entry, error)) error {
+// Replay appends spilled rows in order, batchMax in one transaction. The rows of a
+// transaction share the pages that they change. With a transaction for each row the
+// write-ahead log would need sixteen times the journal's size, on a disk that was just
+// full. When a batch is rejected, Replay tries each of its rows alone and calls leftOut
+// for those that are rejected again. It returns any other error.
+func Replay(entries []account.Entry, batchMax int, appendRows func([]account.Entry) error, rejects func(error) bool,
+	leftOut func(account.Entry, error)) error {
 	for batch := range slices.Chunk(entries, batchMax) {
 		err := appendRows(batch)
 		if err == nil {
@@ -132,11 +134,11 @@ func Replay(entries []account.Entry, batchMax int, appendRows func([]account.Ent
 	return nil
 }
 
-// spill writes rows to the journal. A batch that opens requests is refused when
-// what all open ones may settle would not fit beside it.
+// spill writes rows to the journal. It refuses a batch that opens requests unless the
+// journal also has room for what all open requests may settle.
 func (l *Log) spill(entries []account.Entry, cause error) error {
 	if len(entries) == 0 {
-		return nil // a read; it is told by itself
+		return nil // a read, which gets its own error
 	}
 	opens := slices.ContainsFunc(entries, func(e account.Entry) bool { return !e.Kept() })
 	if opens && l.cfg.Spill.Room() < int64(len(entries)+keptRows*l.cfg.Open())*rowBytesMax {
@@ -150,8 +152,8 @@ func (l *Log) spill(entries []account.Entry, cause error) error {
 	return nil
 }
 
-// Room says whether another request may open: in an outage the spill journal must
-// hold, for it and for all that are open, a hold, a checkpoint and the kept rows.
+// Room says whether another request may open. In an outage the spill journal must have
+// room for a hold, a checkpoint and the kept rows of this and of each open request.
 func (l *Log) Room() bool {
 	if l.behind.Load() == 0 {
 		return true
@@ -159,17 +161,18 @@ func (l *Log) Room() bool {
 	return l.cfg.Spill.Room() >= (2+keptRows)*int64(1+l.cfg.Open())*rowBytesMax
 }
 
-// leftOut tells of a row that the store rejects: an operator who wants its
-// amount in the books must be able to bring it there.
+// leftOut reports a row that the store rejects, with all that an operator needs to
+// enter its amount by hand.
 func (l *Log) leftOut(e account.Entry, err error) {
 	kind := string(e.Kind)
 	if e.Refund {
 		kind = "refund"
 	}
-	l.failed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w", kind, e.RequestID, e.AccountID, e.Amount, err))
+	l.failed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w",
+		kind, e.RequestID, e.AccountID, e.Amount, err))
 }
 
-// failed counts a failure and tells whoever wants to know.
+// failed counts a failure and reports it to Config.Failed.
 func (l *Log) failed(err error) {
 	l.failures.Add(1)
 	if l.cfg.Failed != nil {

@@ -389,7 +389,7 @@ func (l *limiter) onLoaded(c *system.Context, r Loaded) {
 }
 
 // adopt makes or updates the state. Settlements that arrived during the load are
-// applied again: those that the answer knows are recognised by their commit.
+// applied again: those that the answer knows are recognized by their commit.
 func (l *limiter) adopt(r Loaded, now time.Time) {
 	if l.state == nil {
 		b := newBucket(r.Account.TokensPerMinute, now)

@@ -274,8 +274,10 @@ func TestState(t *testing.T) {
 	s := loadedState(a, 0)
 	for i, want := range []account.Limits{
 		{RequestsLimit: 2, RequestsRemaining: 2, TokensLimit: 600, TokensRemaining: 600, RequestsReset: start, TokensReset: start},
-		{RequestsLimit: 2, RequestsRemaining: 1, TokensLimit: 600, TokensRemaining: 500, RequestsReset: start, TokensReset: start.Add(10 * time.Second)},
-		{RequestsLimit: 2, RequestsRemaining: 0, TokensLimit: 600, TokensRemaining: 400, RequestsReset: start.Add(time.Second), TokensReset: start.Add(20 * time.Second)},
+		{RequestsLimit: 2, RequestsRemaining: 1, TokensLimit: 600, TokensRemaining: 500,
+			RequestsReset: start, TokensReset: start.Add(10 * time.Second)},
+		{RequestsLimit: 2, RequestsRemaining: 0, TokensLimit: 600, TokensRemaining: 400,
+			RequestsReset: start.Add(time.Second), TokensReset: start.Add(20 * time.Second)},
 	} {
 		if got := s.counters().Limits(start); got != want {
 			t.Errorf("after %d requests: %+v, want %+v", i, got, want)

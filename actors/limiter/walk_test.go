@@ -117,7 +117,8 @@ func (w *walk) step() {
 func (w *walk) reserve() {
 	w.next++
 	upper := abi.Nano(w.rnd.IntN(80))
-	ask := Ask{RequestID: fmt.Sprint("r", w.next), Upper: upper, Minimum: min(abi.Nano(w.rnd.IntN(3)*w.rnd.IntN(40)), upper), Free: w.rnd.IntN(12) == 0}
+	ask := Ask{RequestID: fmt.Sprint("r", w.next), Upper: upper,
+		Minimum: min(abi.Nano(w.rnd.IntN(3)*w.rnd.IntN(40)), upper), Free: w.rnd.IntN(12) == 0}
 	if ask.Free {
 		ask.Upper, ask.Minimum = 0, 0
 	}
@@ -223,7 +224,8 @@ func (w *walk) begin() {
 	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq}
 	for _, r := range w.all {
 		if r.inStore && !r.paid {
-			w.read.Holds = append(w.read.Holds, account.Entry{Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, Held: r.got.Hold})
+			w.read.Holds = append(w.read.Holds, account.Entry{
+				Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, Held: r.got.Hold})
 		}
 	}
 	w.l.loading = true

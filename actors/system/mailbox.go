@@ -8,20 +8,20 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// messagesPerTurn is how many messages an actor handles before it offers its
-// processor to others.
-const messagesPerTurn = 300
+// messagesPerRound is how many messages an actor handles before it yields its
+// processor.
+const messagesPerRound = 300
 
-// keptCapacity is the most room an empty queue keeps.
+// keptCapacity is the largest capacity that an empty queue keeps, in messages.
 const keptCapacity = 1024
 
-// mailbox is the queue of one actor. The library's own bounded mailboxes spin when
-// they are full and its unbounded one forgets what a stopped actor left behind;
-// this one refuses.
+// mailbox is the queue of one actor. Senders spin on a full mailbox of the library's
+// bounded kind, and its unbounded kind forgets the messages of a stopped actor. This one
+// refuses: a message that finds it full, and all that a stopped actor leaves behind.
 //
-// States: idle -> running -> idle; suspended while a failure is decided on, when
-// only system messages are handled; closed for good when the actor has stopped or
-// waits for its children to stop.
+// States: idle -> running -> idle. Suspended: a failure is being decided, and only
+// system messages are handled. Closed: the actor has stopped, or waits for its
+// children to stop.
 type mailbox struct {
 	max     int
 	refused func(m any, err error)
@@ -29,7 +29,7 @@ type mailbox struct {
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
-	run        func() // process, made once
+	run        func() // process, as a value made once
 
 	mu        sync.Mutex // guards all below
 	user      queue
@@ -37,7 +37,7 @@ type mailbox struct {
 	running   bool
 	suspended bool
 	closed    bool
-	retired   bool // closed by the actor itself, with nothing left to do
+	retired   bool // closed by the actor itself, because it was idle
 }
 
 // offer queues m for the actor, or says why not.
@@ -61,15 +61,15 @@ func (b *mailbox) offer(m any, capped bool) error {
 	return nil
 }
 
-// PostUserMessage implements the library's Mailbox. Nothing of ours comes this way.
+// PostUserMessage implements the library's Mailbox. Our messages come through offer.
 func (b *mailbox) PostUserMessage(m any) {
 	if err := b.offer(m, false); err != nil {
 		b.refused(m, err)
 	}
 }
 
-// PostSystemMessage implements the library's Mailbox. Their number is bounded by
-// the actor's lifecycle and its children.
+// PostSystemMessage implements the library's Mailbox. The actor's lifecycle and its
+// children bound the number of these messages.
 func (b *mailbox) PostSystemMessage(m any) {
 	b.mu.Lock()
 	b.system.push(m)
@@ -98,13 +98,14 @@ func (b *mailbox) UserMessageCount() int {
 
 // process handles messages until there are none.
 func (b *mailbox) process() {
-	for b.turn() {
+	for b.round() {
 		runtime.Gosched()
 	}
 }
 
-// turn handles messages until none is left (false), enough were handled, or one panicked.
-func (b *mailbox) turn() (again bool) {
+// round handles messages until none is left, until it has handled messagesPerRound, or
+// until one panics. Only in the first case it returns false.
+func (b *mailbox) round() (again bool) {
 	var m any
 	defer func() {
 		if r := recover(); r != nil {
@@ -113,7 +114,7 @@ func (b *mailbox) turn() (again bool) {
 			again = true
 		}
 	}()
-	for range messagesPerTurn {
+	for range messagesPerRound {
 		var system, ok bool
 		if m, system, ok = b.next(); !ok {
 			return false
@@ -127,7 +128,7 @@ func (b *mailbox) turn() (again bool) {
 	return true
 }
 
-// next takes a message, system messages first; without one the mailbox goes idle.
+// next takes a message, system messages first. Without one the mailbox becomes idle.
 func (b *mailbox) next() (m any, system, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +161,7 @@ func (b *mailbox) retire() bool {
 	return true
 }
 
-// close refuses what waits and all that will come.
+// close refuses what waits, and from then on every message.
 func (b *mailbox) close() {
 	b.mu.Lock()
 	b.closed = true

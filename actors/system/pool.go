@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Group is an actor that only has children: a branch of the tree.
+// Group is a branch of the tree: an actor that does nothing but have children.
 type Group struct {
 	Specs []Spec
-	// Spawned is called with the children, in the order of Specs, once they exist.
+	// Spawned is called once all children exist, with them in the order of Specs.
 	Spawned func(children []*Ref)
 }
 
@@ -21,32 +21,32 @@ func (g *Group) Started(c *Context) {
 	g.Spawned(refs)
 }
 
-// Receive implements Actor: a group is told nothing that it has to act on.
+// Receive implements Actor. A group ignores all messages.
 func (g *Group) Receive(*Context, any) {}
 
 // PoolSpec says how a Pool makes its actors.
 type PoolSpec[K comparable, C any] struct {
 	Name       string // of the supervisor
 	Child      string // of each child
-	Policy     Policy // of the supervisor; must be Resume: a restart would stop every child
+	Policy     Policy // of the supervisor. It must resume: a restart would stop every child
 	Children   Policy
 	MailboxMax int // of the supervisor and of each child
-	// Max is the most keys at once; the first message for one more is refused.
+	// Max is the most keys at once. A message for one more key is refused.
 	Max int
-	// SweepMax is the most children asked by one sweep: stopping many at once is slow.
+	// SweepMax is the most children that one sweep asks: stopping many at once is slow.
 	SweepMax int
-	// Cell makes what outlives the restarts of a key's actor. Owned by that actor
-	// and whoever its own rules let in.
+	// Cell makes the state of a key that survives restarts of its actor. Owned by that
+	// actor; the cell's type says who else may read it.
 	Cell func(K) *C
 	New  func(K, *C) Actor
 }
 
-// Pool supervises one actor per key, spawned by the first message for it and
-// stopped by a sweep when it calls itself idle. It is safe for concurrent use.
+// Pool supervises one actor per key. The first message for a key spawns its actor; a
+// sweep stops it when it is idle. It is safe for concurrent use.
 type Pool[K comparable, C any] struct {
 	spec     PoolSpec[K, C]
 	ref      *Ref
-	sweeping atomic.Bool // a sweep waits in the supervisor's mailbox
+	sweeping atomic.Bool // the supervisor's mailbox holds a sweep
 
 	mu      sync.RWMutex // guards entries; only the supervisor's goroutine writes
 	entries map[K]*entry[C]
@@ -59,28 +59,28 @@ type entry[C any] struct {
 	at   int // its place in the order of the sweep. Owned by the supervisor's goroutine
 }
 
-// NewPool makes a pool; it works once its Spec was spawned and Bind was called.
+// NewPool makes a pool. Spawn its Spec and call Bind before the first message.
 func NewPool[K comparable, C any](spec PoolSpec[K, C]) *Pool[K, C] {
 	return &Pool[K, C]{spec: spec, entries: map[K]*entry[C]{}}
 }
 
-// Spec returns the supervisor of the pool, to be spawned once.
+// Spec returns the spec of the pool's supervisor. Spawn it once.
 func (p *Pool[K, C]) Spec() Spec {
 	return Spec{Name: p.spec.Name, Policy: p.spec.Policy, MailboxMax: p.spec.MailboxMax,
 		New: func() Actor { return &poolActor[K, C]{pool: p} }}
 }
 
-// Bind tells the pool its spawned supervisor, before anything is sent.
+// Bind gives the pool its supervisor, before the first message.
 func (p *Pool[K, C]) Bind(ref *Ref) { p.ref = ref }
 
 // Ref returns the supervisor.
 func (p *Pool[K, C]) Ref() *Ref { return p.ref }
 
-// Send delivers m to the actor of k, spawning it if needed. An error comes back
-// at once, or later through Refuser.
+// Send delivers m to the actor of k and spawns it if there is none. A refusal is
+// returned at once, or comes later through Refuser.
 func (p *Pool[K, C]) Send(k K, m any) error { return p.deliver(k, m, true) }
 
-// Tell is Send without regard to caps, for messages bounded by an earlier grant.
+// Tell is Send without the bounds of the mailboxes, as Ref.Tell.
 func (p *Pool[K, C]) Tell(k K, m any) error { return p.deliver(k, m, false) }
 
 func (p *Pool[K, C]) deliver(k K, m any, capped bool) error {
@@ -135,22 +135,22 @@ func (p *Pool[K, C]) Each(n int, f func(k K, depth int, cell *C)) {
 	}
 }
 
-// Sweep asks the next SweepMax children whether they are idle. A sweep that finds
-// the last one not begun does nothing.
+// Sweep asks the next SweepMax children whether they are idle. It does nothing while
+// the sweep before it still waits.
 func (p *Pool[K, C]) Sweep() {
 	if p.sweeping.CompareAndSwap(false, true) && p.ref.Tell(tick{}) != nil {
 		p.sweeping.Store(false)
 	}
 }
 
-// route carries a message for a key whose actor the sender did not find.
+// route carries a message for a key that had no actor when it was sent.
 type route[K comparable] struct {
 	k      K
 	m      any
 	capped bool
 }
 
-// Refuse passes the refusal on to the message inside.
+// Refuse refuses the message inside.
 func (r route[K]) Refuse(err error) {
 	if m, ok := r.m.(Refuser); ok {
 		m.Refuse(err)
@@ -159,7 +159,7 @@ func (r route[K]) Refuse(err error) {
 
 type tick struct{}
 
-// poolActor is the supervisor of a pool. It is the only writer of the entries.
+// poolActor is the supervisor of a pool. Nobody else writes the entries.
 type poolActor[K comparable, C any] struct {
 	pool  *Pool[K, C]
 	order []K // the keys of the entries, in the order of the sweep
@@ -186,7 +186,7 @@ func (a *poolActor[K, C]) Receive(c *Context, m any) {
 	}
 }
 
-// route delivers to the key's actor, making one if there is none.
+// route delivers to the key's actor and makes one if there is none.
 func (a *poolActor[K, C]) route(c *Context, r route[K]) {
 	e := a.pool.entries[r.k]
 	if e != nil && e.ref != nil {
@@ -210,7 +210,8 @@ func (a *poolActor[K, C]) route(c *Context, r route[K]) {
 	}
 }
 
-// spawn makes the actor of k, on its old cell if one was left; nil when the pool is full.
+// spawn makes the actor of k. It uses the cell that an earlier actor left, if there is one.
+// It returns nil when the pool is full.
 func (a *poolActor[K, C]) spawn(c *Context, k K) *Ref {
 	p := a.pool
 	e := p.entries[k]
@@ -232,8 +233,8 @@ func (a *poolActor[K, C]) spawn(c *Context, k K) *Ref {
 	return ref
 }
 
-// drop forgets an actor that stopped. One that failed leaves its cell for a
-// successor; one that retired had nothing worth keeping.
+// drop forgets an actor that stopped. If it failed, its cell stays for a successor. If it
+// retired, the cell holds nothing worth keeping and goes too.
 func (a *poolActor[K, C]) drop(k K, ref *Ref) {
 	p := a.pool
 	p.mu.Lock()
@@ -249,7 +250,7 @@ func (a *poolActor[K, C]) drop(k K, ref *Ref) {
 	}
 }
 
-// forget takes a place out of the order of the sweep: the last key takes it.
+// forget takes a key out of the order of the sweep: the last key moves to its place.
 func (a *poolActor[K, C]) forget(at int) {
 	last := len(a.order) - 1
 	if at != last {
@@ -260,8 +261,8 @@ func (a *poolActor[K, C]) forget(at int) {
 	a.order = a.order[:last]
 }
 
-// sweep asks the next few keys. A key that was left without an actor gets one,
-// so that its cell is not kept for ever.
+// sweep asks the next few keys. It spawns an actor for a key that has only a cell, so
+// that the cell goes when that actor retires.
 func (a *poolActor[K, C]) sweep(c *Context) {
 	for range min(a.pool.spec.SweepMax, len(a.order)) {
 		if a.next >= len(a.order) {
@@ -270,7 +271,7 @@ func (a *poolActor[K, C]) sweep(c *Context) {
 		k := a.order[a.next]
 		a.next++
 		if ref := a.pool.entries[k].ref; ref != nil {
-			_ = ref.Tell(Sweep{}) // one that stopped has told us, and is dropped soon
+			_ = ref.Tell(Sweep{}) // fails if it has stopped; its ChildStopped is on the way
 			continue
 		}
 		a.route(c, route[K]{k, Sweep{}, false})

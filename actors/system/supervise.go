@@ -12,22 +12,21 @@ import (
 type GiveUp uint8
 
 const (
-	// StopActor stops it. Its Spec.Stopped is called and its messages are refused.
+	// StopActor stops the actor. Its Spec.Stopped is called, and its messages are refused.
 	StopActor GiveUp = iota
-	// FailNode stops it and reports to Config.Fatal: the node cannot serve without it.
+	// FailNode stops the actor and calls Config.Fatal: the node cannot serve without it.
 	FailNode
 )
 
 // Policy says what happens when an actor panics.
 type Policy struct {
-	// Resume keeps the actor's state and only drops the message; otherwise the
-	// actor is made anew.
+	// Resume drops the message and keeps the actor. Without it New makes another actor.
 	Resume bool
-	// FailuresMax failures within Within make the supervisor give up.
+	// FailuresMax is how many failures within Within make the supervisor give up.
 	FailuresMax int
 	Within      time.Duration
-	// The delay before a restart starts at BackoffMin, doubles with each failure
-	// within Within, ends at BackoffMax, and is cut by up to half at random.
+	// The delay before the first restart is BackoffMin. It doubles with each failure
+	// within Within, up to BackoffMax. Up to half of it is taken off at random.
 	BackoffMin, BackoffMax time.Duration
 	GiveUp                 GiveUp
 }
@@ -42,11 +41,11 @@ func (p Policy) delay(n int, random float64) time.Duration {
 	return d - time.Duration(random*float64(d)/2)
 }
 
-// supervisor applies the policy of a failed actor, whoever its parent is.
+// supervisor applies the policy of a failed actor. All parents share it.
 type supervisor struct{ sys *System }
 
-// HandleFailure implements the library's SupervisorStrategy. It runs on the
-// parent's goroutine and does not wait: a delayed restart is a timer.
+// HandleFailure implements the library's SupervisorStrategy. It runs on the parent's
+// goroutine and does not wait: a timer does a delayed restart.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID,
 	stats *actor.RestartStatistics, reason, _ any) {
 	ref := s.find(child)
@@ -55,7 +54,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor
 	}
 	p := ref.spec.Policy
 	if stats.NumberOfFailures(p.Within) == 0 {
-		stats.Reset() // keeps the list of failures as short as FailuresMax
+		stats.Reset() // so that the list never has more than FailuresMax failures
 	}
 	stats.Fail()
 	n := stats.NumberOfFailures(p.Within)
@@ -88,8 +87,8 @@ func (s *supervisor) find(pid *actor.PID) *Ref {
 	return nil
 }
 
-// workers is the library's dispatcher on goroutines that live long: a fresh
-// goroutine per wake-up spends most of its time growing its stack.
+// workers is the library's dispatcher on a fixed set of goroutines. A new goroutine
+// for each wake-up would spend most of its time growing its stack.
 type workers struct {
 	work chan func()
 	quit chan struct{}
@@ -115,7 +114,8 @@ func (w *workers) run() {
 	}
 }
 
-// Schedule implements the library's Dispatcher. Nothing ever queues behind a busy worker.
+// Schedule implements the library's Dispatcher. It starts a goroutine when all workers
+// are busy, so nothing waits for one of them.
 func (w *workers) Schedule(f func()) {
 	select {
 	case w.work <- f:
@@ -124,8 +124,8 @@ func (w *workers) Schedule(f func()) {
 	}
 }
 
-// Throughput implements the library's Dispatcher; our mailbox does its own counting.
-func (w *workers) Throughput() int { return messagesPerTurn }
+// Throughput implements the library's Dispatcher. Our mailbox counts by itself.
+func (w *workers) Throughput() int { return messagesPerRound }
 
 func (w *workers) stop() {
 	close(w.quit)

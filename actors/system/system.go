@@ -1,15 +1,16 @@
-// Package system is the one place that knows the actor library. It offers what
-// the tree is built from: actors with one mailbox each, supervised by a Policy,
-// groups of them, and pools with one actor per key.
+// Package system wraps the actor library; no other package imports it. The tree is
+// built from its parts: actors with one mailbox each and a Policy, groups of actors,
+// and pools with one actor per key.
 //
 // Life of an actor: New -> Started -> Receive, one message at a time -> Stopped.
-// A panic in Receive drops the message and asks the actor's Policy: resume with
-// the state kept, restart with New after a delay, or give up and stop. The mailbox
-// outlives restarts. Messages that a stopped actor leaves behind are refused, not
+// A panic in Receive drops the message. Then the actor's Policy decides: resume with
+// the state kept, restart with New after a delay, or stop. The mailbox survives a
+// restart. When an actor stops, the messages that wait for it are refused and not
 // lost: see Refuser.
 package system
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -19,37 +20,37 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// ErrFull is returned for a message that found its mailbox at the cap.
+// ErrFull means that the mailbox already holds as many messages as it may.
 var ErrFull = errors.New("mailbox is full")
 
-// ErrStopped is returned for a message to an actor that has stopped.
+// ErrStopped means that the actor has stopped for good.
 var ErrStopped = errors.New("actor has stopped")
 
-// Actor is the waiting half of a component. It is called from one goroutine at a time.
+// Actor handles messages. It is called from one goroutine at a time.
 type Actor interface {
 	Receive(c *Context, m any)
 }
 
-// Starter is an Actor that wants to act before its first message, after each restart too.
+// Starter is an Actor that acts before its first message. It does so after each restart too.
 type Starter interface{ Started(c *Context) }
 
-// Restarter is an Actor that has something to save when it failed and is about
-// to be replaced by a new one.
+// Restarter is an Actor that saves something after it failed, before a new one
+// takes its place.
 type Restarter interface{ Restarting(c *Context) }
 
-// Stopper is an Actor that gives something back when it stops for good. It is
-// not called before a restart.
+// Stopper is an Actor that gives something back when it stops for good. A restart
+// does not call it.
 type Stopper interface{ Stopped() }
 
-// Refuser is a message that owes somebody an answer. It is called with ErrStopped
-// or ErrFull when no actor will ever see the message. It must not wait.
+// Refuser is a message whose sender waits for an answer. Refuse is called with
+// ErrStopped or ErrFull when no actor will see the message. It must not wait.
 type Refuser interface{ Refuse(err error) }
 
-// Kill makes the actor that receives it panic. Tests use it to check what a
-// restart forgets; nothing else sends it.
+// Kill makes the actor that receives it panic. Only tests send it, to check what a
+// restart forgets.
 type Kill struct{ Reason string }
 
-// Sweep asks an actor of a Pool whether it is idle; one that is calls Context.Retire.
+// Sweep asks an actor of a Pool whether it is idle. An idle actor calls Context.Retire.
 type Sweep struct{}
 
 // ChildStopped tells a parent that one of its children has stopped for good.
@@ -70,12 +71,12 @@ type Spec struct {
 // Config of a System.
 type Config struct {
 	Logger *slog.Logger
-	// Workers is the number of goroutines kept for actors; more are started when
-	// all of them are busy. Default 16.
+	// Workers is the number of goroutines that always wait for work. When all of them
+	// are busy, more are started. Default 16.
 	Workers int
-	// Failed is told of every panic of an actor.
+	// Failed is called after every panic of an actor.
 	Failed func(name string, reason any)
-	// Fatal is told once when a policy gives up with FailNode. It must not wait.
+	// Fatal is called once, when a policy gives up with FailNode. It must not wait.
 	Fatal func(name string, reason any)
 }
 
@@ -94,15 +95,13 @@ type System struct {
 
 // New makes a system without actors.
 func New(cfg Config) *System {
-	if cfg.Workers == 0 {
-		cfg.Workers = 16
-	}
+	cfg.Workers = cmp.Or(cfg.Workers, 16)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &System{cfg: cfg, disp: startWorkers(cfg.Workers)}
-	// The library logs whole messages and panics; what matters is logged here.
-	// Its throttle for that would leave a goroutine behind for its interval.
+	// The library logs whole messages and panics, so its log is discarded: this package
+	// logs what matters. Its throttle of dead letters would leave a goroutine behind.
 	s.lib = actor.NewActorSystem(actor.WithDeadLetterThrottleInterval(1),
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	s.policy = &supervisor{sys: s}
@@ -122,13 +121,13 @@ func isSystem(m any) bool {
 	return false
 }
 
-// DeadLetters counts the messages that no actor will ever see.
+// DeadLetters counts the messages that reached no actor.
 func (s *System) DeadLetters() uint64 { return s.dead.Load() }
 
 // Start spawns the root of the tree. Call it once.
 func (s *System) Start(spec Spec) (*Ref, error) {
 	ref, props := s.prepare(spec)
-	s.refs.Store(ref.id, ref) // before it can fail
+	s.refs.Store(ref.id, ref) // first: the supervisor looks it up when the actor fails
 	pid, err := s.lib.Root.SpawnNamed(props.Configure(actor.WithGuardian(s.policy)), ref.id)
 	if err != nil {
 		return nil, err
@@ -138,7 +137,7 @@ func (s *System) Start(spec Spec) (*Ref, error) {
 	return ref, nil
 }
 
-// Stop stops the root and with it every actor, children first, and waits.
+// Stop stops every actor, children first, and waits.
 func (s *System) Stop() {
 	if s.root != nil {
 		select {
@@ -151,8 +150,7 @@ func (s *System) Stop() {
 	s.disp.stop()
 }
 
-// prepare makes the reference of an actor before the actor: nothing can be sent
-// to it until the library has it.
+// prepare makes the reference of an actor that the library has not started yet.
 func (s *System) prepare(spec Spec) (*Ref, *actor.Props) {
 	ref := &Ref{spec: spec, sys: s, done: make(chan struct{})}
 	ref.id = spec.Name + "$" + strconv.FormatUint(s.ids.Add(1), 36)
@@ -170,7 +168,7 @@ func (s *System) prepare(spec Spec) (*Ref, *actor.Props) {
 	return ref, props
 }
 
-// refuse answers for an actor that is gone.
+// refuse answers a message in place of an actor that has stopped.
 func (s *System) refuse(m any, err error) {
 	s.dead.Add(1)
 	if r, ok := m.(Refuser); ok {
@@ -178,7 +176,7 @@ func (s *System) refuse(m any, err error) {
 	}
 }
 
-// Ref is how others reach an actor. It stays valid over restarts. It is safe for concurrent use.
+// Ref sends messages to an actor. It survives restarts. It is safe for concurrent use.
 type Ref struct {
 	spec Spec
 	sys  *System
@@ -188,20 +186,20 @@ type Ref struct {
 	done chan struct{}
 }
 
-// Send delivers m, or says ErrFull or ErrStopped. It never waits.
+// Send puts m into the mailbox, or returns ErrFull or ErrStopped. It never waits.
 func (r *Ref) Send(m any) error { return r.box.offer(m, true) }
 
-// Tell delivers m without regard to the cap. It is for messages whose number is
-// bounded by something granted before, such as the end of a request.
+// Tell is Send without the bound of the mailbox. It is for messages whose number is
+// bounded elsewhere, such as the end of an admitted request.
 func (r *Ref) Tell(m any) error { return r.box.offer(m, false) }
 
 // Depth returns the number of messages that wait.
 func (r *Ref) Depth() int { return r.box.UserMessageCount() }
 
-// Alive says whether messages are still accepted.
+// Alive says whether the mailbox still takes messages.
 func (r *Ref) Alive() bool { return !r.box.isClosed() }
 
-// Context is what an actor may do while it handles a message. It is only valid during that call.
+// Context is what an actor may do while it handles a message. It is valid during that call only.
 type Context struct {
 	lib actor.Context
 	ref *Ref
@@ -213,15 +211,15 @@ func (c *Context) Self() *Ref { return c.ref }
 // Spawn starts a child of the actor.
 func (c *Context) Spawn(spec Spec) *Ref {
 	ref, props := c.ref.sys.prepare(spec)
-	c.ref.sys.refs.Store(c.lib.Self().Id+"/"+ref.id, ref)      // before it can fail
+	c.ref.sys.refs.Store(c.lib.Self().Id+"/"+ref.id, ref)      // first, as in Start
 	if _, err := c.lib.SpawnNamed(props, ref.id); err != nil { // ids are never reused
 		panic("spawn " + ref.id + ": " + err.Error())
 	}
 	return ref
 }
 
-// Retire stops the actor if no message waits for it. After true every further
-// message is answered with ErrStopped at once, so its sender can turn to a successor.
+// Retire stops the actor if no message waits for it, and says whether it did. From
+// then on Send returns ErrStopped at once, so that the sender can use a successor.
 func (c *Context) Retire() bool {
 	if !c.ref.box.retire() {
 		return false
@@ -230,14 +228,14 @@ func (c *Context) Retire() bool {
 	return true
 }
 
-// shell adapts an Actor to the library. One exists per incarnation.
+// shell adapts an Actor to the library. Each incarnation has its own.
 type shell struct {
 	ref     *Ref
 	inner   Actor
 	context Context // reused: it is only valid during one call
 }
 
-// Receive passes the library's lifecycle on in our words.
+// Receive turns the library's lifecycle messages into calls of the Actor.
 func (s *shell) Receive(lib actor.Context) {
 	s.context = Context{lib: lib, ref: s.ref}
 	c := &s.context
@@ -251,10 +249,10 @@ func (s *shell) Receive(lib actor.Context) {
 			a.Restarting(c)
 		}
 	case *actor.Stopping:
-		// One without children is closed after its last words: a successor, which the
-		// next message may get, shares its cell.
+		// Without children the mailbox stays open until Stopped has run: the next message
+		// may make a successor, and the two share a cell.
 		if len(lib.Children()) > 0 {
-			s.ref.box.close() // a child spawned from here on it would wait for for ever
+			s.ref.box.close() // it would wait for ever for a child that it spawns now
 		}
 	case *actor.Stopped:
 		s.stopped(lib.Self().Id)
@@ -269,7 +267,7 @@ func (s *shell) Receive(lib actor.Context) {
 	}
 }
 
-// stopped runs the last words of an actor; none of them may keep the others from being said.
+// stopped runs what an actor does at its end. Each part runs even if another one panics.
 func (s *shell) stopped(id string) {
 	defer close(s.ref.done)
 	if s.ref.spec.Stopped != nil {

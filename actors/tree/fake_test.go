@@ -48,12 +48,12 @@ func (m *fakeModel) New() (batcher.Stepper, error) {
 	if m.broken.Load() {
 		return nil, errors.New("no memory")
 	}
-	gen := uint64(m.steppers.Add(1))
+	incarnation := uint64(m.steppers.Add(1))
 	m.mu.Lock()
 	m.pins = map[batcher.Pin]bool{}
 	m.mu.Unlock()
 	m.live.Store(0)
-	return &fakeStepper{m: m, gen: gen}, nil
+	return &fakeStepper{m: m, incarnation: incarnation}, nil
 }
 
 func (m *fakeModel) pinned() int {
@@ -69,10 +69,10 @@ type fakeJob struct {
 }
 
 type fakeStepper struct {
-	m      *fakeModel
-	gen    uint64
-	jobs   []*fakeJob
-	nextID int32
+	m           *fakeModel
+	incarnation uint64
+	jobs        []*fakeJob
+	nextID      int32
 }
 
 func (s *fakeStepper) Submit(j *engine.Job, _ time.Time) error {
@@ -143,7 +143,7 @@ func (s *fakeStepper) end(f *fakeJob, err *abi.Error) {
 		r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}
 		r.Stop = abi.StopMaxTokens
 		s.m.mu.Lock()
-		s.m.pins[batcher.Pin{Handle: r.Handle, Incarnation: s.gen}] = true
+		s.m.pins[batcher.Pin{Handle: r.Handle, Incarnation: s.incarnation}] = true
 		s.m.mu.Unlock()
 		f.job.Output.Push(abi.Event{Kind: abi.EventEnd, Usage: r.Usage, Stop: r.Stop})
 	} else {
@@ -157,7 +157,7 @@ func (s *fakeStepper) NextDeadline() (time.Time, bool) { return time.Time{}, fal
 func (s *fakeStepper) Release(h engine.Handle) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	p := batcher.Pin{Handle: h, Incarnation: s.gen}
+	p := batcher.Pin{Handle: h, Incarnation: s.incarnation}
 	if !s.m.pins[p] {
 		s.m.doubles++
 	}
@@ -193,8 +193,8 @@ type fakeStore struct {
 var errRejected = errors.New("rejected")
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{}, refunded: map[string]abi.Nano{},
-		observed: map[string]abi.Usage{}}
+	return &fakeStore{balances: map[string]abi.Nano{}, open: map[string]account.Entry{}, settled: map[string]account.Entry{},
+		refunded: map[string]abi.Nano{}, observed: map[string]abi.Usage{}}
 }
 
 func (s *fakeStore) Append(entries []account.Entry) error {

@@ -26,7 +26,7 @@ func TestGateways2_06_ReservationsExpire(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		e, ok := w.store.settlement(s.r.call.RequestID)
-		if !ok || e.Amount != -(2*100+10) || e.Reason != account.Cancelled {
+		if !ok || e.Amount != -(2*100+10) || e.Reason != account.Canceled {
 			t.Errorf("its row (%t): %+v", ok, e)
 		}
 		for range 2 { // the owner turns up after all

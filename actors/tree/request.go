@@ -63,7 +63,7 @@ type request struct {
 	result      engine.Result
 	done        chan struct{} // closed when the job has ended
 	doneAt      atomic.Int64  // when, in Unix nanoseconds; 0 before
-	cancelled   atomic.Bool   // by the client or the tree
+	canceled    atomic.Bool   // by the client or the tree
 
 	holdSent atomic.Bool   // a hold row is or was on its way
 	held     chan error    // what Stream.Held gives out; has room for one
@@ -138,13 +138,13 @@ func (k *ticket) Job() *engine.Job { return &k.job }
 // Gone says that the caller stopped waiting.
 func (k *ticket) Gone() bool { return k.phase.Load() != waiting }
 
-// Accepted tells the caller that its stream runs. One that is gone by now is cancelled.
+// Accepted tells the caller that its stream runs. One that is gone by now is canceled.
 func (k *ticket) Accepted(incarnation uint64) {
 	r := (*request)(k)
 	r.incarnation = incarnation
 	r.admitted = time.Now()
 	if !r.decide(accepted, reply{limits: r.limits}) {
-		r.cancelled.Store(true)
+		r.canceled.Store(true)
 		r.job.Cancel()
 	}
 }
@@ -228,7 +228,7 @@ func (r *request) finished(result engine.Result) {
 	}
 	r.doneAt.Store(time.Now().UnixNano())
 	close(r.done)
-	if r.cancelled.Load() || r.phase.Load() != accepted {
+	if r.canceled.Load() || r.phase.Load() != accepted {
 		r.selfSettle()
 	}
 }
@@ -246,7 +246,7 @@ func (r *request) keep(p batcher.Pin) {
 // cancel ends the request's job; its permit is given back when the step loop has
 // let go of it, without waiting for a writer.
 func (r *request) cancel() {
-	r.cancelled.Store(true)
+	r.canceled.Store(true)
 	r.job.Cancel()
 	r.model.unit.Wake()
 	if r.doneAt.Load() != 0 {

@@ -76,7 +76,7 @@ func (w *world) load(accounts []account.Account, clients, requests int, rnd *ran
 	return ends
 }
 
-// playRandom runs one request that may be cancelled at a random time, and names its end.
+// playRandom runs one request that may be canceled at a random time, and names its end.
 func (w *world) playRandom(a account.Account, rnd *rand.Rand) string {
 	if rnd.IntN(10) == 0 {
 		release, _, err := w.tree.Enter(a)

@@ -14,7 +14,7 @@ import (
 
 // billed says what of a result is paid for. checkpoint is the last observed usage, or zero.
 //
-// A finished or cancelled request pays what the engine counted, and so does a
+// A finished or canceled request pays what the engine counted, and so does a
 // stream that a drain ended. When the engine failed, a stream pays its input and
 // the output of the last checkpoint; a request whose client has received nothing
 // pays nothing.
@@ -24,11 +24,11 @@ func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, acco
 	case r.Err == nil:
 		return u, account.Finished
 	case r.Err.Kind == abi.Canceled || r.Err.Kind == abi.Timeout:
-		return u, account.Cancelled
+		return u, account.Canceled
 	case !stream:
 		return abi.Usage{}, account.Failed
 	case errors.Is(r.Err, errStopping):
-		return u, account.Cancelled
+		return u, account.Canceled
 	}
 	u.Output = min(u.Output, checkpoint.Output)
 	u.Reasoning = min(u.Reasoning, u.Output)

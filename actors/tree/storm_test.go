@@ -102,7 +102,7 @@ func TestStormOnAnOutage(t *testing.T) {
 	storm.Go(func() { w.chaos(rand.New(rand.NewPCG(seed, 6)), quit) })
 	storm.Go(func() { w.weather(rand.New(rand.NewPCG(seed, 7)), quit) })
 	const clients = 25
-	ends := w.patientLoad(accounts, clients, requests/clients, rnd)
+	ends := w.retryingLoad(accounts, clients, requests/clients, rnd)
 	close(quit)
 	storm.Wait()
 	w.store.failing.Store(false)
@@ -136,9 +136,9 @@ func TestStormOnAnOutage(t *testing.T) {
 	}
 }
 
-// patientLoad is load with clients that wait a moment when the node has no room
+// retryingLoad is load with clients that wait a moment when the node has no room
 // for them: else an outage of some milliseconds would use them all up.
-func (w *world) patientLoad(accounts []account.Account, clients, requests int, rnd *rand.Rand) map[string]int {
+func (w *world) retryingLoad(accounts []account.Account, clients, requests int, rnd *rand.Rand) map[string]int {
 	var mu sync.Mutex
 	ends := map[string]int{}
 	var wg sync.WaitGroup

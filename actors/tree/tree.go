@@ -250,16 +250,19 @@ func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
 func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	m := t.models[c.Request.Model]
 	if m == nil {
-		return nil, &abi.Error{Kind: abi.ModelNotFound, Op: "tree.Generate", Param: "model", Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
+		return nil, &abi.Error{Kind: abi.ModelNotFound, Op: "tree.Generate", Param: "model",
+			Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
 	}
 	now := time.Now()
 	input, output := int64(len(c.Request.Prompt)), int64(c.Request.MaxTokens)
-	quote, err := t.quote(c.RequestID, abi.QuoteInput{Input: input, OutputMax: output, At: now.Unix(), Model: c.Request.Model, Account: c.Account.ID})
+	quote, err := t.quote(c.RequestID, abi.QuoteInput{Input: input, OutputMax: output, At: now.Unix(),
+		Model: c.Request.Model, Account: c.Account.ID})
 	if err != nil {
 		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
 	}
 	upper, minimum := quote.Bounds()
-	r := &request{t: t, call: c, model: m, quote: quote, began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
+	r := &request{t: t, call: c, model: m, quote: quote,
+		began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
 		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),

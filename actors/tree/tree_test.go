@@ -1,9 +1,7 @@
 package tree
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,8 +10,6 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
-	"corenode/actors/session"
-	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
 
@@ -137,7 +133,7 @@ func TestCancel(t *testing.T) {
 						t.Errorf("ended with %+v", e)
 					}
 					got, err := w.settle(s)
-					if err != nil || got.Charge != c.charge || got.Reason != account.Cancelled {
+					if err != nil || got.Charge != c.charge || got.Reason != account.Canceled {
 						t.Errorf("settled %+v, %v; want a charge of %d", got, err, c.charge)
 					}
 					w.models["one"].mode.Store(running)
@@ -215,10 +211,10 @@ func TestBilled(t *testing.T) {
 	}{
 		{"finished", nil, true, full, abi.Usage{}, full, account.Finished},
 		{"finished, plain", nil, false, full, abi.Usage{}, full, account.Finished},
-		{"cancelled in queue", &abi.Error{Kind: abi.Canceled}, true, abi.Usage{}, abi.Usage{}, abi.Usage{}, account.Cancelled},
-		{"cancelled", &abi.Error{Kind: abi.Canceled}, false, full, abi.Usage{}, full, account.Cancelled},
-		{"504", &abi.Error{Kind: abi.Timeout}, false, full, abi.Usage{}, full, account.Cancelled},
-		{"drained", errDraining(), true, full, cut, full, account.Cancelled},
+		{"canceled in queue", &abi.Error{Kind: abi.Canceled}, true, abi.Usage{}, abi.Usage{}, abi.Usage{}, account.Canceled},
+		{"canceled", &abi.Error{Kind: abi.Canceled}, false, full, abi.Usage{}, full, account.Canceled},
+		{"504", &abi.Error{Kind: abi.Timeout}, false, full, abi.Usage{}, full, account.Canceled},
+		{"drained", errDraining(), true, full, cut, full, account.Canceled},
 		{"drained, plain", errDraining(), false, full, abi.Usage{}, abi.Usage{}, account.Failed},
 		{"failed, plain", failed, false, full, cut, abi.Usage{}, account.Failed},
 		{"failed", failed, true, full, cut, cut, account.Failed},
@@ -444,228 +440,6 @@ func TestLimiterRetires(t *testing.T) {
 	})
 }
 
-// TestSessionPins: a conversation pins its last turn, no more, and lets go of it
-// when it is idle or its account pins too much.
-func TestSessionPins(t *testing.T) {
-	inBubble(t, Config{AccountSessionsMax: 2}, func(t *testing.T, w *world) {
-		a := w.set(plain, 1_000_000)
-		turn := func(id string) {
-			t.Helper()
-			c := w.call(a, "one", 10, 5, true)
-			c.SessionID = id
-			if _, err := w.play(c); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		pins := func(want int) {
-			t.Helper()
-			w.models["one"].mu.Lock()
-			defer w.models["one"].mu.Unlock()
-			if n := len(w.models["one"].pins); n != want || w.models["one"].doubles != 0 {
-				t.Errorf("%d pins, want %d; %d released twice", n, want, w.models["one"].doubles)
-			}
-		}
-		turn("a")
-		pins(1)
-		turn("a")
-		pins(1)
-		turn("b")
-		pins(2)
-		turn("c") // a is the longest unused
-		pins(2)
-		if n := w.tree.Inspect().Sessions; n != 2 {
-			t.Errorf("%d sessions", n)
-		}
-		ref := w.tree.sessions.Live(w.tree.keys.key(Call{Account: a, SessionID: "c",
-			Request: w.call(a, "one", 0, 0, true).Request}))
-		if ref == nil {
-			t.Fatal("session c is gone")
-		}
-		_ = ref.Tell(system.Kill{Reason: "keeps its pin"})
-		time.Sleep(time.Second)
-		pins(2)
-		turn("c")
-		pins(2)
-		time.Sleep(15 * time.Minute)
-		synctest.Wait()
-		pins(0)
-	})
-}
-
-func TestSessionKey(t *testing.T) {
-	w := &world{}
-	seen := map[session.Key]int{}
-	base := func() Call { return w.call(account.Account{ID: "a"}, "one", 0, 0, true) }
-	for i, change := range []func(*Call){
-		func(*Call) {},
-		func(c *Call) { c.Account.ID = "b" },
-		func(c *Call) { c.Request.Model = "two" },
-		func(c *Call) { c.SessionID = "x" },
-		func(c *Call) { c.Request.Conversation[0] = 1 },
-		func(c *Call) { c.SessionID = string(make([]byte, 32)) },
-		func(c *Call) { c.Account.ID, c.Request.Model = "ao", "ne" },
-	} {
-		c := base()
-		change(&c)
-		k := newKeyMaker([]byte("secret")).key(c)
-		if j, ok := seen[k]; ok {
-			t.Errorf("cases %d and %d have the same key", i, j)
-		}
-		seen[k] = i
-		if k == newKeyMaker([]byte("other")).key(c) {
-			t.Errorf("case %d does not depend on the secret", i)
-		}
-	}
-}
-
-// TestDrain: live streams finish if they can and end with an error event if not.
-func TestDrain(t *testing.T) {
-	for _, stuck := range []bool{false, true} {
-		inBubble(t, Config{}, func(t *testing.T, w *world) {
-			a := w.set(plain, 10_000)
-			w.models["one"].mode.Store(stuckInDecode)
-			s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
-			if err != nil {
-				t.Fatal(err)
-			}
-			last := make(chan abi.Event, 1)
-			go func() {
-				last <- w.read(s)
-				_, _ = w.settle(s)
-			}()
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-			defer cancel()
-			drained := make(chan error, 1)
-			go func() { drained <- w.tree.Drain(ctx) }()
-			synctest.Wait()
-			if _, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Overloaded {
-				t.Errorf("new work while draining: %v", err)
-			}
-			want := abi.EventEnd
-			if stuck {
-				want = abi.EventError
-			} else {
-				w.models["one"].mode.Store(running)
-			}
-			if e := <-last; e.Kind != want || stuck && e.Err.Kind != abi.Overloaded {
-				t.Errorf("stuck %v: ended with %+v", stuck, e)
-			}
-			if err := <-drained; err != nil {
-				t.Errorf("stuck %v: %v", stuck, err)
-			}
-		})
-	}
-}
-
-// TestDrainIsBilledAlike: at the deadline the tree and the writer end a request
-// both. Whoever is first, a stream pays what was produced, also after its last
-// checkpoint, and an answer that was to come in one piece is free.
-func TestDrainIsBilledAlike(t *testing.T) {
-	for _, c := range []struct {
-		stream, writer bool
-		charge         abi.Nano
-		reason         account.Reason
-	}{
-		{true, false, 2*100 + 10, account.Cancelled},
-		{true, true, 2*100 + 10, account.Cancelled},
-		{false, false, 0, account.Failed},
-		{false, true, 0, account.Failed},
-	} {
-		inBubble(t, Config{}, func(t *testing.T, w *world) {
-			a := w.set(plain, 10_000)
-			w.models["one"].mode.Store(stuckInDecode)
-			s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, c.stream))
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait() // one token is there, and no checkpoint yet
-			if c.writer {
-				if !c.stream {
-					s.Withhold()
-				}
-				s.Cancel()
-				<-s.r.done
-			}
-			deadline, cancel := context.WithCancel(t.Context())
-			cancel()
-			drained := make(chan error, 1)
-			go func() { drained <- w.tree.Drain(deadline) }()
-			w.read(s)
-			if got, err := w.settle(s); err != nil || got.Charge != c.charge || got.Reason != c.reason {
-				t.Errorf("stream %t, the writer first %t: %+v, %v, want %d as %s", c.stream, c.writer, got, err, c.charge, c.reason)
-			}
-			if err := <-drained; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestStopWithLiveStreams: even without a drain every stream ends and is settled.
-func TestStopWithLiveStreams(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{})
-		a := w.set(plain, 10_000)
-		w.models["one"].mode.Store(stuckInDecode)
-		c := w.call(a, "one", 10, 5, true)
-		s, _, err := w.tree.Generate(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.tree.Stop()
-		if e := w.read(s); e.Kind != abi.EventError {
-			t.Errorf("ended with %+v", e)
-		}
-		if _, ok := w.store.settlement(c.RequestID); !ok {
-			t.Error("not settled")
-		}
-		if _, _, err := w.tree.Generate(w.call(a, "one", 1, 1, true)); abi.KindOf(err) != abi.Overloaded {
-			t.Errorf("after the stop: %v", err)
-		}
-	})
-}
-
-func TestStartFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeModel()
-		m.broken.Store(true)
-		w := &world{store: newFakeStore(), billing: &fakeBilling{}}
-		_, err := Start(Config{Secret: make([]byte, 16)}, Deps{Store: w.store, Accounts: w, Billing: w.billing,
-			Models: []Model{{IDs: []string{"one"}, New: m.New}}})
-		if err == nil {
-			t.Fatal("a model without memory started")
-		}
-		if _, err := Start(Config{InboxMax: -1}, Deps{}); err == nil {
-			t.Fatal("a bad config was taken")
-		}
-	})
-}
-
-// TestLongConversationKeepsItsPin: a conversation with more tokens than an account
-// may pin keeps the pin of a part that the pool gave it.
-func TestLongConversationKeepsItsPin(t *testing.T) {
-	inBubble(t, Config{AccountPinnedBytesMax: 500}, func(t *testing.T, w *world) { // 50 tokens
-		a := w.set(plain, 100_000)
-		for _, c := range []struct {
-			prompt      int
-			session     string
-			pins, bytes int
-		}{{20, "short", 1, 250}, {20, "other", 2, 500}, {200, "long", 1, 500}, {300, "long", 1, 500}, {20, "short", 1, 250}} {
-			call := w.call(a, "one", c.prompt, 5, false)
-			call.SessionID = c.session
-			if _, err := w.play(call); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			if s := w.tree.Inspect(); s.Pins != c.pins || s.PinnedBytes != int64(c.bytes) {
-				t.Errorf("after %d tokens of %s: %d pins of %d bytes, want %d of %d", c.prompt, c.session, s.Pins, s.PinnedBytes, c.pins, c.bytes)
-			}
-			w.checkPins()
-		}
-	})
-}
-
 // TestOverload: what is full refuses, and what was refused holds nothing.
 func TestOverload(t *testing.T) {
 	inBubble(t, Config{RequestsMax: 5, InboxMax: 3}, func(t *testing.T, w *world) {
@@ -773,25 +547,5 @@ func TestUnknownAndDouble(t *testing.T) {
 		w.read(s)
 		_, _ = w.settle(s)
 		w.checkClean(a)
-	})
-}
-
-// TestConversationsNeverShutOthersOut: an account that opens more conversations
-// than the node has sessions for costs no other account a request.
-func TestConversationsNeverShutOthersOut(t *testing.T) {
-	inBubble(t, Config{SessionsMax: 3}, func(t *testing.T, w *world) {
-		noisy, quiet := w.set(plain, 1_000_000), plain
-		quiet.ID = "quiet"
-		w.set(quiet, 1_000_000)
-		for i := range 20 {
-			c := w.call(noisy, "one", 10, 5, false)
-			c.SessionID = fmt.Sprint("conversation ", i)
-			if _, err := w.play(c); err != nil {
-				t.Fatalf("conversation %d: %v", i, err)
-			}
-		}
-		if _, err := w.play(w.call(quiet, "one", 10, 5, true)); err != nil {
-			t.Errorf("another account: %v", err)
-		}
 	})
 }

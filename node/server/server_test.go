@@ -174,7 +174,7 @@ func (s *fakeStream) Outcome() (account.Settled, error) {
 
 // cancelledAs ends a script the way the engine ends a cancelled job.
 func (s *fakeStream) cancelledAs(usage abi.Usage, queue, prefill, decode time.Duration) {
-	s.settled = account.Settled{Usage: usage, Reason: account.Cancelled, Queue: queue, Prefill: prefill, Decode: decode}
+	s.settled = account.Settled{Usage: usage, Reason: account.Canceled, Queue: queue, Prefill: prefill, Decode: decode}
 	s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Canceled, Msg: "cancelled"}})
 }
 

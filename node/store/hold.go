@@ -45,7 +45,8 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 // without a checkpoint, which is free. A request that it has no charge for, or
 // whose settlement the store Rejects, is told to leftOut and stays open: a start
 // does not fail for one. The others are returned for the log.
-func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
+func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error),
+) (settled []account.Entry, err error) {
 	holds, err := s.OpenHolds()
 	if err != nil {
 		return nil, err

@@ -162,7 +162,8 @@ func (c *conn) completeRefund(e *account.Entry) (there bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if e.ID, err = c.number(`SELECT coalesce(max(id), 0) FROM ledger WHERE settles = ? AND refund = 1`, e.Settles); e.ID != 0 || err != nil {
+	e.ID, err = c.number(`SELECT coalesce(max(id), 0) FROM ledger WHERE settles = ? AND refund = 1`, e.Settles)
+	if e.ID != 0 || err != nil {
 		return e.ID != 0, err
 	}
 	charged, err := c.number(`SELECT sum(amount) FROM ledger WHERE id = ?1 OR (settles = ?1 AND settles > 0)`, e.Settles)
@@ -246,7 +247,8 @@ func (s *Store) Entries(q Query) ([]account.Entry, error) {
 	}
 	where, args := `WHERE id > ? AND time >= ? ORDER BY id LIMIT ?`, []any{q.After, q.Since, int64(q.Limit)}
 	if q.AccountID != "" {
-		where, args = `WHERE kind <> 'hold' AND kind <> 'checkpoint' AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`, append([]any{q.AccountID}, args...)
+		where = `WHERE kind <> 'hold' AND kind <> 'checkpoint' AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`
+		args = append([]any{q.AccountID}, args...)
 	}
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()

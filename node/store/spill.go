@@ -22,11 +22,11 @@ const SpillName = "spill.journal"
 // ErrSpillFull means that the journal has no room for the rows.
 var ErrSpillFull = errors.New("the spill journal is full")
 
-// The file is a header (magic, epoch) and records (length u32, checksum u32,
-// payload), little endian, up to bytes that are no record. The checksum covers
-// the epoch, so that what an earlier use left behind the end is never read
-// again; a record that a crash tore apart was answered to nobody. When records
-// follow within spillDamageMax after all, what is between was damaged.
+// The file has a header (magic, epoch) and then records (length u32, checksum u32,
+// payload), all little endian. The first bytes that are no record end it. The checksum
+// covers the epoch, so that records of an earlier use are never read again. A crash may
+// leave half a record at the end; nobody was told that its row is durable. If a record
+// follows within spillDamageMax of the end, the bytes between are damage.
 const (
 	spillMagic      = "corenode spill 1"
 	spillHeader     = len(spillMagic) + 8
@@ -34,8 +34,8 @@ const (
 	spillDamageMax  = 1 << 20
 )
 
-// Damage is bytes of the journal that were rows and are not any more, for
-// people to read the charge from.
+// Damage is a part of the journal that held rows and cannot be read any more. Its bytes
+// let an operator find the charges.
 type Damage struct {
 	At    int64
 	Bytes []byte
@@ -43,9 +43,8 @@ type Damage struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Spill keeps ledger rows while the database does not take them. Its file has
-// its full size from the beginning, so that a full disk does not stop it. It is
-// safe for concurrent use.
+// Spill keeps ledger rows while the database does not take them. Its file has its full
+// size from the beginning, so that it works on a full disk. It is safe for concurrent use.
 type Spill struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -53,18 +52,18 @@ type Spill struct {
 	end   int64  // where the next record goes
 	epoch uint64 // of this use of the file
 	rows  int    // in the file
-	// written is how far writes of this epoch went, those that failed too.
+	// written is where the farthest write of this epoch ended, failed writes included.
 	written int64
-	// damaged is what lies between rows, found when the file was opened.
+	// damaged is what was found between rows when the file was opened.
 	damaged []Damage
-	// unwritten: the header does not have the epoch yet, durably, and without
-	// it no row would be found.
+	// unwritten says that the epoch is not yet durable in the header. Rows that are
+	// appended before would not be found.
 	unwritten bool
 }
 
-// OpenSpill opens the journal of a data folder, or makes one of so many bytes.
-// One that holds rows keeps its size; Entries gives them, and Damaged what could
-// not be read between them.
+// OpenSpill opens the journal of a data folder, or makes one of size bytes. A journal
+// with rows keeps its size. Entries returns its rows and Damaged what could not be read
+// between them.
 func OpenSpill(dir string, size int64) (*Spill, error) {
 	file, err := os.OpenFile(filepath.Join(dir, SpillName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *Spill) open(size int64) error {
 	return s.reset()
 }
 
-// content is what a walk finds: rows, what lies between them, and where they end.
+// content is what a walk finds: the rows, the damage between them, and where they end.
 type content struct {
 	entries []account.Entry
 	damaged []Damage
@@ -108,9 +107,9 @@ type content struct {
 	end     int64
 }
 
-// walk reads the epoch and the records before limit. It changes nothing: a
-// read that goes wrong must not move the end, or the next row overwrites others.
-// For the same reason a file that has something without a header is no new one.
+// walk reads the epoch and the records before limit. It changes nothing: if a failed
+// read moved the end, the next row would overwrite others. For the same reason a file
+// that is not empty and has no header is an error and not a new journal.
 func (s *Spill) walk(limit int64) (content, error) {
 	head := make([]byte, spillHeader+spillRecordHead)
 	n, err := s.file.ReadAt(head, 0)
@@ -119,7 +118,7 @@ func (s *Spill) walk(limit int64) (content, error) {
 	}
 	switch head = head[:n]; {
 	case len(bytes.Trim(head, "\x00")) == 0:
-		return content{}, nil // new, or made by a crash before its first use
+		return content{}, nil // new, or a crash came before its first use
 	case n < spillHeader || string(head[:len(spillMagic)]) != spillMagic:
 		return content{}, fmt.Errorf("the header is damaged: %.16q, want %q", head, spillMagic)
 	}
@@ -147,8 +146,8 @@ func (s *Spill) walk(limit int64) (content, error) {
 	}
 }
 
-// gap reads the bytes between one that begins no record and the next record
-// before limit; nil when none is within spillDamageMax.
+// gap reads the bytes from at to the next record before limit. It returns nil if there is
+// none within spillDamageMax.
 func (s *Spill) gap(epoch uint64, at, limit int64) ([]byte, error) {
 	text := make([]byte, max(0, min(spillDamageMax, limit-at)))
 	if _, err := s.file.ReadAt(text, at); err != nil {
@@ -157,17 +156,18 @@ func (s *Spill) gap(epoch uint64, at, limit int64) ([]byte, error) {
 	for i := 1; i+spillRecordHead < len(text); i++ {
 		rest := text[i+spillRecordHead:]
 		n := uint64(binary.LittleEndian.Uint32(text[i:]))
-		if n == 0 || n > uint64(len(rest)) || rest[0] != '{' || rest[n-1] != '}' { // no row: spares its checksum
+		if n == 0 || n > uint64(len(rest)) || rest[0] != '{' || rest[n-1] != '}' { // no row: its checksum is not needed
 			continue
 		}
 		if binary.LittleEndian.Uint32(text[i+4:]) == checksum(epoch, rest[:n]) {
-			return bytes.Clone(text[:i]), nil // not all that was read
+			return bytes.Clone(text[:i]), nil // a clone, so that text can be freed
 		}
 	}
 	return nil, nil
 }
 
-// record reads the payload at a byte; nil when there is no record before limit.
+// record reads the payload of the record at a byte. It returns nil if there is no record
+// before limit.
 func (s *Spill) record(epoch uint64, at, limit int64) ([]byte, error) {
 	var head [spillRecordHead]byte
 	if at+spillRecordHead > limit {
@@ -196,8 +196,8 @@ func checksum(epoch uint64, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix[:], castagnoli), castagnoli, payload)
 }
 
-// Append writes rows and returns when they are durable: all of them or, with
-// an error, none.
+// Append writes rows and returns when all of them are durable. After an error none is in
+// the journal.
 func (s *Spill) Append(entries []account.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,8 +220,8 @@ func (s *Spill) Append(entries []account.Entry) error {
 	if next+spillRecordHead > s.size {
 		return fmt.Errorf("spill %d rows: %w", len(entries), ErrSpillFull)
 	}
-	// The end, and no row of a write that failed behind it: an open would take what
-	// is before such a row for damage.
+	// Zeros follow the rows. They overwrite the rows of a failed write: when the file is
+	// opened, such a row would make the bytes before it look damaged.
 	end := next + spillRecordHead
 	s.written = max(s.written, end)
 	text = append(text, make([]byte, s.written-next)...)
@@ -236,9 +236,9 @@ func (s *Spill) Append(entries []account.Entry) error {
 	return nil
 }
 
-// Entries returns the rows in the order in which they were appended: all of
-// them or, with an error, none. Rows that cannot be read stay where they are;
-// those that could not be when the file was opened are in Damaged.
+// Entries returns all rows in the order in which they were appended. If one of them
+// cannot be read it returns an error, and all rows stay in the file. Damaged has what
+// could not be read when the file was opened.
 func (s *Spill) Entries() ([]account.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,14 +252,14 @@ func (s *Spill) Entries() ([]account.Entry, error) {
 	return is.entries, nil
 }
 
-// Damaged returns what lies between the rows that the opened file has.
+// Damaged returns the damage that was found between rows when the file was opened.
 func (s *Spill) Damaged() []Damage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.damaged
 }
 
-// Reset forgets all rows: the database has them.
+// Reset removes all rows. Call it when the database has them.
 func (s *Spill) Reset() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,8 +269,8 @@ func (s *Spill) Reset() error {
 	return nil
 }
 
-// reset begins a new epoch. Until it is durable the old rows stand; appending
-// them again changes nothing.
+// reset begins a new epoch. Until that is durable the file has the old rows; the database
+// ignores rows that it is given twice.
 func (s *Spill) reset() error {
 	s.epoch, s.end, s.rows, s.written, s.damaged, s.unwritten = rand.Uint64(), int64(spillHeader), 0, 0, nil, true
 	head := binary.LittleEndian.AppendUint64([]byte(spillMagic), s.epoch)
@@ -284,24 +284,24 @@ func (s *Spill) reset() error {
 	return nil
 }
 
-// Rows is how many rows wait in the journal.
+// Rows returns the number of rows in the journal.
 func (s *Spill) Rows() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rows
 }
 
-// Room is how many bytes are free.
+// Room returns how many bytes are free.
 func (s *Spill) Room() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.size - s.end
 }
 
-// Close closes the file; its rows stay.
+// Close closes the file. Its rows stay.
 func (s *Spill) Close() error { return s.file.Close() }
 
-// writeZeros takes so many bytes of disk by writing them.
+// writeZeros makes the file size bytes long by writing zeros.
 func writeZeros(file *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for at := int64(0); at < size; at += int64(len(zeros)) {

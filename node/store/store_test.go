@@ -53,7 +53,8 @@ func TestOneNodeOwnsTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, dir)
-	for path, want := range map[string]os.FileMode{".": 0o700, DatabaseName: 0o600, DatabaseName + "-wal": 0o600, DatabaseName + "-shm": 0o600, lockName: 0o600} {
+	for path, want := range map[string]os.FileMode{
+		".": 0o700, DatabaseName: 0o600, DatabaseName + "-wal": 0o600, DatabaseName + "-shm": 0o600, lockName: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		if err != nil {
 			t.Error(err)

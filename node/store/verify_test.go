@@ -52,7 +52,8 @@ func usedStore(t *testing.T) (s *Store, a account.Account) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "one", Time: time.Now(), Amount: 20, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
+	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "one",
+		Time: time.Now(), Amount: 20, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
 		t.Fatal(err)
 	}
 	withheld := row(account.Settlement, "three")
@@ -63,7 +64,8 @@ func usedStore(t *testing.T) (s *Store, a account.Account) {
 	if e, err = s.Settlement("three"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "three", Time: time.Now(), Amount: 10, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
+	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "three",
+		Time: time.Now(), Amount: 10, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Refund(e, "ticket 4"); err != nil {

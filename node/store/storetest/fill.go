@@ -35,11 +35,14 @@ func Fill(dir string, accounts, keysEach int) error {
 	return errors.Join(err, db.Close())
 }
 
-// AccountID, AccountName and KeyID give the names of account a, counted from 0,
-// and of its key k. Ids are in no order, like those of the store.
-func AccountID(a int) string   { return scattered("acct_", a, 0) }
+// AccountID is the id of account a, counted from 0. Ids are in no order, like those of the store.
+func AccountID(a int) string { return scattered("acct_", a, 0) }
+
+// AccountName is the name of account a.
 func AccountName(a int) string { return fmt.Sprintf("customer-%06d", a) }
-func KeyID(a, k int) string    { return scattered("key_", a, k) }
+
+// KeyID is the id of key k of account a.
+func KeyID(a, k int) string { return scattered("key_", a, k) }
 
 // Secret is what key k of account a is sent as.
 func Secret(a, k int) string { return scattered("sk-", a, k) }
