@@ -18,7 +18,8 @@ func spilled(n int) []account.Entry {
 	entries := make([]account.Entry, n)
 	for i := range entries {
 		entries[i] = account.Entry{Kind: account.Settlement, AccountID: "acct", RequestID: string(rune('a' + i)),
-			Time: time.Unix(0, int64(i)).UTC(), Amount: -5, Usage: abi.Usage{Output: 3}, Reason: account.Finished, ChargeInput: []byte{1, 0, 255}, Note: "\"quoted\"\n"}
+			Time: time.Unix(0, int64(i)).UTC(), Amount: -5,
+			Usage: abi.Usage{Output: 3}, Reason: account.Finished, ChargeInput: []byte{1, 0, 255}, Note: "\"quoted\"\n"}
 	}
 	return entries
 }
