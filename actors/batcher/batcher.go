@@ -101,8 +101,7 @@ type Config struct {
 	New func() (Stepper, error)
 	// InboxMax is the most jobs that wait for the step loop between two steps.
 	InboxMax int
-	// Hook is for tests only.
-	Hook func(point string)
+	Hook     system.Hook
 }
 
 // Unit is one model with its step loop. It is safe for concurrent use.
@@ -236,17 +235,12 @@ func (b *batcher) Receive(_ *system.Context, m any) {
 // enqueue passes a job to the step loop or refuses it.
 func (b *batcher) enqueue(t Ticket) {
 	passed := false
-	defer func() {
-		if r := recover(); r != nil {
-			if !passed {
-				t.Refused(unavailable(fmt.Errorf("batcher: %v", r)))
-			}
-			panic(r)
+	defer system.OnPanic(func(reason any) {
+		if !passed {
+			t.Refused(unavailable(fmt.Errorf("batcher: %v", reason)))
 		}
-	}()
-	if b.unit.cfg.Hook != nil {
-		b.unit.cfg.Hook("batcher.enqueue")
-	}
+	})
+	b.unit.cfg.Hook.At("batcher.enqueue")
 	if passed = b.unit.inbox.put(control{ticket: t}); !passed {
 		t.Refused(unavailable(system.ErrFull))
 	}

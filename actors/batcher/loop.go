@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
@@ -151,14 +152,11 @@ func (l *loop) submit(t Ticket) {
 		return
 	}
 	answered := false
-	defer func() {
-		if r := recover(); r != nil {
-			if !answered {
-				t.Refused(errCrashed())
-			}
-			panic(r)
+	defer system.OnPanic(func(any) {
+		if !answered {
+			t.Refused(errCrashed())
 		}
-	}()
+	})
 	j := t.Job()
 	l.track(j)
 	err := l.stepper.Submit(j, time.Now())

@@ -169,8 +169,7 @@ type Config struct {
 	// Failed is told of each transaction that failed, and of rows that were
 	// spilled instead; it must not wait. May be nil.
 	Failed func(error)
-	// Hook is for tests only.
-	Hook func(point string)
+	Hook   system.Hook
 }
 
 // Log is what survives the actor: the queue, the store and the counters.
@@ -262,17 +261,12 @@ func (a *ledger) Receive(c *system.Context, m any) {
 // append queues a row. After a failure it queues only settlements until the retry.
 func (a *ledger) append(self *system.Ref, m Append) {
 	queued := false
-	defer func() {
-		if r := recover(); r != nil {
-			if !queued {
-				m.Refuse(fmt.Errorf("ledger: %v", r))
-			}
-			panic(r)
+	defer system.OnPanic(func(reason any) {
+		if !queued {
+			m.Refuse(fmt.Errorf("ledger: %v", reason))
 		}
-	}()
-	if a.log.cfg.Hook != nil {
-		a.log.cfg.Hook("ledger.append")
-	}
+	})
+	a.log.cfg.Hook.At("ledger.append")
 	it := item{entry: m.Entry, done: m.Done, must: m.Entry.Kind == account.Settlement}
 	if a.backoff && !it.must {
 		m.Refuse(fmt.Errorf("store is failing"))

@@ -126,8 +126,7 @@ type Deps struct {
 	Live func(accountID string) []Live
 	// PendingMax bounds the requests that wait for a load.
 	PendingMax int
-	// Hook is for tests only: it is called at named points and may panic.
-	Hook func(point string)
+	Hook       system.Hook
 }
 
 // Cell is what of an account's limiter others may read, and what survives its restarts.
@@ -254,12 +253,6 @@ func (l *limiter) idle(now time.Time) bool {
 	return l.state.idle(now)
 }
 
-func (l *limiter) hook(point string) {
-	if l.deps.Hook != nil {
-		l.deps.Hook(point)
-	}
-}
-
 // reserve answers at once, or after the load when there is nothing to decide on.
 func (l *limiter) reserve(c *system.Context, m Reserve) {
 	if l.state == nil {
@@ -282,19 +275,16 @@ func (l *limiter) reserve(c *system.Context, m Reserve) {
 func (l *limiter) decide(m Reserve) {
 	before := l.state.counters()
 	handed := false // from then on the ticket gives back what it has
-	defer func() {
-		if r := recover(); r != nil {
-			if !handed {
-				l.cell.counters.Store(&before)
-			}
-			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
-			panic(r)
+	defer system.OnPanic(func(any) {
+		if !handed {
+			l.cell.counters.Store(&before)
 		}
-	}()
+		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
+	})
 	now := time.Now()
 	r, err := l.state.reserve(m.Ask, now)
 	l.publish()
-	l.hook("limiter.reserved")
+	l.deps.Hook.At("limiter.reserved")
 	if err == nil {
 		handed = true
 		if err = m.Ticket.Granted(r, l.state.counters().Limits(now)); err == nil {
@@ -308,7 +298,7 @@ func (l *limiter) decide(m Reserve) {
 }
 
 func (l *limiter) leave(m Leave) {
-	l.hook("limiter.leave")
+	l.deps.Hook.At("limiter.leave")
 	if l.state == nil {
 		l.early = append(l.early, m)
 		return
@@ -318,7 +308,7 @@ func (l *limiter) leave(m Leave) {
 }
 
 func (l *limiter) settle(m Settle) {
-	l.hook("limiter.settle")
+	l.deps.Hook.At("limiter.settle")
 	if l.loading {
 		l.recent = append(l.recent, m)
 	}
@@ -332,18 +322,15 @@ func (l *limiter) settle(m Settle) {
 // for the next incarnation, as a message of its own.
 func (l *limiter) end(c *system.Context, m End) {
 	left := false
-	defer func() {
-		if r := recover(); r != nil {
-			leave, settle := m.Leave, m.Settle
-			leave.attempt, leave.Lost = 1, func() { m.again(leave) }
-			settle.attempt, settle.Lost = 1, func() { m.again(settle) }
-			if !left {
-				_ = c.Self().Tell(leave) // fails as in tryAgain
-			}
-			_ = c.Self().Tell(settle)
-			panic(r)
+	defer system.OnPanic(func(any) {
+		leave, settle := m.Leave, m.Settle
+		leave.attempt, leave.Lost = 1, func() { m.again(leave) }
+		settle.attempt, settle.Lost = 1, func() { m.again(settle) }
+		if !left {
+			_ = c.Self().Tell(leave) // fails as in tryAgain
 		}
-	}()
+		_ = c.Self().Tell(settle)
+	})
 	if l.state == nil { // it waits by itself
 		leave := m.Leave
 		leave.Lost = func() { m.again(leave) }

@@ -90,7 +90,7 @@ type Deps struct {
 	Evict   func(Key)
 	Budget  *Budget
 	IdleMax time.Duration // a session unused for so long retires
-	Hook    func(point string)
+	Hook    system.Hook
 }
 
 // New returns the actor of a conversation.
@@ -135,18 +135,13 @@ func (s *session) Receive(c *system.Context, m any) {
 // turn passes a request on to its batcher.
 func (s *session) turn(m Turn) {
 	passed := false
-	defer func() {
-		if r := recover(); r != nil {
-			if !passed {
-				m.failed(r)
-			}
-			panic(r)
+	defer system.OnPanic(func(reason any) {
+		if !passed {
+			m.failed(reason)
 		}
-	}()
+	})
 	s.cell.lastUse = time.Now()
-	if s.deps.Hook != nil {
-		s.deps.Hook("session.turn")
-	}
+	s.deps.Hook.At("session.turn")
 	err := m.Ticket.Enqueue()
 	passed = true
 	if err != nil {

@@ -57,7 +57,7 @@ type Config struct {
 	CountCached bool
 	Ledger      ledger.Config
 	// hook is for tests only: it is called at named points inside actors and may panic.
-	hook func(point string)
+	hook system.Hook
 }
 
 func (c Config) withDefaults() Config {
