@@ -1,15 +1,17 @@
-// Package batcher runs one model: an actor for control messages, and beside it
-// the step loop, one goroutine that owns the stepper and with it the scheduler
-// and all KV memory of the model. No token passes an actor: the step loop pushes
-// them into each job's own queue. The goroutine is not locked to an OS thread:
-// the kernels' own threads are, and a locked loop pays two thread switches each
-// time it sleeps and wakes (211 against 254 us of CPU per request on an instant
-// engine). A device that binds its context to a thread locks it in Stepper.
+// Package batcher runs one model. An actor handles control messages. Beside it runs the
+// step loop: one goroutine that owns the stepper, and with it the scheduler and all KV
+// memory of the model. No token passes an actor: the step loop pushes them into each
+// job's own queue.
 //
-// Life of a Unit: running -> failed (the loop panicked: every job has ended with
-// an error event) -> running again with a new stepper when the supervisor
-// restarts the actor -> down when it fails too often, and then for good. The loop
-// outlives a restart of the actor alone, so that clients see nothing of it.
+// The goroutine is not locked to an OS thread; the kernels' own threads are. A locked
+// loop pays two thread switches each time it sleeps and wakes (211 against 254 us of CPU
+// per request on an instant engine). A device that binds its context to a thread locks
+// it in Stepper.
+//
+// Life of a Unit: running -> failed -> running again -> down. When the loop panics, every
+// job ends with an error event. The supervisor restarts the actor, which makes a new
+// stepper. After too many failures the unit is down for good. If only the actor fails,
+// the loop goes on, and clients see nothing of it.
 package batcher
 
 import (

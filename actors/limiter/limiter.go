@@ -4,10 +4,9 @@
 //
 // Life of a limiter: loading (account, balance and open holds are being read,
 // requests wait in a list) -> ready -> retired by a sweep when it holds nothing.
-// A restart forgets the counters and rebuilds them: permits and holds from the
-// registry of live requests and the ledger's open holds, the bucket from the
-// last published counters, the balance from the ledger. Nothing is forgiven and
-// nothing leaks.
+// A restart forgets the state and rebuilds it. Permits and holds come from the registry
+// of live requests and from the ledger's open holds, the bucket from the last published
+// counters, the balance from the ledger. Nothing is forgiven and nothing leaks.
 package limiter
 
 import (
@@ -48,8 +47,7 @@ type Leave struct {
 
 // Settle says that a request's settlement of Amount is durable in commit Seq of
 // the ledger. Exactly one per granted Reserve with money, and another one with what
-// a refund gives back; one with Amount 0 and Seq 0 gives a hold back that never
-// reached the ledger.
+// a refund gives back. Amount 0 and Seq 0 give a hold back that never reached the ledger.
 type Settle struct {
 	RequestID string
 	Amount    abi.Nano

@@ -81,8 +81,8 @@ func (c Counters) full(now time.Time) bool {
 	return b.full()
 }
 
-// Use returns what an account has and uses at the time now, for a policy that decides by
-// it: its requests, the tokens that remain and the money that is available.
+// Use returns what an admission policy decides by at the time now: the account's
+// requests, the tokens that remain and the money that is available.
 func (c Counters) Use(now time.Time) abi.Counters {
 	b := c.bucket
 	b.refill(now)
@@ -103,10 +103,10 @@ type held struct {
 // state is the whole state of one account's admission and all the deciding: no
 // clock, no waiting.
 //
-// Invariants: permits counts the entries of open with a permit; held sums the
-// holds of open and orphans; short sums what holds of open are short of; while
-// that is not zero nothing is available. Only put and setOrphan write the maps and
-// their sums. With the build tag invariants all of it is checked after every call.
+// Invariants: permits counts the entries of open with a permit. held sums the holds of
+// open and orphans. short sums what the holds of open are short of; while it is not zero
+// nothing is available. Only put and setOrphan write the maps and their sums. With the
+// build tag invariants all of it is checked after every call.
 type state struct {
 	account account.Account
 	bucket  bucket

@@ -1,11 +1,11 @@
 // Package session keeps what a conversation has in the prefix cache: one actor
 // per live conversation owns the pin of its last finished turn.
 //
-// Life of a session: spawned by its first turn -> swaps its pin after each
-// finished turn, releasing the old one -> retires when it is idle, or is evicted
-// when its account pins too much. A restart forgets nothing: the pin is in the
-// cell, which the next incarnation takes over; its incarnation and epoch make a
-// second release harmless.
+// Life of a session: its first turn spawns it. After each finished turn it takes the new
+// pin and releases the old one. It retires when it is idle, and is evicted when its
+// account pins too much. A restart forgets nothing: the pin is in the cell, which the
+// next incarnation takes over. A pin carries the step loop's incarnation and an epoch,
+// which make a second release harmless.
 package session
 
 import (

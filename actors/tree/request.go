@@ -289,9 +289,9 @@ func (r *request) holdCommitted(c ledger.Commit) {
 type holdFate uint8
 
 const (
-	// holdPending: on its way. No output has left a stream yet, and a request that
-	// does not stream needs none: the settlement, which may take the hold's place
-	// in the ledger, is durable before its answer.
+	// holdPending: on its way. No output has left a stream yet. A request that does not
+	// stream needs no hold: its settlement, which may take the hold's place in the ledger,
+	// is durable before its answer.
 	holdPending holdFate = iota
 	holdDurable
 	holdFailed  // the store may have the row or not

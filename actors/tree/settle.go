@@ -73,10 +73,9 @@ func (r *request) settle() {
 	r.commit(e)
 }
 
-// commit sends the settlement row, a free one if the answer was withheld
-// meanwhile. It is not refused; only a ledger that failed or ended while it had
-// the message in hand answers with an error, or one whose store rejects the row:
-// then nothing is charged.
+// commit sends the settlement row, a free one if the answer was withheld meanwhile. The
+// ledger does not refuse it. It answers with an error if it failed or ended with the
+// message in hand, or if the store rejects the row: then nothing is charged.
 func (r *request) commit(e account.Entry) {
 	done := func(c ledger.Commit) {
 		if c.Rejected {

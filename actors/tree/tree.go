@@ -3,9 +3,8 @@
 //
 // One request is one message through three actors (limiter, session, batcher)
 // and one answer on a channel. The answer is a Stream whose events come straight
-// from the step loop. Everything a request was given is written down in its request,
-// registered before it asks and until it is settled, so that any actor may fail
-// at any point and nothing leaks.
+// from the step loop. A request is registered before it asks for anything and until it is
+// settled, with all that it was given. So any actor may fail at any point and nothing leaks.
 //
 // The tree, with the policies of policy.go:
 //

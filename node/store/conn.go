@@ -138,9 +138,9 @@ func (c *conn) number(text string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// statement is a prepared statement that remembers what is bound to it:
-// bindings outlive a run, and not binding the same model name or digest again
-// saves a call and a copy into SQLite for most columns of a ledger row.
+// statement is a prepared statement that remembers what is bound to it. Bindings survive
+// a run. Most columns of a ledger row, such as model and digest, are those of the row
+// before it: not binding them again saves a call and a copy into SQLite for each.
 type statement struct {
 	sql   *sqlite3.Stmt
 	bound []binding

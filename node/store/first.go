@@ -13,11 +13,11 @@ import (
 // DefaultAccount is the account that the first start of a node makes.
 const DefaultAccount = "default"
 
-// FirstStart makes the unlimited account "default" with one key, whose secret
-// it writes to default.key (0600) in the data folder: the one secret that is
-// kept readable, so that a fresh node answers a first request. It does so once
-// in the life of a data folder, and not at all when an account of that name
-// exists. It returns the path of the key file, "" when there is none (any more).
+// FirstStart makes the unlimited account "default" with one key, so that a fresh node
+// answers a first request. It writes the key's secret to default.key (0600) in the data
+// folder, the only secret that is kept readable. It does so once in the life of a data
+// folder, and not at all when an account of that name exists. It returns the path of the
+// key file, "" when there is none (any more).
 func (s *Store) FirstStart() (keyFile string, err error) {
 	keyFile = filepath.Join(s.dir, "default.key")
 	made, err := s.madeDefault()

@@ -37,14 +37,13 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 	return holds, nil
 }
 
-// SettleOpenHolds closes every open hold at its last checkpoint, for a start
-// after a crash; nothing may be running. rate is given each settlement with
-// its usage, the time of its hold, the module that quoted it and whether that was
-// provisional, and completes what that says: Amount (zero or less), Tier,
-// ModuleDigest, InputHash, ChargeInput, Provisional. It is not called for a hold
-// without a checkpoint, which is free. A request that it has no charge for, or
-// whose settlement the store Rejects, is told to leftOut and stays open: a start
-// does not fail for one. The others are returned for the log.
+// SettleOpenHolds closes every open hold at its last checkpoint, for a start after a
+// crash. Nothing may be running. rate gets each settlement with its usage, the time of
+// its hold, the module that quoted it and whether that was provisional. It fills in the
+// charge: Amount (zero or less), Tier, ModuleDigest, InputHash, ChargeInput, Provisional.
+// It is not called for a hold without a checkpoint, which is free. If rate has no charge
+// for a request, or the store Rejects its settlement, leftOut is called and the hold stays
+// open: one request does not stop a start. The other settlements are returned for the log.
 func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error),
 ) (settled []account.Entry, err error) {
 	holds, err := s.OpenHolds()

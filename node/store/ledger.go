@@ -24,9 +24,9 @@ import (
 // A refund gets its amount here: what its settlement and a re-rating charged
 // together. A second one changes nothing and gets the ID of the first.
 //
-// An entry of an unknown account is ErrNotFound, one that breaks a rule of its
-// kind (a settlement that credits, usage below zero) or does not fit the balance
-// is ErrInvalid.
+// An entry of an unknown account is ErrNotFound. One that breaks a rule of its kind (a
+// settlement that credits, usage below zero) or that does not fit the balance is
+// ErrInvalid.
 func (s *Store) Append(entries []account.Entry) error {
 	if len(entries) == 0 {
 		return nil
