@@ -103,16 +103,19 @@ func (m *run) start(ctx context.Context) (s Start, err error) {
 	return s, m.node.AwaitModules(ctx)
 }
 
-// options prepares what all streams have in common. Each prompt is of words of
-// its own, so that it is in no cache, and ends with what makes an answer long.
+// options prepares what all streams have in common. Each prompt begins with words
+// of its own, so that it is in no cache, and ends with what makes an answer long.
 func (m *run) options(url, key string) (err error) {
 	m.streams, err = drive.Streams(url, key, protocol.Template{Protocol: protocol.Messages, Extra: []byte(`{"thinking":{"type":"disabled"}}`)})
-	m.streams.Shape.Input, m.streams.Shape.Task = workload.Fixed(promptTokens), ": tell a long story about it."
+	m.streams.Shape.Task = ": tell a long story about it. The river runs past an old mill where people once brought grain and waited for news from the town."
+	m.streams.Shape.Input = workload.Fixed(ownWords)
 	return err
 }
 
-// promptTokens is how long a prompt is where its length is not the point.
-const promptTokens = 32
+const (
+	ownWords   = 4  // of a prompt, that no other has
+	taskTokens = 40 // of a prompt with its task, about
+)
 
 // rounds warms up and then measures, round by round.
 func (m *run) rounds(ctx context.Context) (all []Round, err error) {
@@ -123,6 +126,7 @@ func (m *run) rounds(ctx context.Context) (all []Round, err error) {
 	if m.streams.Shape.Size, err = drive.Calibrate(ctx, m.streams); err != nil {
 		return nil, err
 	}
+	m.streams.Shape.Input = workload.Fixed(int(m.streams.Shape.Size.Overhead) + ownWords)
 	if _, err := m.ask(ctx, m.streams, m.o.StreamTokens); err != nil {
 		return nil, err
 	}
@@ -234,7 +238,7 @@ func (m *run) perToken(ctx context.Context, round, atOnce int) (float64, error) 
 func (m *run) turns(ctx context.Context, i int, r *Round) error {
 	o := m.streams
 	o.Count, o.Shape.Turns, o.Shape.Seed = 2, 2, seedOf(i, partTurns)
-	o.Shape.PrefixTokens = m.o.Conversation - promptTokens
+	o.Shape.PrefixTokens = m.o.Conversation - taskTokens
 	records, err := m.ask(ctx, o, m.o.StreamTokens)
 	if err != nil {
 		return err
