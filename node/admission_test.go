@@ -36,7 +36,7 @@ func slowConfig(t *testing.T) func(*config.Config) {
 		cfg.Modules.CacheDir = moduleCache
 		slow, fast := cfg.Models[slowModel], cfg.Models[fastModel]
 		slow.Path, slow.ContextLength, fast.Engine = path, 262144, config.EngineInstant
-		slow.KV.MemoryBytes, slow.KV.StateMemoryBytes = pagesLeast, 64<<20
+		slow.KV.MemoryBytes, slow.KV.StateMemoryBytes = pageBytesMin, 64<<20
 		slow.Batch.GapMax, slow.Batch.GapStretchMax = time.Hour, 0 // all run at once, however slow the machine
 		cfg.Models[slowModel], cfg.Models[fastModel] = slow, fast
 	}

@@ -26,8 +26,8 @@ const embeddedContext = 262144
 // What the automatic sizes of pages and of states do not go under: the embedded models'
 // context window must fit on any machine. Memory is taken only when it is used.
 const (
-	pagesLeast  = 640 << 20
-	statesLeast = 256 << 20
+	pageBytesMin  = 640 << 20
+	stateBytesMin = 256 << 20
 )
 
 // cardSampling is what the card of a family's models says for what neither the request
@@ -143,10 +143,10 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		o.DisplayName = id
 	}
 	if o.Cache.Bytes == 0 {
-		o.Cache.Bytes = max(physicalMemory()/4, pagesLeast)
+		o.Cache.Bytes = max(physicalMemory()/4, pageBytesMin)
 	}
 	if o.Cache.StateBytes == 0 {
-		o.Cache.StateBytes = max(physicalMemory()/8, statesLeast)
+		o.Cache.StateBytes = max(physicalMemory()/8, stateBytesMin)
 	}
 	if m.Path == "" {
 		if o.Data = embedded.Model(id); o.Data == nil {

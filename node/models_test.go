@@ -61,7 +61,7 @@ func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Cache.Bytes, o.Cache.StateBytes = pagesLeast, statesLeast
+	o.Cache.Bytes, o.Cache.StateBytes = pageBytesMin, stateBytesMin
 	e, err := engine.Open(o)
 	if err != nil {
 		t.Fatal(err)

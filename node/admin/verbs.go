@@ -44,15 +44,15 @@ func (a *API) listAccounts(c call) (any, error) {
 	}
 }
 
-// pageLimit reads how many rows a page is to have: 1 to most, the default.
-func pageLimit(query url.Values, most int) (int, error) {
+// pageLimit reads how many rows a page is to have: 1 to rowsMax, the default.
+func pageLimit(query url.Values, rowsMax int) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
-		return most, nil
+		return rowsMax, nil
 	}
 	limit, err := strconv.Atoi(text)
-	if err != nil || limit < 1 || limit > most {
-		return 0, invalid(fmt.Errorf("limit is %q, want 1 to %d", text, most))
+	if err != nil || limit < 1 || limit > rowsMax {
+		return 0, invalid(fmt.Errorf("limit is %q, want 1 to %d", text, rowsMax))
 	}
 	return limit, nil
 }

@@ -91,14 +91,14 @@ func printCharges(w io.Writer, c *compare.Charges) {
 	if c.AgainstRules > 0 {
 		fmt.Fprintf(w, "Not among them, since they break a rule: %d, the latest: %s.\n", c.AgainstRules, c.Rule)
 	}
-	var most uint64
+	var largest uint64
 	for _, r := range c.Ratios {
-		most = max(most, r.Calls)
+		largest = max(largest, r.Calls)
 	}
 	fmt.Fprintf(w, "\nNEW / OLD\tCHARGES\t\n")
 	for _, r := range c.Ratios {
 		if r.Calls > 0 {
-			fmt.Fprintf(w, "%s\t%d\t%s\n", r.Ratio, r.Calls, strings.Repeat("#", int((r.Calls*40+most-1)/most)))
+			fmt.Fprintf(w, "%s\t%d\t%s\n", r.Ratio, r.Calls, strings.Repeat("#", int((r.Calls*40+largest-1)/largest)))
 		}
 	}
 	if len(c.Accounts) > 0 {

@@ -246,7 +246,7 @@ func (s *Server) adminDrain(ctx *fasthttp.RequestCtx) {
 	s.log.Info("admin", "method", "POST", "path", "/drain", "status", fasthttp.StatusAccepted) // as the admin API says its own
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.flights.count()))
+	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.requests.count()))
 }
 
 func (s *Server) adminState(ctx *fasthttp.RequestCtx) {

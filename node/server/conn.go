@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"corenode/engine"
-	"corenode/wasm/abi"
 )
 
 const (
@@ -32,26 +29,6 @@ const (
 	refusalsMax     = 64
 	tcpKeepAliveGap = 30 * time.Second
 )
-
-// listener wraps accepted connections and bounds their number.
-type listener struct {
-	net.Listener
-	s        *Server
-	refusing chan struct{}
-	once     sync.Once
-}
-
-func newListener(ln net.Listener, s *Server) *listener {
-	l := &listener{Listener: ln, s: s, refusing: make(chan struct{}, refusalsMax)}
-	s.conns.listening(l)
-	return l
-}
-
-// Close stops accepting, once: both a drain and fasthttp close it.
-func (l *listener) Close() (err error) {
-	l.once.Do(func() { err = l.Listener.Close() })
-	return err
-}
 
 // connections are the listeners and the open connections of the public side.
 type connections struct {
@@ -103,64 +80,6 @@ func (cs *connections) finish() error {
 		_ = c.Conn.SetReadDeadline(deadline) // fails only on a closed connection
 	}
 	return errors.Join(errs...)
-}
-
-// Accept returns the next connection within the bound; those over it are
-// answered with a 503 and closed.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if tcp, ok := c.(*net.TCPConn); ok {
-			keepAlive(tcp)
-		}
-		accepted := &conn{Conn: c, socket: descriptor(c), of: &l.s.conns}
-		if l.s.conns.add(accepted, l.s.cfg.ConnectionsMax) {
-			return accepted, nil
-		}
-		l.refuse(c)
-	}
-}
-
-// keepAlive lets the kernel find peers that vanished without a word. A socket
-// that refuses the option still works, so its error is of no use.
-func keepAlive(c *net.TCPConn) {
-	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{
-		Enable: true, Idle: tcpKeepAliveGap, Interval: tcpKeepAliveGap / 3, Count: 3,
-	})
-}
-
-// refuse tells a connection that the node has too many. When refusalsMax are
-// being told already, it is closed without a word.
-func (l *listener) refuse(c net.Conn) {
-	l.s.metrics.connectionsRefused.Inc()
-	select {
-	case l.refusing <- struct{}{}:
-	default:
-		c.Close()
-		return
-	}
-	go func() {
-		defer func() { <-l.refusing }()
-		refused := &conn{Conn: c}
-		refused.linger.Store(unreadMax)
-		defer refused.Close()
-		_ = c.SetWriteDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
-		_, _ = c.Write(overcrowded())
-	}()
-}
-
-// overcrowded is a whole HTTP response: no request was read, so fasthttp has no
-// part in it, and the body is one that the clients of every protocol understand.
-func overcrowded() []byte {
-	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
-	body := familyModels.appendError(nil, e)
-	id := engine.NewID(requestIDPrefix)
-	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
-		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
 }
 
 // hurry gives every writer that waits for its reader no more than d, and who

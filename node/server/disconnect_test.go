@@ -164,7 +164,7 @@ func TestOldStreamThatNeverBegins(t *testing.T) {
 	close(left)
 	s := <-backend.streams
 	waitFor(t, "settled", func() bool { return s.settles.Load() == 1 })
-	waitFor(t, "ended", func() bool { return n.s.flights.count() == 0 })
+	waitFor(t, "ended", func() bool { return n.s.requests.count() == 0 })
 	n.s.watcher.mu.Lock()
 	defer n.s.watcher.mu.Unlock()
 	if len(n.s.watcher.watches) != 0 {

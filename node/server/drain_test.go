@@ -123,7 +123,7 @@ func TestDrainDeadlineWhileReading(t *testing.T) {
 			_, err = io.WriteString(all["trickle"], " ")
 		}
 	}()
-	waitFor(t, "all read their bodies", func() bool { return n.s.flights.count() == len(all) })
+	waitFor(t, "all read their bodies", func() bool { return n.s.requests.count() == len(all) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := n.s.Drain(ctx); err != nil {

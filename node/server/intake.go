@@ -8,9 +8,9 @@ import (
 	"corenode/wasm/abi"
 )
 
-// bodiesLeast is how many bodies an account may always send at once, however
+// bodiesMin is how many bodies an account may always send at once, however
 // few requests it may run.
-const bodiesLeast = 4
+const bodiesMin = 4
 
 // intake is the memory for request bodies: how much of it is taken, and by whom.
 // A body counts from its first byte until its request is prepared, so that an
@@ -19,12 +19,12 @@ const bodiesLeast = 4
 type intake struct {
 	max      int64 // bytes of all bodies
 	mu       sync.Mutex
-	taken    int64               // Guarded by mu
-	accounts map[string]*holding // Guarded by mu; holds only accounts with a body
+	taken    int64                     // Guarded by mu
+	accounts map[string]*accountBodies // Guarded by mu; has only accounts with a body
 }
 
-// holding is what one account has of an intake. Guarded by the intake's mu.
-type holding struct {
+// accountBodies is what one account has of an intake. Guarded by the intake's mu.
+type accountBodies struct {
 	bodies int
 	bytes  int64
 }
@@ -35,20 +35,20 @@ func bodiesMax(concurrency int) int {
 	if concurrency <= 0 {
 		return 0
 	}
-	return max(2*concurrency, bodiesLeast)
+	return max(2*concurrency, bodiesMin)
 }
 
-// mayTake says whether an account that holds h gets n bytes more of most, of
-// which taken are taken by all. Over a quarter an account leaves half of them
+// mayTake says whether an account that holds h gets n bytes more of bytesMax,
+// of which taken are taken by all. Over a quarter an account leaves half of them
 // free for others; a body that is its only one gets what there is.
-func mayTake(most, taken int64, h holding, n int64) bool {
+func mayTake(bytesMax, taken int64, h accountBodies, n int64) bool {
 	switch {
-	case n > most-taken:
+	case n > bytesMax-taken:
 		return false
-	case h.bodies <= 1, h.bytes+n <= most/4:
+	case h.bodies <= 1, h.bytes+n <= bytesMax/4:
 		return true
 	}
-	return taken+n <= most-most/2
+	return taken+n <= bytesMax-bytesMax/2
 }
 
 // full says whether an account has as many bodies as it may.
@@ -58,9 +58,9 @@ func (in *intake) full(account string, concurrency int) bool {
 	return in.fullLocked(in.accounts[account], concurrency)
 }
 
-func (in *intake) fullLocked(h *holding, concurrency int) bool {
-	most := bodiesMax(concurrency)
-	return h != nil && most > 0 && h.bodies >= most
+func (in *intake) fullLocked(h *accountBodies, concurrency int) bool {
+	limit := bodiesMax(concurrency)
+	return h != nil && limit > 0 && h.bodies >= limit
 }
 
 // enter counts a body that is about to be read; leave ends it.
@@ -72,7 +72,7 @@ func (in *intake) enter(account string, concurrency int) *abi.Error {
 		return errAccountBodies(concurrency)
 	}
 	if h == nil {
-		h = new(holding)
+		h = new(accountBodies)
 		in.accounts[account] = h
 	}
 	h.bodies++

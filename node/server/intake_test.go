@@ -23,18 +23,18 @@ func TestMayTake(t *testing.T) {
 	cases := []struct {
 		name  string
 		taken int64
-		h     holding
+		h     accountBodies
 		n     int64
 		want  bool
 	}{
-		{"all there is, for an only body", 0, holding{bodies: 1}, 1000, true},
-		{"more than there is", 0, holding{bodies: 1}, 1001, false},
-		{"the rest, for an only body", 990, holding{bodies: 1, bytes: 400}, 10, true},
-		{"more than the rest", 990, holding{bodies: 1}, 11, false},
-		{"up to a quarter, however little is free", 900, holding{bodies: 3, bytes: 200}, 50, true},
-		{"over a quarter while half stays free", 300, holding{bodies: 3, bytes: 300}, 200, true},
-		{"over a quarter into the other half", 300, holding{bodies: 3, bytes: 300}, 201, false},
-		{"over a quarter, others have the half", 600, holding{bodies: 2, bytes: 250}, 1, false},
+		{"all there is, for an only body", 0, accountBodies{bodies: 1}, 1000, true},
+		{"more than there is", 0, accountBodies{bodies: 1}, 1001, false},
+		{"the rest, for an only body", 990, accountBodies{bodies: 1, bytes: 400}, 10, true},
+		{"more than the rest", 990, accountBodies{bodies: 1}, 11, false},
+		{"up to a quarter, however little is free", 900, accountBodies{bodies: 3, bytes: 200}, 50, true},
+		{"over a quarter while half stays free", 300, accountBodies{bodies: 3, bytes: 300}, 200, true},
+		{"over a quarter into the other half", 300, accountBodies{bodies: 3, bytes: 300}, 201, false},
+		{"over a quarter, others have the half", 600, accountBodies{bodies: 2, bytes: 250}, 1, false},
 	}
 	for _, c := range cases {
 		if got := mayTake(most, c.taken, c.h, c.n); got != c.want {
@@ -46,7 +46,7 @@ func TestMayTake(t *testing.T) {
 // TestIntakeWalk: whatever accounts do, the sums and the bounds hold.
 func TestIntakeWalk(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	in := intake{max: 1 << 20, accounts: map[string]*holding{}}
+	in := intake{max: 1 << 20, accounts: map[string]*accountBodies{}}
 	accounts := []string{"a", "b", "c"}
 	var open []*body
 	for range 100_000 {

@@ -57,7 +57,7 @@ func newMetrics(s *Server) *metrics {
 	m.steps = m.set.NewPrometheusHistogramExt("corenode_step_seconds", gapBuckets)
 	m.stepRows[0] = m.set.NewCounter(`corenode_step_rows_total{kind="prefill"}`)
 	m.stepRows[1] = m.set.NewCounter(`corenode_step_rows_total{kind="decode"}`)
-	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.flights.count()) })
+	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.requests.count()) })
 	m.set.NewGauge("corenode_body_bytes", func() float64 { return float64(s.bodies.used()) })
 	m.set.NewGauge("corenode_draining", func() float64 {
 		if s.Draining() {
@@ -144,3 +144,14 @@ var (
 	secondsBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	gapBuckets     = []float64{.0005, .001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 10}
 )
+
+// ObserveGap counts the time between two consecutive tokens of one sequence,
+// as the step loop saw it. Any goroutine may call it.
+func (s *Server) ObserveGap(d time.Duration) { s.metrics.itl.Update(d.Seconds()) }
+
+// ObserveStep counts one forward pass: its prefill and decode rows and its time.
+func (s *Server) ObserveStep(prefill, decode int, took time.Duration) {
+	s.metrics.steps.Update(took.Seconds())
+	s.metrics.stepRows[0].Add(prefill)
+	s.metrics.stepRows[1].Add(decode)
+}

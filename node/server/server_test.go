@@ -323,7 +323,7 @@ func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)
 		if used := s.bodies.used(); used != 0 {
 			t.Errorf("%d body bytes were never given back", used)
 		}
-		if count := s.flights.count(); count != 0 {
+		if count := s.requests.count(); count != 0 {
 			t.Errorf("%d requests never ended", count)
 		}
 		if backend.entered.Load() != 0 {

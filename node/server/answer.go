@@ -1,0 +1,174 @@
+package server
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// answer is an admitted request on its way out. It belongs to the connection's
+// goroutine; the watcher only closes gone and cancels. Invariant: it is
+// settled, whatever happens, since every path ends in close.
+//
+// For a stream it is the response's body: fasthttp calls WriteTo on the
+// connection's goroutine after the handler, or only Close when the headers
+// could not be written.
+type answer struct {
+	x       *exchange
+	stream  Stream
+	dialect dialect
+	events  []abi.Event
+
+	gone chan struct{} // closed by the watcher when the client has left
+	lost atomic.Bool   // set before gone is closed
+	seen *watch
+
+	// settling is closed when the outcome of a finished answer is known; nil before its end.
+	settling <-chan struct{}
+	settled  bool
+	body     []byte // of a plain answer that is being settled
+
+	// What follows is used by WriteTo only.
+	out      io.Writer
+	frame    []byte
+	started  bool // the first event has left
+	content  bool // and the first that a reader sees something of: from here on it is paid
+	wrote    time.Time
+	deadline time.Time // when the write deadline was last moved
+}
+
+// newAnswer begins to watch the client. From here on the stream is settled by close.
+func newAnswer(x *exchange, stream Stream, model string) *answer {
+	a := &answer{x: x, stream: stream, gone: make(chan struct{}), dialect: x.dialect(model)}
+	if x.conn != nil {
+		a.seen = x.s.watcher.add(x.conn.socket, a.left)
+	}
+	return a
+}
+
+// left runs on the watcher, at most once. The write deadline wakes a writer
+// that waits for a reader who is not coming back.
+func (a *answer) left() {
+	a.lost.Store(true)
+	close(a.gone)
+	a.stream.Cancel()
+	if a.x.stream && a.x.conn != nil {
+		_ = a.x.conn.SetWriteDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
+// end ends an answer that is not finished, or that must not leave. It waits for the
+// ledger at most LedgerWait. With withhold the client gets an error and pays nothing;
+// certain says that this will stay so.
+func (a *answer) end(withhold bool) (certain bool) {
+	var free <-chan struct{}
+	if withhold {
+		free = a.stream.Withhold()
+	}
+	a.stream.Cancel()
+	timer := startTimer(a.x.s.cfg.LedgerWait)
+	defer stopTimer(timer)
+	if !a.settled {
+		a.settled = true
+		select {
+		case <-a.stream.Settle():
+			a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
+		case <-timer.C:
+			timer.Reset(0)
+		}
+	}
+	if !withhold {
+		return true
+	}
+	select { // the usual case is certain, whatever the timer says
+	case <-free:
+		return a.freed()
+	default:
+	}
+	select {
+	case <-free:
+		return a.freed()
+	case <-timer.C:
+		return a.unrefunded()
+	}
+}
+
+// freed notes for the log that the request costs nothing.
+func (a *answer) freed() bool {
+	a.x.settled.Charge, a.x.settled.Usage, a.x.settled.Reason = 0, abi.Usage{}, account.Failed
+	return true
+}
+
+// unrefunded tells that a request was charged although its client has no answer:
+// an operator has to look after it.
+func (a *answer) unrefunded() bool {
+	a.x.s.metrics.unrefunded.Inc()
+	a.x.s.log.Error("a charge was not taken back: the ledger is unavailable", "id", a.x.id, "account", a.x.who.Account.ID)
+	return false
+}
+
+// close ends watching and settles what was not settled: after a panic, or when
+// the headers of a stream could not be written.
+func (a *answer) close() {
+	if a.seen != nil {
+		a.x.s.watcher.remove(a.seen)
+	}
+	if a.settled {
+		return
+	}
+	if certain := a.end(!a.x.stream); !certain { // a panic: the answer is a 500
+		a.x.hangUp()
+	}
+	if !a.x.failed {
+		a.x.note(errGone())
+		a.x.status = statusClientClosed
+	}
+}
+
+// failure is the error of a stream's EventError. One that says cancelled when
+// the client is there is a node that stops.
+func (a *answer) failure(e *abi.Error) *abi.Error {
+	switch {
+	case e == nil:
+		return &abi.Error{Kind: abi.Internal, Op: "server.stream", Msg: "internal error"}
+	case e.Kind != abi.Canceled || a.lost.Load():
+		return e
+	}
+	return &abi.Error{Kind: abi.Overloaded, Op: e.Op, Msg: "the request was stopped by the node; retry", RetryAfter: time.Second, Err: e}
+}
+
+// outcome notes how a finished answer was settled.
+func (a *answer) outcome() *abi.Error {
+	settled, err := a.stream.Outcome()
+	a.settled, a.x.settled = true, settled
+	if err != nil {
+		return abi.AsError(err)
+	}
+	return nil
+}
+
+// timers holds stopped ones: every request needs one that almost never fires.
+var timers sync.Pool
+
+func startTimer(d time.Duration) *time.Timer {
+	if t, ok := timers.Get().(*time.Timer); ok {
+		t.Reset(d)
+		return t
+	}
+	return time.NewTimer(d)
+}
+
+// stopTimer takes a timer that nobody reads any more.
+func stopTimer(t *time.Timer) {
+	t.Stop()
+	timers.Put(t)
+}
+
+// errGone is a client that left.
+func errGone() *abi.Error {
+	return &abi.Error{Kind: abi.Canceled, Op: "server.watch", Msg: "the client closed the connection"}
+}

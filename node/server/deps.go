@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// Deps is what the front end stands on. Backend, Catalog and Keys are required.
+type Deps struct {
+	Backend Backend
+	Catalog Catalog
+	Keys    KeySource
+	// Translators serve the chat and responses endpoints; with nil they are unknown paths.
+	Translators Translators
+	// Secret is the node's; it keys the signatures of thinking blocks.
+	Secret []byte
+	// Ready returns why the node is not ready, such as a model that still loads; may be nil.
+	Ready func() error
+	// Admin serves the admin API; nil answers 404.
+	Admin Admin
+	// Gauges are read at each scrape.
+	Gauges []Gauge
+	// Metrics writes further series at each scrape, of things that come and go; may be nil.
+	Metrics func(io.Writer)
+	// DebugState is what /debug/state shows as JSON; may be nil.
+	DebugState func() any
+	// StartDrain begins the process's shutdown, for POST /drain. It must not block.
+	StartDrain func()
+	// Log receives one line per request; nil discards.
+	Log *slog.Logger
+}
+
+func (d Deps) validate() error {
+	var errs []error
+	if d.Backend == nil {
+		errs = append(errs, errors.New("server: Deps.Backend is missing"))
+	}
+	if d.Catalog == nil {
+		errs = append(errs, errors.New("server: Deps.Catalog is missing"))
+	}
+	if d.Keys == nil {
+		errs = append(errs, errors.New("server: Deps.Keys is missing"))
+	}
+	return errors.Join(errs...)
+}
+
+// Backend admits prepared requests and runs them.
+type Backend interface {
+	// Generate admits a request, all or nothing, and starts it. The error is an
+	// *abi.Error; Limits are valid either way.
+	Generate(Call) (Stream, account.Limits, error)
+	// Enter takes a permit for an endpoint that generates nothing. release gives it
+	// back and is called exactly once, only when err is nil.
+	Enter(account.Account) (release func(), limits account.Limits, err error)
+	// Limits is the account's state now.
+	Limits(account.Account) account.Limits
+}
+
+// Call is one request for Backend.Generate. It owns all it holds.
+type Call struct {
+	RequestID string
+	Account   account.Account
+	KeyID     string
+	Request   *engine.Request
+	// SessionID is the value of X-Session-Id, empty without one.
+	SessionID string
+	// Protocol is what the client speaks: "messages", "chat" or "responses".
+	Protocol string
+}
+
+// Stream is an admitted request. Its owner calls Settle, however it ended.
+type Stream interface {
+	Output() *engine.Output
+	// Held yields nil once the hold is durable, or why it never will be. No output
+	// byte leaves before.
+	Held() <-chan error
+	// Cancel stops it within a step; any goroutine may call it, more than once.
+	Cancel()
+	// Withhold says that the client gets an error instead of the answer and pays
+	// nothing, whatever was computed. The channel is closed when that is certain;
+	// until then no error may leave. It may come at any time, and again.
+	Withhold() <-chan struct{}
+	// Settle waits for the end of the job and sends its charge to the ledger. The
+	// channel is closed when Outcome is known. It may be called again.
+	Settle() <-chan struct{}
+	// Outcome is how it ended. After an error no more of the answer may leave.
+	Outcome() (account.Settled, error)
+}
+
+// Catalog holds the models by id.
+type Catalog interface {
+	Model(id string) (Model, bool)
+	Models() []engine.Info
+}
+
+// Model prepares requests on the caller's goroutine; errors are *abi.Error.
+type Model interface {
+	Info() engine.Info
+	Prepare(account string, q *messages.Request) (*engine.Request, error)
+	Count(*messages.Request) (int, error)
+}
+
+// Translators opens the translations of requests in other protocols than messages.
+type Translators interface {
+	// Translate begins one request's translation. protocol is "chat" or
+	// "responses"; facts hold ID and Created so far.
+	Translate(protocol, account, request string, facts abi.Facts) Translation
+}
+
+// Translation turns one request and its answer between a protocol and messages.
+// It belongs to the goroutine that serves the request, which closes it once.
+// What is handed to a method is not kept by it.
+type Translation interface {
+	// Request makes a messages body of the client's. The error is an *abi.Error;
+	// the caller owns native.
+	Request(body []byte) (native []byte, err error)
+	// SetFacts tells what is known once the request is admitted: before Events
+	// and Response. With facts.Stream the answer is a stream from here on.
+	SetFacts(abi.Facts)
+	// Events appends the frames of an event group, which holds no EventError. After
+	// an error the stream can only be ended with Error.
+	Events(dst []byte, group []abi.Event) ([]byte, error)
+	// Response appends the body of a whole answer, from EventStart to EventEnd.
+	Response(dst []byte, events []abi.Event) ([]byte, error)
+	// Error appends what tells the client of a failure: the frames that end a
+	// stream that has begun, else a body. It never fails.
+	Error(dst []byte, e *abi.Error, status int) []byte
+	Close()
+}
+
+// KeySource finds the key and the account that a secret acts for. A key that is
+// unknown, revoked or expired by now, or whose account is disabled, is not
+// found. The secret is not kept.
+type KeySource interface {
+	Lookup(secret []byte, now time.Time) (*Identity, bool)
+}
+
+// Identity is who is calling. It is immutable and shared by requests.
+type Identity struct {
+	KeyID   string           // safe to log
+	Account *account.Account // shared by its keys; immutable
+}
+
+// Admin serves the admin API below the admin listener's own paths.
+type Admin interface {
+	// Handle answers one request; ctx ends when its client leaves.
+	Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte)
+}
+
+// Gauge is one number for /metrics. Name may carry labels, such as
+// `corenode_pages{state="free"}`; it must be a valid metric name.
+type Gauge struct {
+	Name  string
+	Value func() float64
+}

@@ -1,0 +1,214 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"corenode/actors/account"
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// exchange is one request from its headers to its last byte: what its log line
+// and its metrics say. It is owned by the connection's goroutine. ctx is valid
+// until the handler returns; nothing of it is kept.
+type exchange struct {
+	s    *Server
+	ctx  *fasthttp.RequestCtx
+	conn *conn
+
+	id     string
+	route  route
+	family family
+	begun  time.Time
+	// arrived is when the last byte of the request was read; TTFT counts from it.
+	arrived time.Time
+	// retries is what official clients say of themselves, -1 without.
+	retries int
+
+	authentic bool
+	who       *Identity // if authentic
+	limits    account.Limits
+	hasLimits bool
+
+	// translation is there once a request of another protocol has a key. Closed by close.
+	translation Translation
+	// suspect says that a panic was caught: the translation may be in any state,
+	// and is not asked again.
+	suspect bool
+
+	modelName  string // only ids of the catalog: others are the client's words
+	stream     bool
+	streamed   bool    // the answer's stream has the exchange now and ends it
+	registered bool    // counted in Server.requests
+	arrival    arrival // of the body
+	body       body    // until it is parsed
+	// unreadBody says that bytes of the body may still be on the connection.
+	unreadBody bool
+
+	status  int
+	failed  bool
+	kind    abi.Kind // valid if failed
+	op      string
+	cause   error
+	settled account.Settled
+	ttft    time.Duration
+
+	ended atomic.Bool
+}
+
+var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-Id"), []byte("X-Request-Id")}
+
+// begin opens the record of a request and gives it its id.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
+	now := time.Now()
+	x := &exchange{s: s, ctx: ctx, id: engine.NewID(requestIDPrefix), begun: now, arrived: now, retries: -1, status: fasthttp.StatusOK}
+	x.conn, _ = ctx.Conn().(*conn)
+	x.route, x.family = s.routeOf(ctx.Request.Header.RequestURI())
+	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
+		if n, err := strconv.Atoi(string(v)); err == nil {
+			x.retries = n
+		}
+	}
+	x.setIDs()
+	x.setCORS()
+	return x
+}
+
+func (x *exchange) setIDs() {
+	for _, name := range requestIDHeaders {
+		x.ctx.Response.Header.SetCanonical(name, []byte(x.id))
+	}
+}
+
+// end is deferred by every entry: a panic becomes a 500, and the exchange is
+// closed unless a stream took it over.
+func (x *exchange) end() {
+	if r := recover(); r != nil {
+		x.panicked(r)
+		x.ctx.Response.Reset()
+		x.setIDs()
+		x.setCORS()
+		x.closeAfter(unreadMax)
+		x.fail(&abi.Error{Kind: abi.Internal, Op: "server.handle", Msg: "internal error", Err: fmt.Errorf("panic: %v", r)})
+	}
+	if x.streamed {
+		return
+	}
+	if x.unreadBody {
+		x.closeUnread()
+	}
+	now := time.Now()
+	if x.authentic {
+		x.rateHeaders(now)
+	}
+	x.close(now)
+}
+
+// panicked counts a panic and logs where it was.
+func (x *exchange) panicked(r any) {
+	x.suspect = true
+	x.s.metrics.panics.Inc()
+	x.s.log.Error("panic", "id", x.id, "route", x.route.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+}
+
+// rateHeaders writes the limits of an authenticated caller, asking for them
+// when no admission has told them.
+func (x *exchange) rateHeaders(now time.Time) {
+	if !x.hasLimits {
+		x.setLimits(x.s.deps.Backend.Limits(*x.who.Account))
+	}
+	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, now)
+}
+
+func (x *exchange) setLimits(l account.Limits) { x.limits, x.hasLimits = l, true }
+
+// closeAfter ends the connection with this answer, throwing away at most unread
+// bytes that the client still sends.
+func (x *exchange) closeAfter(unread int64) {
+	x.ctx.SetConnectionClose()
+	if x.conn != nil {
+		x.conn.linger.Store(unread)
+	}
+}
+
+// closeUnread ends a connection whose body was not read: little of it is thrown
+// away for strangers, some bodies of the largest size for callers with a key.
+func (x *exchange) closeUnread() {
+	unread := int64(unreadMax)
+	if x.authentic {
+		unread = unreadBodies * x.s.cfg.BodyMax
+	}
+	x.closeAfter(unread)
+}
+
+// fail answers with an error.
+func (x *exchange) fail(e *abi.Error) { x.failStatus(x.family.statusOf(e.Kind), e) }
+
+// failStatus is fail for the one case where the kind does not decide the status.
+func (x *exchange) failStatus(status int, e *abi.Error) {
+	x.note(e)
+	x.status = status
+	r := &x.ctx.Response
+	r.SetStatusCode(status)
+	setRetryHeaders(&r.Header, e)
+	if e.Kind == abi.Timeout {
+		r.Header.SetContentType("text/html; charset=utf-8")
+		r.SetBodyString(gatewayTimeout)
+		return
+	}
+	r.Header.SetContentType("application/json")
+	r.SetBodyRaw(x.errorBody(e, status))
+}
+
+// hangUp ends the connection without an answer.
+func (x *exchange) hangUp() {
+	x.status = statusUnanswered
+	x.ctx.HijackSetNoResponse(true)
+	x.ctx.Hijack(func(net.Conn) {}) // fasthttp closes it then
+}
+
+// note records a failure for log and metrics.
+func (x *exchange) note(e *abi.Error) {
+	x.failed, x.kind, x.op, x.cause = true, e.Kind, e.Op, e.Err
+}
+
+func (x *exchange) text(status int, s string) {
+	x.status = status
+	x.failed = status != fasthttp.StatusOK
+	x.kind = abi.Overloaded // the only reason for a probe to fail
+	x.ctx.SetStatusCode(status)
+	x.ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
+	x.ctx.Response.SetBodyString(s)
+}
+
+// json answers 200 with a body that the caller gives away.
+func (x *exchange) json(b []byte) {
+	x.ctx.Response.Header.SetContentType("application/json")
+	x.ctx.Response.SetBodyRaw(b)
+}
+
+// close writes the log line and the metrics, once.
+func (x *exchange) close(now time.Time) {
+	if x.ended.Swap(true) {
+		return
+	}
+	total := now.Sub(x.begun)
+	x.s.metrics.observe(x, total)
+	x.writeLog(total)
+	if x.translation != nil {
+		x.translation.Close()
+	}
+	if x.conn != nil {
+		x.conn.lineN = 0
+	}
+	if x.registered {
+		x.s.requests.done()
+	}
+}

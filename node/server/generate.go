@@ -1,0 +1,40 @@
+package server
+
+import (
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// generate serves POST /v1/messages, and the endpoints of the protocols that a
+// translator makes messages of.
+func (x *exchange) generate() {
+	read := messages.Parse
+	if x.route.translated() {
+		x.translation = x.s.deps.Translators.Translate(protocols[x.route], x.who.Account.ID, x.id, x.facts())
+		read = x.translate
+	}
+	prepared, refusal := x.prepare(read)
+	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	call := Call{RequestID: x.id, Account: *x.who.Account, KeyID: x.who.KeyID, Request: prepared,
+		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: protocols[x.route]}
+	stream, limits, err := x.s.deps.Backend.Generate(call)
+	x.setLimits(limits)
+	if err != nil {
+		x.fail(abi.AsError(err))
+		return
+	}
+	a := newAnswer(x, stream, prepared.Model)
+	defer func() {
+		if !x.streamed { // else the body stream's Close does it
+			a.close()
+		}
+	}()
+	if x.stream {
+		a.beginStream()
+		return
+	}
+	a.plain()
+}

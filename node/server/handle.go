@@ -1,0 +1,145 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/valyala/fasthttp"
+
+	"corenode/wasm/abi"
+)
+
+// handle is every readable request's entry. fasthttp lets a panic end the
+// process, so this one becomes a 500.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	x := s.begin(ctx)
+	defer x.end()
+	x.serve()
+}
+
+// serve walks the checks in the order of the contract: path and method, key,
+// then whatever the endpoint needs.
+func (x *exchange) serve() {
+	x.deferBody()
+	if !spoken(x.ctx.Request.Header.Protocol()) {
+		x.closeAfter(unreadMax)
+		x.fail(&abi.Error{Kind: abi.InvalidRequest, Msg: "this listener speaks HTTP/1.1 and HTTP/1.0"})
+		return
+	}
+	if err := misframed(&x.ctx.Request.Header); err != nil { // before the key: where the request ends is in doubt
+		x.closeAfter(unreadMax)
+		x.fail(err)
+		return
+	}
+	if x.route == routeUnknown {
+		x.optionalKey()
+		x.fail(&abi.Error{Kind: abi.PathNotFound, Msg: "no such path"})
+		return
+	}
+	if !x.methodAllowed() {
+		return
+	}
+	switch x.route {
+	case routeHealth:
+		x.text(fasthttp.StatusOK, "ok\n")
+	case routeReady:
+		x.ready()
+	default:
+		x.endpoint()
+	}
+}
+
+// spoken refuses what fasthttp takes for an old dialect, such as the preface of HTTP/2.
+func spoken(protocol []byte) bool {
+	return string(protocol) == "HTTP/1.1" || string(protocol) == "HTTP/1.0"
+}
+
+// methodAllowed answers OPTIONS and wrong methods itself.
+func (x *exchange) methodAllowed() bool {
+	method := x.ctx.Method()
+	allow := x.route.allow()
+	switch {
+	case x.route.allows(method):
+		return true
+	case string(method) == fasthttp.MethodOptions:
+		x.ctx.Response.Header.Set("Allow", allow)
+		x.preflight(allow)
+		x.status = fasthttp.StatusNoContent
+		x.ctx.SetStatusCode(x.status)
+	default:
+		x.optionalKey()
+		x.ctx.Response.Header.Set("Allow", allow)
+		x.fail(&abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows " + allow})
+	}
+	return false
+}
+
+// endpoint serves the paths that need a key.
+func (x *exchange) endpoint() {
+	if err := x.authenticate(); err != nil {
+		x.ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+		x.fail(err)
+		return
+	}
+	if !x.register() {
+		x.fail(errDraining())
+		return
+	}
+	switch x.route {
+	case routeMessages, routeChat, routeResponses:
+		x.generate()
+	case routeCount:
+		x.countTokens()
+	case routeModels:
+		x.models()
+	case routeModel:
+		x.model()
+	}
+}
+
+func (x *exchange) ready() {
+	if x.s.Draining() {
+		x.unready("draining\n")
+		return
+	}
+	if check := x.s.deps.Ready; check != nil {
+		if err := check(); err != nil {
+			x.unready("not ready\n")
+			return
+		}
+	}
+	x.text(fasthttp.StatusOK, "ready\n")
+}
+
+func (x *exchange) unready(why string) {
+	x.text(fasthttp.StatusServiceUnavailable, why)
+	setRetryHeaders(&x.ctx.Response.Header, errDraining())
+}
+
+// unreadable answers what fasthttp could not read as a request. Where its first
+// line can be made out, the error has the form of its path.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	x := s.begin(ctx)
+	defer x.end()
+	x.route = routeUnreadable
+	if x.conn != nil {
+		_, x.family = routeOf(x.conn.target())
+	}
+	x.closeAfter(unreadMax)
+	if _, ok := errors.AsType[*fasthttp.ErrSmallBuffer](err); ok {
+		x.failStatus(fasthttp.StatusRequestHeaderFieldsTooLarge, &abi.Error{Kind: abi.TooLarge,
+			Msg: fmt.Sprintf("request line and headers exceed %d bytes", s.cfg.HeaderMax)})
+		return
+	}
+	if isTimeout(err) {
+		x.fail(&abi.Error{Kind: abi.ReadTimeout, Msg: "the request did not arrive in time"})
+		return
+	}
+	x.fail(&abi.Error{Kind: abi.InvalidRequest, Op: "server.unreadable", Msg: "the request is not readable HTTP"})
+}
+
+func isTimeout(err error) bool {
+	ne, ok := errors.AsType[net.Error](err)
+	return ok && ne.Timeout()
+}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// listener wraps accepted connections and bounds their number.
+type listener struct {
+	net.Listener
+	s        *Server
+	refusing chan struct{}
+	once     sync.Once
+}
+
+func newListener(ln net.Listener, s *Server) *listener {
+	l := &listener{Listener: ln, s: s, refusing: make(chan struct{}, refusalsMax)}
+	s.conns.listening(l)
+	return l
+}
+
+// Close stops accepting, once: both a drain and fasthttp close it.
+func (l *listener) Close() (err error) {
+	l.once.Do(func() { err = l.Listener.Close() })
+	return err
+}
+
+// Accept returns the next connection within the bound; those over it are
+// answered with a 503 and closed.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			keepAlive(tcp)
+		}
+		accepted := &conn{Conn: c, socket: descriptor(c), of: &l.s.conns}
+		if l.s.conns.add(accepted, l.s.cfg.ConnectionsMax) {
+			return accepted, nil
+		}
+		l.refuse(c)
+	}
+}
+
+// keepAlive lets the kernel find peers that vanished without a word. A socket
+// that refuses the option still works, so its error is of no use.
+func keepAlive(c *net.TCPConn) {
+	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable: true, Idle: tcpKeepAliveGap, Interval: tcpKeepAliveGap / 3, Count: 3,
+	})
+}
+
+// refuse tells a connection that the node has too many. When refusalsMax are
+// being told already, it is closed without a word.
+func (l *listener) refuse(c net.Conn) {
+	l.s.metrics.connectionsRefused.Inc()
+	select {
+	case l.refusing <- struct{}{}:
+	default:
+		c.Close()
+		return
+	}
+	go func() {
+		defer func() { <-l.refusing }()
+		refused := &conn{Conn: c}
+		refused.linger.Store(unreadMax)
+		defer refused.Close()
+		_ = c.SetWriteDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
+		_, _ = c.Write(overcrowded())
+	}()
+}
+
+// overcrowded is a whole HTTP response: no request was read, so fasthttp has no
+// part in it, and the body is one that the clients of every protocol understand.
+func overcrowded() []byte {
+	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
+	body := familyModels.appendError(nil, e)
+	id := engine.NewID(requestIDPrefix)
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
+		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
+}
+
+// acceptWait is how long a listener that has no room for a connection waits
+// before it tries again.
+const acceptWait = 50 * time.Millisecond
+
+// retryListener is a listener that outlives a process without free descriptors or
+// memory: fasthttp takes every error of Accept for the end of the listener, and
+// whoever opens connections enough could end the node. What it cannot accept
+// waits in the kernel. Accept is called by one goroutine.
+type retryListener struct {
+	net.Listener
+	log     *slog.Logger
+	failing bool // and the log says so
+}
+
+// Accept returns the next connection, or the error that ends the listener.
+func (r *retryListener) Accept() (net.Conn, error) {
+	for {
+		c, err := r.Listener.Accept()
+		switch {
+		case err == nil:
+			if r.failing {
+				r.failing = false
+				r.log.Info("connections are accepted again", "listen", r.Addr().String())
+			}
+			return c, nil
+		case !temporary(err):
+			return nil, err
+		case !r.failing:
+			r.failing = true
+			r.log.Error("connections cannot be accepted; it is tried again until they can", "listen", r.Addr().String(), "error", err.Error())
+		}
+		time.Sleep(acceptWait)
+	}
+}
+
+// temporary says whether Accept failed for want of something that others give
+// back, or for a connection that is gone.
+func temporary(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}

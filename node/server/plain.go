@@ -1,0 +1,97 @@
+package server
+
+import (
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// plain answers a request that does not stream: it waits for all events and then
+// for the ledger, or for the clock, or the client's leaving.
+func (a *answer) plain() {
+	x := a.x
+	timer := startTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
+	defer stopTimer(timer)
+	held, ready := a.stream.Held(), a.stream.Output().Ready()
+	for {
+		select {
+		case err := <-held: // only an answer that streams waits for it: this one waits for its settlement
+			if held = nil; err != nil {
+				a.refuse(abi.AsError(err))
+				return
+			}
+		case <-ready:
+			a.events = a.stream.Output().Drain(a.events)
+			if a.answered() {
+				return
+			}
+			if a.settling != nil {
+				held, ready = nil, nil
+			}
+		case <-a.settling:
+			if err := a.outcome(); err != nil {
+				a.refuse(err)
+				return
+			}
+			x.json(a.body)
+			return
+		case <-timer.C:
+			a.refuse(a.late())
+			return
+		case <-a.gone:
+			a.refuse(errGone())
+			return
+		case <-x.s.abort:
+			a.refuse(errDraining())
+			return
+		}
+	}
+}
+
+// plainBytes is the room a plain answer starts with: its frame and a short text.
+const plainBytes = 768
+
+// answered says that the request has ended in an error. When its last event is
+// there the answer is made, before its charge: clients send again what was a 500.
+func (a *answer) answered() (refused bool) {
+	if len(a.events) == 0 {
+		return false
+	}
+	last := &a.events[len(a.events)-1]
+	switch last.Kind {
+	case abi.EventError:
+		a.refuse(a.failure(last.Err))
+		return true
+	case abi.EventEnd:
+		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events)
+		if err != nil {
+			a.refuse(abi.AsError(err))
+			return true
+		}
+		a.body, a.settling = body, a.stream.Settle()
+	}
+	return false
+}
+
+// late is the error of a request whose time is over. What the ledger has kept
+// waiting is not the client's to pay.
+func (a *answer) late() *abi.Error {
+	if a.settling != nil {
+		return &abi.Error{Kind: abi.Overloaded, Op: "server.plain", RetryAfter: time.Second,
+			Msg: "the ledger did not record this request in time; try again"}
+	}
+	return &abi.Error{Kind: abi.Timeout, Op: "server.plain", Msg: "the request took too long"}
+}
+
+// refuse ends the request and answers with an error. It is free, but for one whose
+// client left or whose time is over; when that cannot be kept, the connection ends
+// without an answer.
+func (a *answer) refuse(e *abi.Error) {
+	withhold := e.Kind != abi.Timeout && e.Kind != abi.Canceled
+	if certain := a.end(withhold); !certain {
+		a.x.note(e)
+		a.x.hangUp()
+		return
+	}
+	a.x.fail(e)
+}

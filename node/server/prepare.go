@@ -1,0 +1,69 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
+
+// prepare reads the body and makes tokens of it, within the gate. The body
+// counts until then, with what is made of it on the way.
+func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engine.Request, *abi.Error) {
+	defer x.body.release()
+	b, refusal := x.readBody()
+	if refusal != nil {
+		return nil, refusal
+	}
+	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
+		return nil, refusal
+	}
+	defer x.s.gate.leave(x.who.Account.ID)
+	request, model, refusal := x.parse(b, read)
+	if refusal != nil {
+		return nil, refusal
+	}
+	prepared, err := model.Prepare(x.who.Account.ID, request)
+	if err != nil {
+		return nil, abi.AsError(err)
+	}
+	if g := prepared.Grammar; g != nil && len(g.Ignored()) > 0 {
+		x.s.log.Info("keywords of a schema are not enforced", "id", x.id, "keywords", g.Ignored())
+	}
+	return prepared, nil
+}
+
+// parse reads the body and finds its model. What follows may take seconds, so a
+// drain that is over ends the request here.
+func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) (*messages.Request, Model, *abi.Error) {
+	if refusal := b.prepare(int64(len(b.bytes))); refusal != nil {
+		return nil, nil, refusal
+	}
+	request, err := read(b.bytes)
+	b.bytes = nil // the request has its own
+	if err != nil {
+		return nil, nil, abi.AsError(err)
+	}
+	x.stream = request.Stream
+	model, ok := x.s.deps.Catalog.Model(request.Model)
+	if !ok || !x.who.Account.MayUse(request.Model) {
+		return nil, nil, modelNotFound(request.Model)
+	}
+	x.modelName = model.Info().ID
+	if x.s.aborted() {
+		return nil, nil, errDraining()
+	}
+	return request, model, nil
+}
+
+// modelNotFound is the same for a model that does not exist and for one that
+// the account may not use. The id is the client's: it is cut before it is repeated.
+func modelNotFound(id string) *abi.Error {
+	const shown = 100
+	if len(id) > shown {
+		id = strings.ToValidUTF8(id[:shown], "") + "..."
+	}
+	return &abi.Error{Kind: abi.ModelNotFound, Msg: "unknown model " + strconv.Quote(id), Param: "model"}
+}
