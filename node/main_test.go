@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"corenode/node/cli"
 )
 
 // moduleCache is where the nodes of all tests keep compiled modules: compiling
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // TestHelpHasExamples: the page says that every command has them.
 func TestHelpHasExamples(t *testing.T) {
-	commands := root().Commands()
+	commands := cli.Root(version, serve).Commands()
 	if len(commands) == 0 {
 		t.Fatal("no commands")
 	}

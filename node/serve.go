@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"corenode/actors/account"
 	"corenode/actors/ledger"
 	"corenode/actors/tree"
@@ -26,50 +24,6 @@ import (
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
-
-func serveCommand() *cobra.Command {
-	var file string
-	var models []string
-	flags := map[string]string{"listen": "", "admin.listen": "", "data_dir": ""}
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Start a node",
-		Long: `Start a node and serve until SIGTERM or SIGINT, which drain it: new requests
-are refused, running streams finish, then the process ends with status 0. During
-the start they end it at once, with the same status. SIGHUP does the same where a
-terminal is the standard input; elsewhere the node reads its configuration again.
-
-With no flag it listens on 127.0.0.1:8080, keeps its data in ./data and serves
-the models in the binary. The first start makes an account "default" and writes
-its key to data/default.key.`,
-		Example: `  corenode serve
-  corenode serve --listen 0.0.0.0:8080 --data-dir /var/lib/corenode
-  corenode serve --model qwen=/models/qwen3-0.6b-q8_0.gguf
-  corenode serve --config corenode.yaml`,
-		Args: cobra.NoArgs,
-	}
-	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML `file`; corenode serve --print-config shows every key with its default")
-	listen := f.String("listen", "", "address of the API (default 127.0.0.1:8080)")
-	adminListen := f.String("admin-listen", "", "address of the admin API and /metrics (default a free port on 127.0.0.1)")
-	dataDir := f.String("data-dir", "", "folder of the node's data (default ./data)")
-	f.StringArrayVar(&models, "model", nil, "ID=PATH of a GGUF file; may be given again")
-	show := f.Bool("print-config", false, "print a config file that documents every key, and exit")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *show {
-			_, err := cmd.OutOrStdout().Write(config.Reference())
-			return err
-		}
-		flags["listen"], flags["admin.listen"], flags["data_dir"] = *listen, *adminListen, *dataDir
-		for key, value := range flags {
-			if value == "" {
-				delete(flags, key)
-			}
-		}
-		return serve(config.Sources{File: file, Environment: os.Environ(), Flags: flags, Models: models}, cmd.OutOrStdout(), os.Stderr)
-	}
-	return cmd
-}
 
 // serve runs a node until a signal ends it.
 func serve(from config.Sources, out, logTo io.Writer) error {

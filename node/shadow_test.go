@@ -6,8 +6,6 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/cli"
-
-	"github.com/spf13/cobra"
 )
 
 // TestShadowOfABillingChange: before a billing module serves, its operator reads
@@ -36,8 +34,7 @@ func TestShadowOfABillingChange(t *testing.T) {
 		r.Charges.More != requests || len(r.First) == 0 {
 		t.Fatalf("charged %d; %+v, %+v, %v", charged, r, r.Charges, err)
 	}
-	root := &cobra.Command{Use: "corenode", SilenceErrors: true}
-	root.AddCommand(cli.Commands()...)
+	root := cli.Root(version, serve)
 	var out strings.Builder
 	root.SetOut(&out)
 	root.SetArgs([]string{"module", "shadow", "--data-dir", n.cfg.DataDir, m.Digest[:18]})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"corenode/node/cli"
 	"log/slog"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func TestPrintsOnlyUTF8(t *testing.T) {
 	out.Reset()
 	slog.New(slog.NewTextHandler(w, nil)).Info(bad, "cause", bad)
 	slog.New(slog.NewJSONHandler(w, nil)).Info(bad, "cause", bad)
-	cmd := root()
+	cmd := cli.Root(version, serve)
 	cmd.SetOut(w)
 	cmd.SetErr(w)
 	cmd.SetArgs([]string{"account", "show", bad, "--data-dir", t.TempDir() + "/" + bad})

@@ -1,137 +1,45 @@
-// Package cli is the command tree that operators type: accounts, keys and
-// money. A command talks to the node that owns the data folder, or opens the
-// folder itself when none runs; nobody has to know which.
+// Package cli is the command line: every command of the program. Those of
+// accounts, keys, money and modules talk to the node that owns the data folder,
+// or open the folder itself when none runs; nobody has to know which.
 package cli
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"corenode/node/admin"
-	"corenode/node/store"
+	"corenode/node/config"
 )
 
-// DataDirFlag adds --data-dir, whose default is CORENODE_DATA_DIR or ./data.
-func DataDirFlag(cmd *cobra.Command) {
-	folder := os.Getenv("CORENODE_DATA_DIR")
-	if folder == "" {
-		folder = "./data"
+// Serve runs a node until a signal ends it. The greeting goes to out.
+type Serve func(from config.Sources, out, logTo io.Writer) error
+
+// Root makes the program's command tree. Package main wires a node together, so
+// it gives serve.
+func Root(version string, serve Serve) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "corenode",
+		Short: "Serve language models over the messages and chat completions protocols",
+		Long: `corenode serves language models over the messages, chat completions and
+responses protocols, with accounts, limits, billing and Wasm modules, from one
+binary with no configuration.
+
+  corenode serve                       start a node on 127.0.0.1:8080, data in ./data
+  corenode account create alice --balance 5.00
+                                       make an account; prints its key once
+  corenode model inspect model.gguf    look into a model file`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
 	}
-	cmd.PersistentFlags().String("data-dir", folder, "data folder of the node")
-}
-
-// Commands returns all commands of this package, ready to add to a root.
-func Commands() []*cobra.Command {
-	return []*cobra.Command{accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), backupCommand(), restoreCommand()}
-}
-
-// group makes a command that only holds others.
-func group(use, short, long, example string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	DataDirFlag(cmd)
-	cmd.PersistentFlags().Bool("json", false, "print JSON, money as integers of nano-dollars")
-	cmd.AddCommand(children...)
+	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version),
+		accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), backupCommand(), restoreCommand())
 	return cmd
 }
 
-// action is what a command does with a client; its result is printed.
-type action func(c *admin.Client, cmd *cobra.Command, args []string) (result, error)
-
-// result prints itself for people, or as its JSON value. Where the value is
-// pages, it prints itself both ways.
-type result struct {
-	value any
-	text  func(w io.Writer)
-}
-
-// pages is a result that may be too long to hold: it is read while it is printed.
-type pages func(w io.Writer, asJSON bool) error
-
-// existing runs an action on a data folder that must be there; orNew makes it.
-func existing(do action) func(*cobra.Command, []string) error { return run(do, false) }
-func orNew(do action) func(*cobra.Command, []string) error    { return run(do, true) }
-
-func run(do action, create bool) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) (err error) {
-		cmd.SilenceUsage = true // from here on the call was well formed
-		dir, err := cmd.Flags().GetString("data-dir")
-		if err != nil {
-			return err
-		}
-		fresh := !hasDatabase(dir)
-		client, hangUp, err := connect(dir, create)
-		if err != nil {
-			return err
-		}
-		if fresh {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s is a new data folder. A node that runs on another one knows nothing of it.\n", dir)
-		}
-		defer func() { err = errors.Join(err, hangUp()) }()
-		done, err := do(client, cmd, args)
-		if err != nil {
-			return err
-		}
-		return show(cmd, done)
+func versionCommand(version string) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  corenode version",
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "corenode", version) },
 	}
 }
-
-func show(cmd *cobra.Command, done result) error {
-	asJSON, err := cmd.Flags().GetBool("json")
-	if err != nil {
-		return err
-	}
-	if print, ok := done.value.(pages); ok {
-		return print(cmd.OutOrStdout(), asJSON)
-	}
-	if asJSON {
-		e := json.NewEncoder(cmd.OutOrStdout())
-		e.SetIndent("", "  ")
-		return e.Encode(done.value)
-	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	done.text(w)
-	return w.Flush()
-}
-
-// connect reaches the node that owns dir, or opens dir when none runs.
-func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err error) {
-	c, err = admin.Dial(dir)
-	if err == nil {
-		return c, func() error { return nil }, nil
-	}
-	if !errors.Is(err, admin.ErrNoNode) {
-		return nil, nil, err
-	}
-	if !create && !hasDatabase(dir) {
-		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, make an account in it, or name another with --data-dir", dir)
-	}
-	s, openErr := store.Open(dir)
-	if errors.Is(openErr, store.ErrLocked) {
-		return nil, nil, fmt.Errorf("%w, and its admin address does not answer: %w", openErr, err)
-	}
-	if openErr != nil {
-		return nil, nil, openErr
-	}
-	return admin.Local(admin.New(s, nobody{}, nil, nil)), s.Close, nil
-}
-
-func hasDatabase(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, store.DatabaseName))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// nobody is the node that does not run: there is no one to tell.
-type nobody struct{}
-
-func (nobody) Changed(string) {}
-func (nobody) Drain()         {}
-func (nobody) Draining() bool { return false }

@@ -24,8 +24,7 @@ func typed(line ...string) (string, error) { return typedTo(io.Discard, line...)
 
 // typedTo is the same with another standard error.
 func typedTo(warned io.Writer, line ...string) (string, error) {
-	root := &cobra.Command{Use: "corenode", SilenceErrors: true}
-	root.AddCommand(Commands()...)
+	root := Root("test", nil)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(warned)
@@ -288,7 +287,7 @@ func TestHelpTeaches(t *testing.T) {
 			visit(child, path)
 		}
 	}
-	for _, cmd := range Commands() {
+	for _, cmd := range Root("test", nil).Commands() {
 		visit(cmd, "")
 	}
 	if seen < 12 {
