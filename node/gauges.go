@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
+	"corenode/actors/tree"
 	"corenode/engine"
+	"corenode/node/server"
+	"corenode/wasm/abi"
 )
 
 // drafters are what drafts tokens, by the label of its metrics.
@@ -73,4 +77,36 @@ func gaugesOf(e *engine.Engine) map[string]func() float64 {
 		"sequences_affordable":      read(func(s engine.Stats) int64 { return int64(s.Scheduler.BatchMax) }),
 		"cache_bytes":               read(func(s engine.Stats) int64 { return s.CacheBytes }),
 	}
+}
+
+// gauges are read at each scrape; model ids come from the config, never from a client.
+func (n *node) gauges() (gauges []server.Gauge) {
+	add := func(name string, value func() float64) {
+		gauges = append(gauges, server.Gauge{Name: name, Value: value})
+	}
+	for _, info := range n.catalog.infos {
+		e := n.catalog.engines[info.ID]
+		for state, read := range gaugesOf(e) {
+			add(fmt.Sprintf("corenode_%s{model=%q}", state, info.ID), read)
+		}
+		for name, of := range drafters {
+			drafted, accepted := draftsOf(e, of)
+			add(fmt.Sprintf("corenode_drafted_tokens_total{model=%q,drafter=%q}", info.ID, name), drafted)
+			add(fmt.Sprintf("corenode_accepted_tokens_total{model=%q,drafter=%q}", info.ID, name), accepted)
+		}
+	}
+	add("corenode_ledger_waiting", func() float64 { return float64(n.tree.Ledger().Waiting) })
+	add("corenode_ledger_commits_total", func() float64 { return float64(n.tree.Ledger().Commits) })
+	add("corenode_ledger_rows_total", func() float64 { return float64(n.tree.Ledger().Rows) })
+	add("corenode_ledger_spilled_rows", func() float64 { return float64(n.tree.Ledger().Spilled) })
+	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
+	add("corenode_provisional_charges_total", func() float64 { return float64(n.tree.Counters().Provisional.Load()) })
+	add("corenode_dead_letters", func() float64 { return float64(n.tree.DeadLetters()) })
+	for _, name := range tree.Actors() {
+		add(fmt.Sprintf("corenode_actor_failures{actor=%q}", name), func() float64 { return float64(n.tree.Counters().Failures(name)) })
+	}
+	for _, kind := range abi.Kinds() {
+		add(fmt.Sprintf("corenode_admission_refusals{kind=%q}", kind), func() float64 { return float64(n.tree.Counters().Refused(kind)) })
+	}
+	return gauges
 }

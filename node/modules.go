@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"corenode/actors/account"
 	"corenode/actors/tree"
 	"corenode/extensions"
 	"corenode/node/config"
@@ -56,32 +55,6 @@ func (b billing) Quote(request string, in abi.QuoteInput) (tree.Quote, error) {
 type quote struct{ *extensions.Quote }
 
 func (q quote) Bounds() (upper, minimum abi.Nano) { return q.Upper, q.Minimum }
-
-// rateCrashed charges what a killed process left open, by the module that
-// quoted it, also when another one serves by now; the hold's time is the
-// quote's. Should that module be of no use, the one that serves charges. What
-// was provisional stays so. before are the prices of that process.
-func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error {
-	prices, ok := before[e.Model]
-	if !ok { // it kept none
-		var err error
-		if prices, err = n.modules.Prices(e.Model); err != nil { // a model that is not served any more
-			e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
-			return nil
-		}
-	}
-	<-n.modules.Ready() // what serves is in memory then, and is not opened for each row
-	in := abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
-	c, err := n.modules.Replay(e.ModuleDigest, in.Append(nil))
-	if err != nil {
-		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
-		c, err = n.modules.Rate(e.RequestID, in)
-		c.Provisional = true
-	}
-	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, e.Provisional || c.Provisional
-	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
-	return err
-}
 
 // translators shows the translator modules to the front end.
 type translators struct{ *extensions.Host }

@@ -124,6 +124,6 @@ type nobody struct{}
 
 func (nobody) Changed(string) {}
 
-func (nobody) Drain()         {}
+func (nobody) Drain() {}
 
 func (nobody) Draining() bool { return false }

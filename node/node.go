@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"corenode/actors/ledger"
+	"corenode/actors/tree"
+	"corenode/engine"
+	"corenode/extensions"
+	"corenode/node/admin"
+	"corenode/node/config"
+	"corenode/node/server"
+	"corenode/node/store"
+)
+
+// node is everything that runs.
+type node struct {
+	cfg     *config.Config
+	log     *slog.Logger
+	store   *store.Store
+	spill   *store.Spill
+	modules *extensions.Host
+	catalog *catalog
+	tree    *tree.Tree
+	server  *server.Server
+	keys    *keyring
+	keyFile string
+
+	public, admin net.Listener
+	withdraw      func() // takes the admin address out of the data folder
+
+	drainOnce  sync.Once
+	drainAsked chan struct{}
+	stopped    chan struct{} // closed by stop
+	failed     chan error    // what ends the node; has room for every sender
+	serving    sync.WaitGroup
+
+	adjust func(*engine.Options) // of each model; nil outside of tests
+}
+
+// newLogger makes the node's log; level is what a reload sets.
+func newLogger(cfg *config.Config, to io.Writer) (log *slog.Logger, level *slog.LevelVar, err error) {
+	level = new(slog.LevelVar)
+	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		return nil, nil, err
+	}
+	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})), level, nil
+}
+
+// open opens everything in the order in which it depends on each other, and
+// closes what it had opened when something fails.
+func open(cfg *config.Config, log *slog.Logger) (*node, error) { return openAdjusted(cfg, log, nil) }
+
+// openAdjusted is open with other options of the models than the configuration's, for tests.
+func openAdjusted(cfg *config.Config, log *slog.Logger, adjust func(*engine.Options)) (*node, error) {
+	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
+		log: log, adjust: adjust}
+	if err := n.open(); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// begin serves.
+func (n *node) begin() {
+	n.serving.Go(func() { n.keys.run(n.stopped) })
+	n.serving.Go(n.giveBackMemory)
+	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
+	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
+}
+
+func (n *node) fail(err error) {
+	if err != nil {
+		n.failed <- err
+	}
+}
+
+func (n *node) open() (err error) {
+	keepPrivate()
+	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
+		return err
+	}
+	if n.store, err = store.Open(n.cfg.DataDir); err != nil {
+		return err
+	}
+	if n.public, err = net.Listen("tcp", n.cfg.Listen); err != nil {
+		return err
+	}
+	if n.admin, err = net.Listen("tcp", n.cfg.Admin.Listen); err != nil {
+		return err
+	}
+	if n.keyFile, err = n.store.FirstStart(); err != nil {
+		return err
+	}
+	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {
+		return err
+	}
+	if n.modules, err = n.openModules(); err != nil {
+		return err
+	}
+	if err := n.replaySpilled(); err != nil {
+		return err
+	}
+	if err := n.settleCrashed(); err != nil {
+		return err
+	}
+	secret, err := n.store.Secret("node")
+	if err != nil {
+		return err
+	}
+	if n.keys, err = openKeyring(n.store, n.log); err != nil {
+		return err
+	}
+	boundHeap()
+	if n.catalog, err = openModels(n.cfg, observer{n}, n.log, n.adjust); err != nil {
+		return err
+	}
+	if n.tree, err = n.startTree(secret); err != nil {
+		return err
+	}
+	return n.openServer(secret)
+}
+
+func (n *node) startTree(secret []byte) (*tree.Tree, error) {
+	l := n.cfg.Limits
+	return tree.Start(tree.Config{
+		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
+		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
+	}, tree.Deps{
+		Models: treeModels(n.catalog, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
+		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
+	})
+}
+
+func (n *node) openServer(secret []byte) error {
+	token, withdraw, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String())
+	if err != nil {
+		return err
+	}
+	n.withdraw = withdraw
+	l := n.cfg.Limits
+	n.server, err = server.New(server.Config{
+		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
+		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
+		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
+		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins, AdminToken: token,
+	}, server.Deps{
+		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
+		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, n.log), Gauges: n.gauges(), Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() },
+		StartDrain: n.Drain, Log: n.log,
+	})
+	return err
+}
+
+// Changed makes the node see a changed account, its keys and its money.
+func (n *node) Changed(accountID string) {
+	n.keys.changed(accountID)
+	n.tree.AccountChanged(accountID)
+}
+
+// Drain begins the shutdown and returns at once.
+func (n *node) Drain() { n.drainOnce.Do(func() { close(n.drainAsked) }) }
+
+// Draining says whether the node refuses new work.
+func (n *node) Draining() bool { return n.server.Draining() }
+
+// stop drains and closes.
+func (n *node) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
+	defer cancel()
+	var draining sync.WaitGroup
+	var treeErr error
+	draining.Go(func() { treeErr = n.tree.Drain(ctx) })
+	err := n.server.Drain(ctx)
+	draining.Wait()
+	close(n.stopped)
+	err = errors.Join(err, n.keys.flush())
+	n.close()
+	n.serving.Wait()
+	n.log.Info("stopped")
+	return errors.Join(err, treeErr)
+}
+
+// close closes whatever is open, the outermost first.
+func (n *node) close() {
+	n.withdraw()
+	if n.server != nil {
+		if err := n.server.Close(); err != nil {
+			n.log.Warn("close the server", "error", err.Error())
+		}
+	}
+	if n.tree != nil {
+		n.tree.Stop()
+	}
+	if n.catalog != nil {
+		n.catalog.close()
+	}
+	for _, ln := range []net.Listener{n.public, n.admin} {
+		if ln != nil {
+			ln.Close()
+		}
+	}
+	if n.modules != nil {
+		if err := n.modules.Close(); err != nil {
+			n.log.Warn("close the modules", "error", err.Error())
+		}
+	}
+	if n.spill != nil {
+		n.spill.Close() // its rows are synced one by one
+	}
+	if n.store != nil {
+		if err := n.store.Close(); err != nil {
+			n.log.Error("close the store", "error", err.Error())
+		}
+	}
+}
+
+// ready says why the node should get no requests: a model that is down, or an
+// admission policy that is not in memory, without which all are refused.
+func (n *node) ready() error {
+	if n.modules.AdmissionClosed() {
+		return errors.New("admission is closed: its policy is not in memory")
+	}
+	if down := n.tree.Down(); len(down) > 0 {
+		return fmt.Errorf("down: %v", down)
+	}
+	return nil
+}
+
+// observer brings what a step loop measures to the metrics.
+type observer struct{ n *node }
+
+func (o observer) Gap(d time.Duration) { o.n.server.ObserveGap(d) }
+
+func (o observer) Step(prefill, decode int, took time.Duration) {
+	o.n.server.ObserveStep(prefill, decode, took)
+}
