@@ -36,22 +36,10 @@ const (
 
 // newAdmin configures fasthttp for the admin listener.
 func (s *Server) newAdmin() *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler:                      s.handleAdmin,
-		ErrorHandler:                 s.unreadableAdmin,
-		HeaderReceived:               s.adminHeaderReceived,
-		MaxRequestBodySize:           adminBodyMax,
-		DisablePreParseMultipartForm: true,
-		ReadBufferSize:               s.cfg.HeaderMax,
-		ReadTimeout:                  s.cfg.ReadTimeout,
-		WriteTimeout:                 2 * profileMax,
-		IdleTimeout:                  s.cfg.IdleTimeout,
-		CloseOnShutdown:              true,
-		NoDefaultServerHeader:        true,
-		NoDefaultContentType:         true,
-		SecureErrorLogMessage:        true,
-		Logger:                       quiet{},
-	}
+	admin := s.newListening(s.handleAdmin)
+	admin.ErrorHandler, admin.HeaderReceived = s.unreadableAdmin, s.adminHeaderReceived
+	admin.MaxRequestBodySize, admin.WriteTimeout = adminBodyMax, 2*profileMax
+	return admin
 }
 
 // adminHeaderReceived keeps the bodies of callers without the token small:
@@ -180,7 +168,7 @@ func (s *Server) openAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 }
 
 func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
-	if s.Draining() || s.deps.Ready != nil && s.deps.Ready() != nil {
+	if s.unready() != "" {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString("not ready\n")
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -51,52 +52,41 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	defaultTo(&c.BodyMax, 32<<20)
-	defaultTo(&c.BodiesMax, 512<<20)
-	defaultTo(&c.HeaderMax, 16<<10)
-	defaultTo(&c.ReadTimeout, 10*time.Second)
-	defaultTo(&c.BodyTimeout, 5*time.Minute)
-	defaultTo(&c.IdleTimeout, 75*time.Second)
-	defaultTo(&c.WriteTimeout, time.Minute)
-	defaultTo(&c.StallTimeout, 5*time.Minute)
-	defaultTo(&c.RequestTimeout, 600*time.Second)
-	defaultTo(&c.KeepAlive, 10*time.Second)
-	defaultTo(&c.WatchEvery, 250*time.Millisecond)
-	defaultTo(&c.PreparesMax, 64)
-	defaultTo(&c.ConnectionsMax, 16384)
-	defaultTo(&c.DrainGrace, 10*time.Second)
-	defaultTo(&c.LedgerWait, c.DrainGrace/2)
+	c.BodyMax = cmp.Or(c.BodyMax, 32<<20)
+	c.BodiesMax = cmp.Or(c.BodiesMax, 512<<20)
+	c.HeaderMax = cmp.Or(c.HeaderMax, 16<<10)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 10*time.Second)
+	c.BodyTimeout = cmp.Or(c.BodyTimeout, 5*time.Minute)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
+	c.StallTimeout = cmp.Or(c.StallTimeout, 5*time.Minute)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, 600*time.Second)
+	c.KeepAlive = cmp.Or(c.KeepAlive, 10*time.Second)
+	c.WatchEvery = cmp.Or(c.WatchEvery, 250*time.Millisecond)
+	c.PreparesMax = cmp.Or(c.PreparesMax, 64)
+	c.ConnectionsMax = cmp.Or(c.ConnectionsMax, 16384)
+	c.DrainGrace = cmp.Or(c.DrainGrace, 10*time.Second)
+	c.LedgerWait = cmp.Or(c.LedgerWait, c.DrainGrace/2)
 	return c
-}
-
-func defaultTo[T int | int64 | time.Duration](field *T, value T) {
-	if *field == 0 {
-		*field = value
-	}
 }
 
 // Validate runs after defaults and reports every problem at once.
 func (c Config) Validate() error {
 	var errs []error
-	positive := func(name string, v int64) {
-		if v < 0 {
-			errs = append(errs, fmt.Errorf("server: %s is %d, want more than 0", name, v))
+	for _, bound := range []struct {
+		name  string
+		value int64
+	}{
+		{"BodyMax", c.BodyMax}, {"HeaderMax", int64(c.HeaderMax)}, {"ReadTimeout", int64(c.ReadTimeout)},
+		{"BodyTimeout", int64(c.BodyTimeout)}, {"IdleTimeout", int64(c.IdleTimeout)}, {"WriteTimeout", int64(c.WriteTimeout)},
+		{"StallTimeout", int64(c.StallTimeout)}, {"RequestTimeout", int64(c.RequestTimeout)}, {"KeepAlive", int64(c.KeepAlive)},
+		{"WatchEvery", int64(c.WatchEvery)}, {"PreparesMax", int64(c.PreparesMax)}, {"ConnectionsMax", int64(c.ConnectionsMax)},
+		{"LedgerWait", int64(c.LedgerWait)}, {"DrainGrace", int64(c.DrainGrace)},
+	} {
+		if bound.value < 0 {
+			errs = append(errs, fmt.Errorf("server: %s is %d, want more than 0", bound.name, bound.value))
 		}
 	}
-	positive("BodyMax", c.BodyMax)
-	positive("HeaderMax", int64(c.HeaderMax))
-	positive("ReadTimeout", int64(c.ReadTimeout))
-	positive("BodyTimeout", int64(c.BodyTimeout))
-	positive("IdleTimeout", int64(c.IdleTimeout))
-	positive("WriteTimeout", int64(c.WriteTimeout))
-	positive("StallTimeout", int64(c.StallTimeout))
-	positive("RequestTimeout", int64(c.RequestTimeout))
-	positive("KeepAlive", int64(c.KeepAlive))
-	positive("WatchEvery", int64(c.WatchEvery))
-	positive("PreparesMax", int64(c.PreparesMax))
-	positive("ConnectionsMax", int64(c.ConnectionsMax))
-	positive("LedgerWait", int64(c.LedgerWait))
-	positive("DrainGrace", int64(c.DrainGrace))
 	if c.BodiesMax < c.BodyMax {
 		errs = append(errs, fmt.Errorf("server: BodiesMax is %d, want at least BodyMax (%d)", c.BodiesMax, c.BodyMax))
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -40,14 +41,13 @@ type Deps struct {
 
 func (d Deps) validate() error {
 	var errs []error
-	if d.Backend == nil {
-		errs = append(errs, errors.New("server: Deps.Backend is missing"))
-	}
-	if d.Catalog == nil {
-		errs = append(errs, errors.New("server: Deps.Catalog is missing"))
-	}
-	if d.Keys == nil {
-		errs = append(errs, errors.New("server: Deps.Keys is missing"))
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{{"Backend", d.Backend == nil}, {"Catalog", d.Catalog == nil}, {"Keys", d.Keys == nil}} {
+		if need.missing {
+			errs = append(errs, fmt.Errorf("server: Deps.%s is missing", need.name))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 func (x *exchange) generate() {
 	read := messages.Parse
 	if x.route.translated() {
-		x.translation = x.s.deps.Translators.Translate(protocols[x.route], x.who.Account.ID, x.id, x.facts())
+		x.translation = x.s.deps.Translators.Translate(endpoints[x.route].protocol, x.who.Account.ID, x.id, x.facts())
 		read = x.translate
 	}
 	prepared, refusal := x.prepare(read)
@@ -19,7 +19,7 @@ func (x *exchange) generate() {
 		return
 	}
 	call := Call{RequestID: x.id, Account: *x.who.Account, KeyID: x.who.KeyID, Request: prepared,
-		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: protocols[x.route]}
+		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: endpoints[x.route].protocol}
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {

@@ -98,23 +98,25 @@ func (x *exchange) endpoint() {
 	}
 }
 
+// ready serves the probe of load balancers.
 func (x *exchange) ready() {
-	if x.s.Draining() {
-		x.unready("draining\n")
+	if why := x.s.unready(); why != "" {
+		x.text(fasthttp.StatusServiceUnavailable, why)
+		setRetryHeaders(&x.ctx.Response.Header, errDraining())
 		return
-	}
-	if check := x.s.deps.Ready; check != nil {
-		if err := check(); err != nil {
-			x.unready("not ready\n")
-			return
-		}
 	}
 	x.text(fasthttp.StatusOK, "ready\n")
 }
 
-func (x *exchange) unready(why string) {
-	x.text(fasthttp.StatusServiceUnavailable, why)
-	setRetryHeaders(&x.ctx.Response.Header, errDraining())
+// unready says why the node should get no requests, nothing when it should.
+func (s *Server) unready() string {
+	switch {
+	case s.Draining():
+		return "draining\n"
+	case s.deps.Ready != nil && s.deps.Ready() != nil:
+		return "not ready\n"
+	}
+	return ""
 }
 
 // unreadable answers what fasthttp could not read as a request. Where its first

@@ -1,13 +1,14 @@
 package server
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	"corenode/engine"
 	"corenode/wasm/abi"
-	"encoding/json"
 )
 
 // listed is one model in the form that both families of SDK parse.
@@ -33,11 +34,7 @@ type listing struct {
 }
 
 func list(i engine.Info) listed {
-	name := i.DisplayName
-	if name == "" {
-		name = i.ID
-	}
-	return listed{ID: i.ID, Object: "model", Created: i.Created, OwnedBy: "corenode", Type: "model", DisplayName: name,
+	return listed{ID: i.ID, Object: "model", Created: i.Created, OwnedBy: "corenode", Type: "model", DisplayName: cmp.Or(i.DisplayName, i.ID),
 		CreatedAt: time.Unix(i.Created, 0).UTC().Format(time.RFC3339), ContextLength: i.ContextLength, MaxCompletionTokens: i.OutputMax}
 }
 

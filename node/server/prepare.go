@@ -9,30 +9,41 @@ import (
 	"corenode/wasm/abi"
 )
 
-// prepare reads the body and makes tokens of it, within the gate. The body
-// counts until then, with what is made of it on the way.
-func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (*engine.Request, *abi.Error) {
-	defer x.body.release()
-	b, refusal := x.readBody()
+// prepare makes tokens of the body that read reads.
+func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (prepared *engine.Request, refusal *abi.Error) {
+	refusal = x.withRequest(read, func(request *messages.Request, model Model) (err error) {
+		prepared, err = model.Prepare(x.who.Account.ID, request)
+		return err
+	})
 	if refusal != nil {
 		return nil, refusal
-	}
-	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
-		return nil, refusal
-	}
-	defer x.s.gate.leave(x.who.Account.ID)
-	request, model, refusal := x.parse(b, read)
-	if refusal != nil {
-		return nil, refusal
-	}
-	prepared, err := model.Prepare(x.who.Account.ID, request)
-	if err != nil {
-		return nil, abi.AsError(err)
 	}
 	if g := prepared.Grammar; g != nil && len(g.Ignored()) > 0 {
 		x.s.log.Info("keywords of a schema are not enforced", "id", x.id, "keywords", g.Ignored())
 	}
 	return prepared, nil
+}
+
+// withRequest reads the body and hands what it asks for to use, within the gate.
+// The body counts until use returns, with what is made of it on the way.
+func (x *exchange) withRequest(read func([]byte) (*messages.Request, error), use func(*messages.Request, Model) error) *abi.Error {
+	defer x.body.release()
+	b, refusal := x.readBody()
+	if refusal != nil {
+		return refusal
+	}
+	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
+		return refusal
+	}
+	defer x.s.gate.leave(x.who.Account.ID)
+	request, model, refusal := x.parse(b, read)
+	if refusal != nil {
+		return refusal
+	}
+	if err := use(request, model); err != nil {
+		return abi.AsError(err)
+	}
+	return nil
 }
 
 // parse reads the body and finds its model. What follows may take seconds, so a

@@ -27,32 +27,51 @@ const (
 	routeEnd
 )
 
-var routeNames = [routeEnd]string{
-	"unknown", "unreadable", "messages", "count_tokens", "chat_completions", "responses",
-	"models", "model", "healthz", "readyz",
+// endpoint is what is fixed of a route.
+type endpoint struct {
+	name     string
+	path     string // empty: not one path
+	family   family
+	protocol string // what it speaks, of those that generate
+	posts    bool   // it takes a request body
 }
 
-// protocols names what the endpoints that generate speak.
-var protocols = [routeEnd]string{routeMessages: "messages", routeChat: "chat", routeResponses: "responses"}
+var endpoints = [routeEnd]endpoint{
+	routeUnknown:    {name: "unknown"},
+	routeUnreadable: {name: "unreadable"},
+	routeMessages:   {"messages", "/v1/messages", familyMessages, "messages", true},
+	routeCount:      {"count_tokens", "/v1/messages/count_tokens", familyMessages, "", true},
+	routeChat:       {"chat_completions", "/v1/chat/completions", familyChat, "chat", true},
+	routeResponses:  {"responses", "/v1/responses", familyChat, "responses", true},
+	routeModels:     {"models", "/v1/models", familyModels, "", false},
+	routeModel:      {"model", "", familyModels, "", false},
+	routeHealth:     {"healthz", "/healthz", familyMessages, "", false},
+	routeReady:      {"readyz", "/readyz", familyMessages, "", false},
+}
 
-func (r route) String() string { return routeNames[r] }
+// routesByPath finds the endpoints that have one path. /health is where load
+// tools look before they begin.
+var routesByPath = func() map[string]route {
+	paths := map[string]route{"/health": routeReady}
+	for r, e := range endpoints {
+		if e.path != "" {
+			paths[e.path] = route(r)
+		}
+	}
+	return paths
+}()
+
+func (r route) String() string { return endpoints[r].name }
 
 // readsBody says whether the endpoint takes a request body.
-func (r route) readsBody() bool {
-	return r == routeMessages || r == routeCount || r.translated()
-}
+func (r route) readsBody() bool { return endpoints[r].posts }
 
 // translated says whether the endpoint speaks a protocol that a translator
 // knows and this package does not.
-func (r route) translated() bool { return r == routeChat || r == routeResponses }
+func (r route) translated() bool { return endpoints[r].family == familyChat }
 
 // statusOf is the status of an error on the endpoint.
-func (r route) statusOf(k abi.Kind) int {
-	if r.translated() {
-		return familyChat.statusOf(k)
-	}
-	return familyMessages.statusOf(k)
-}
+func (r route) statusOf(k abi.Kind) int { return endpoints[r].family.statusOf(k) }
 
 // allow is the value of the Allow header.
 func (r route) allow() string {
@@ -76,21 +95,8 @@ const modelPrefix = "/v1/models/"
 // nothing is unescaped or cleaned, so one resource has one name.
 func routeOf(target []byte) (route, family) {
 	path := pathOf(target)
-	switch string(path) {
-	case "/v1/messages":
-		return routeMessages, familyMessages
-	case "/v1/messages/count_tokens":
-		return routeCount, familyMessages
-	case "/v1/chat/completions":
-		return routeChat, familyChat
-	case "/v1/responses":
-		return routeResponses, familyChat
-	case "/v1/models":
-		return routeModels, familyModels
-	case "/healthz":
-		return routeHealth, familyMessages
-	case "/readyz", "/health": // the second is where load tools look before they begin
-		return routeReady, familyMessages
+	if r, ok := routesByPath[string(path)]; ok {
+		return r, endpoints[r].family
 	}
 	if rest, ok := bytes.CutPrefix(path, []byte(modelPrefix)); ok {
 		if len(rest) == 0 {

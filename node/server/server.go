@@ -68,28 +68,32 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// newPublic configures fasthttp for the public listener. Bodies are streamed,
-// so that the handler runs when the headers are in; a prefetch of one byte is
-// the least that fasthttp allows.
-func (s *Server) newPublic() *fasthttp.Server {
+// newListening configures fasthttp for either listener.
+func (s *Server) newListening(handle fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:                      s.handle,
-		ErrorHandler:                 s.unreadable,
-		HeaderReceived:               s.headerReceived,
-		StreamRequestBody:            true,
-		MaxRequestBodySize:           1,
+		Handler:                      handle,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               s.cfg.HeaderMax,
 		ReadTimeout:                  s.cfg.ReadTimeout,
-		WriteTimeout:                 s.cfg.WriteTimeout,
 		IdleTimeout:                  s.cfg.IdleTimeout,
-		Concurrency:                  s.cfg.ConnectionsMax + refusalsMax + 1, // our listener refuses before fasthttp would
 		CloseOnShutdown:              true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		SecureErrorLogMessage:        true,
 		Logger:                       quiet{},
 	}
+}
+
+// newPublic configures fasthttp for the public listener. Bodies are streamed,
+// so that the handler runs when the headers are in; a prefetch of one byte is
+// the least that fasthttp allows.
+func (s *Server) newPublic() *fasthttp.Server {
+	public := s.newListening(s.handle)
+	public.ErrorHandler, public.HeaderReceived = s.unreadable, s.headerReceived
+	public.StreamRequestBody, public.MaxRequestBodySize = true, 1
+	public.WriteTimeout = s.cfg.WriteTimeout
+	public.Concurrency = s.cfg.ConnectionsMax + refusalsMax + 1 // our listener refuses before fasthttp would
+	return public
 }
 
 // quiet drops fasthttp's own log lines: they quote bytes of requests. What
