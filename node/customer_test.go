@@ -257,7 +257,7 @@ func newBooks() *books {
 func (b *books) read(t *testing.T, c *admin.Client) (fresh []admin.Entry) {
 	t.Helper()
 	for {
-		page, err := c.WholeLedger(time.Time{}, b.last)
+		page, err := c.Ledger("", time.Time{}, b.last)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,8 +315,11 @@ func (b *books) closed(t *testing.T, c *admin.Client) {
 			t.Errorf("the hold of %s was never settled", id)
 		}
 	}
-	accounts, err := c.Accounts()
-	if err != nil {
+	var accounts []admin.Account
+	if err := c.AccountPages(func(page []admin.Account) error {
+		accounts = append(accounts, page...)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range accounts {

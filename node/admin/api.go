@@ -14,14 +14,10 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -89,87 +85,6 @@ func New(store Store, node Node, modules Modules, log *slog.Logger) *API {
 	return &API{store: store, node: node, modules: modules, log: log}
 }
 
-// call is one request, taken apart.
-type call struct {
-	ctx    context.Context // ends when the caller leaves
-	target string          // the segment in braces of the path, unescaped
-	query  url.Values
-	body   []byte
-	about  *about // what its log line names; verbs fill it in
-}
-
-// about is the account that a call was about, and the key that it made or
-// revoked, by their ids; empty when there is none, or none was found.
-type about struct{ account, key string }
-
-// route is one verb. Its path has at most one segment in braces.
-type route struct {
-	method, path string
-	status       int
-	handle       func(*API, call) (any, error)
-}
-
-// routes is every verb; a test holds openapi.json to it.
-var routes = []route{
-	{"GET", Root + "/status", 200, (*API).status},
-	{"POST", Root + "/drain", 200, (*API).drain},
-	{"GET", Root + "/accounts", 200, (*API).listAccounts},
-	{"POST", Root + "/accounts", 201, (*API).createAccount},
-	{"GET", Root + "/accounts/{account}", 200, (*API).showAccount},
-	{"PATCH", Root + "/accounts/{account}", 200, (*API).changeAccount},
-	{"POST", Root + "/accounts/{account}/topups", 200, (*API).topUp},
-	{"GET", Root + "/accounts/{account}/ledger", 200, (*API).ledger},
-	{"GET", Root + "/accounts/{account}/keys", 200, (*API).listKeys},
-	{"POST", Root + "/accounts/{account}/keys", 201, (*API).createKey},
-	{"POST", Root + "/keys/{key}/revoke", 200, (*API).revokeKey},
-	{"GET", Root + "/ledger", 200, (*API).wholeLedger},
-	{"POST", Root + "/ledger/verify", 200, (*API).verify},
-	{"POST", Root + "/backup", 201, (*API).backup},
-	{"GET", Root + "/modules", 200, withModules(listModules)},
-	{"POST", Root + "/modules", 201, withModules(loadModule)},
-	{"POST", Root + "/modules/{module}/activate", 200, withModules(activateModule)},
-	{"POST", Root + "/modules/{module}/canary", 200, withModules(canaryModule)},
-	{"POST", Root + "/modules/{module}/shadow", 200, withModules(shadowModule)},
-	{"GET", Root + "/modules/{module}/shadow", 200, withModules(showShadow)},
-	{"DELETE", Root + "/modules/{module}", 200, withModules(removeModule)},
-	{"POST", Root + "/slots/{slot}/rollback", 200, withModules(rollbackSlot)},
-	{"POST", Root + "/charges/{charge}/refund", 200, (*API).refund},
-	{"POST", Root + "/charges/{charge}/replay", 200, withModules(replayCharge)},
-	{"POST", Root + "/rerate", 200, withModules(rerate)},
-	{"GET", "/openapi.json", 200, func(*API, call) (any, error) { return json.RawMessage(openAPI), nil }},
-}
-
-// parameters are the query parameters of the verbs that have some.
-var parameters = map[string][]string{
-	Root + "/accounts":                  {"after", "limit"},
-	Root + "/accounts/{account}/ledger": {"after", "limit", "since"},
-	Root + "/ledger":                    {"after", "limit", "since"},
-}
-
-// parseQuery reads a verb's query, which has no other parameters than the verb's,
-// each at most once: one that is misspelled would otherwise be taken for absent.
-func parseQuery(verb route, query []byte) (url.Values, error) {
-	parsed, err := url.ParseQuery(string(query))
-	if err != nil {
-		return nil, invalid(err)
-	}
-	var known []string
-	if verb.method == http.MethodGet {
-		known = parameters[verb.path]
-	}
-	for _, name := range slices.Sorted(maps.Keys(parsed)) {
-		switch {
-		case len(known) == 0:
-			return nil, invalid(fmt.Errorf("unknown query parameter %q: this verb has none", clip(name)))
-		case !slices.Contains(known, name):
-			return nil, invalid(fmt.Errorf("unknown query parameter %q: want %s", clip(name), strings.Join(known, ", ")))
-		case len(parsed[name]) > 1:
-			return nil, invalid(fmt.Errorf("query parameter %s is there twice", name))
-		}
-	}
-	return parsed, nil
-}
-
 // Handle answers one authenticated request. path is as it was sent, escapes and
 // all. ctx ends when the caller leaves, which what takes long looks at.
 func (a *API) Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte) {
@@ -224,99 +139,4 @@ func (a *API) note(verb route, c call, status int) {
 		attrs = append(attrs, slog.String("key", c.about.key))
 	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "admin", attrs...)
-}
-
-func refused(err error) (status int, value any) {
-	e := asError(err)
-	return e.status(), map[string]*Error{"error": e}
-}
-
-// match finds the verb, and the segment in its braces.
-func match(method, path string) (found route, target string, err error) {
-	known := false
-	for _, r := range routes {
-		segment, ok := matchPath(r.path, path)
-		if ok && r.method == method {
-			if target, err = url.PathUnescape(segment); err != nil {
-				return route{}, "", invalid(fmt.Errorf("the path is not escaped as a URL is: %w", err))
-			}
-			return r, target, nil
-		}
-		known = known || ok
-	}
-	if known {
-		return route{}, "", &Error{Kind: KindMethod, Message: method + " is not a verb of " + path}
-	}
-	return route{}, "", &Error{Kind: KindNotFound, Message: "unknown path " + path + "; see /openapi.json"}
-}
-
-func matchPath(pattern, path string) (segment string, ok bool) {
-	before, rest, braces := strings.Cut(pattern, "{")
-	if !braces {
-		return "", pattern == path
-	}
-	_, after, _ := strings.Cut(rest, "}")
-	segment, ok = strings.CutPrefix(path, before)
-	if !ok || len(segment) <= len(after) || !strings.HasSuffix(segment, after) {
-		return "", false
-	}
-	segment = strings.TrimSuffix(segment, after)
-	return segment, !strings.Contains(segment, "/")
-}
-
-// Kinds of error that the API answers with.
-const (
-	KindInvalid  = "invalid_request"
-	KindNotFound = "not_found"
-	KindConflict = "conflict"
-	KindMethod   = "method_not_allowed"
-	KindInternal = "internal"
-)
-
-// Error is what a failed call says: {"error":{"kind","message"}}.
-type Error struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-}
-
-// Error gives the message; operators see what went wrong inside.
-func (e *Error) Error() string { return e.Message }
-
-func (e *Error) status() int {
-	switch e.Kind {
-	case KindInvalid:
-		return http.StatusBadRequest
-	case KindNotFound:
-		return http.StatusNotFound
-	case KindConflict:
-		return http.StatusConflict
-	case KindMethod:
-		return http.StatusMethodNotAllowed
-	}
-	return http.StatusInternalServerError
-}
-
-// asError classifies what the store returns.
-func asError(err error) *Error {
-	kind := KindInternal
-	var known *Error
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.Is(err, store.ErrNotFound):
-		kind = KindNotFound
-	case errors.Is(err, store.ErrInvalid):
-		kind = KindInvalid
-	case errors.Is(err, store.ErrNameTaken), errors.Is(err, store.ErrIdempotencyMismatch):
-		kind = KindConflict
-	}
-	return &Error{Kind: kind, Message: err.Error()}
-}
-
-// invalid makes an error the caller's fault; nil stays nil.
-func invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Kind: KindInvalid, Message: err.Error()}
 }

@@ -160,44 +160,25 @@ func (c *Client) Status() (s Status, err error) {
 	return s, c.roundTrip("GET", Root+"/status", nil, nil, &s)
 }
 
-// Drain tells the node to refuse new work.
-func (c *Client) Drain() (s Status, err error) {
-	return s, c.roundTrip("POST", Root+"/drain", nil, nil, &s)
-}
-
 // CreateAccount makes an account and its first key.
 func (c *Client) CreateAccount(in NewAccount) (made CreatedAccount, err error) {
 	return made, c.roundTrip("POST", Root+"/accounts", nil, in, &made)
 }
 
-// Accounts lists all accounts by name.
-func (c *Client) Accounts() ([]Account, error) {
-	all := []Account{}
-	err := c.AccountPages(func(page []Account) error {
-		all = append(all, page...)
-		return nil
-	})
-	return all, err
-}
-
 // AccountPages visits all accounts by name, a page at a time.
 func (c *Client) AccountPages(visit func(page []Account) error) error {
 	for after := ""; ; {
-		page, err := c.accountPage(after, store.HoldersMax)
-		if err != nil || len(page) == 0 {
+		var page list[Account]
+		query := url.Values{"after": {after}, "limit": {strconv.Itoa(store.HoldersMax)}}
+		err := c.roundTrip("GET", Root+"/accounts", query, nil, &page)
+		if err != nil || len(page.Data) == 0 {
 			return err
 		}
-		if err := visit(page); err != nil || len(page) < store.HoldersMax {
+		if err := visit(page.Data); err != nil || len(page.Data) < store.HoldersMax {
 			return err
 		}
-		after = page[len(page)-1].Name
+		after = page.Data[len(page.Data)-1].Name
 	}
-}
-
-func (c *Client) accountPage(after string, limit int) ([]Account, error) {
-	var page list[Account]
-	err := c.roundTrip("GET", Root+"/accounts", url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}, nil, &page)
-	return page.Data, err
 }
 
 // Account shows one account.
@@ -215,26 +196,19 @@ func (c *Client) TopUp(idOrName string, in TopUp) (a Account, err error) {
 	return a, c.roundTrip("POST", accountPath(idOrName, "/topups"), nil, in, &a)
 }
 
-// Ledger returns a page of an account's statement: rows after an id (0 = from
-// the first) and not older than since (zero = any).
+// Ledger returns a page of an account's statement, or of all rows when idOrName
+// is empty: rows after an id (0 = from the first) and not older than since (zero = any).
 func (c *Client) Ledger(idOrName string, since time.Time, after int64) ([]Entry, error) {
+	path := Root + "/ledger"
+	if idOrName != "" {
+		path = accountPath(idOrName, "/ledger")
+	}
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if !since.IsZero() {
 		query.Set("since", since.Format(time.RFC3339Nano))
 	}
 	var page list[Entry]
-	err := c.roundTrip("GET", accountPath(idOrName, "/ledger"), query, nil, &page)
-	return page.Data, err
-}
-
-// WholeLedger returns a page of all rows, as Ledger does for one account.
-func (c *Client) WholeLedger(since time.Time, after int64) ([]Entry, error) {
-	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
-	if !since.IsZero() {
-		query.Set("since", since.Format(time.RFC3339Nano))
-	}
-	var page list[Entry]
-	err := c.roundTrip("GET", Root+"/ledger", query, nil, &page)
+	err := c.roundTrip("GET", path, query, nil, &page)
 	return page.Data, err
 }
 

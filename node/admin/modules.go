@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"corenode/actors/account"
@@ -43,21 +44,13 @@ type Share struct {
 
 // Replayed is a charge computed again, beside what the ledger says.
 type Replayed struct {
-	Entry         Entry        `json:"entry"`
-	AmountNanoUSD abi.Nano     `json:"amount_nano_usd"` // of the replay, as a ledger amount: zero or less
-	Tier          int          `json:"tier"`
-	InputHash     string       `json:"input_hash"`
-	Lines         []ChargeLine `json:"lines"`
+	Entry         Entry          `json:"entry"`
+	AmountNanoUSD abi.Nano       `json:"amount_nano_usd"` // of the replay, as a ledger amount: zero or less
+	Tier          int            `json:"tier"`
+	InputHash     string         `json:"input_hash"`
+	Lines         []compare.Line `json:"lines"`
 	// Same says that amount, tier and input hash are those of the row.
 	Same bool `json:"same"`
-}
-
-// ChargeLine is one item of a charge.
-type ChargeLine struct {
-	Unit          string   `json:"unit"`
-	Tokens        int64    `json:"tokens"`
-	PriceNanoUSD  abi.Nano `json:"price_nano_usd"` // of one token
-	AmountNanoUSD abi.Nano `json:"amount_nano_usd"`
 }
 
 // Rerated says what rating provisional charges again came to.
@@ -77,38 +70,15 @@ func withModules(do func(*API, call) (any, error)) func(*API, call) (any, error)
 		if a.modules == nil {
 			return nil, errNoModules
 		}
-		value, err := do(a, c)
-		return value, moduleError(err)
+		return do(a, c)
 	}
-}
-
-// moduleError gives what the extension host says its kind.
-func moduleError(err error) error {
-	var refused *extensions.LoadError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused):
-		return &Error{Kind: KindInvalid, Message: err.Error()}
-	case errors.Is(err, extensions.ErrUnknownModule):
-		return &Error{Kind: KindNotFound, Message: err.Error()}
-	case errors.Is(err, extensions.ErrAmbiguous), errors.Is(err, extensions.ErrInUse),
-		errors.Is(err, extensions.ErrNoPrevious), errors.Is(err, extensions.ErrNoShadow), errors.Is(err, extensions.ErrBeside),
-		errors.Is(err, extensions.ErrShipped):
-		return &Error{Kind: KindConflict, Message: err.Error()}
-	}
-	return err
 }
 
 func listModules(a *API, _ call) (any, error) {
 	return list[extensions.Info]{Data: a.modules.Modules()}, nil
 }
 
-func loadModule(a *API, c call) (any, error) {
-	var asked NewModule
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func loadModule(a *API, c call, asked NewModule) (any, error) {
 	if len(asked.Wasm) == 0 {
 		return nil, invalid(errors.New("wasm is missing: the module's bytes in base64"))
 	}
@@ -117,17 +87,13 @@ func loadModule(a *API, c call) (any, error) {
 
 func activateModule(a *API, c call) (any, error) { return a.modules.Activate(c.target) }
 
-func canaryModule(a *API, c call) (any, error) { return share(c, a.modules.Canary) }
+func canaryModule(a *API, c call, asked Share) (any, error) { return share(c, asked, a.modules.Canary) }
 
-func shadowModule(a *API, c call) (any, error) { return share(c, a.modules.Shadow) }
+func shadowModule(a *API, c call, asked Share) (any, error) { return share(c, asked, a.modules.Shadow) }
 
 func showShadow(a *API, c call) (any, error) { return a.modules.ShadowReport(c.target) }
 
-func share(c call, set func(string, int) (extensions.Info, error)) (any, error) {
-	var asked Share
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func share(c call, asked Share, set func(string, int) (extensions.Info, error)) (any, error) {
 	if asked.Percent < 0 || asked.Percent > 100 {
 		return nil, invalid(fmt.Errorf("percent is %d, want 0 to 100", asked.Percent))
 	}
@@ -135,9 +101,7 @@ func share(c call, set func(string, int) (extensions.Info, error)) (any, error) 
 }
 
 func rollbackSlot(a *API, c call) (any, error) {
-	slot := extensions.Slot(c.target)
-	switch slot {
-	case extensions.SlotChat, extensions.SlotResponses, extensions.SlotBilling, extensions.SlotAdmission:
+	if slot := extensions.Slot(c.target); slices.Contains(extensions.Slots[:], slot) {
 		return a.modules.Rollback(slot)
 	}
 	return nil, &Error{Kind: KindNotFound, Message: fmt.Sprintf("no slot %q: want chat, responses, billing or admission", c.target)}
@@ -160,12 +124,11 @@ func replayCharge(a *API, c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := make([]ChargeLine, len(again.Lines))
-	for i, l := range again.Lines {
-		lines[i] = ChargeLine{Unit: l.Unit, Tokens: l.Tokens, PriceNanoUSD: l.Price, AmountNanoUSD: l.Amount}
-	}
 	return Replayed{
-		Entry: showEntry(e), AmountNanoUSD: -again.Amount, Tier: again.Tier, InputHash: again.InputHash, Lines: lines,
+		Entry: showEntry(e), AmountNanoUSD: -again.Amount, Tier: again.Tier, InputHash: again.InputHash,
+		Lines: listOf(again.Lines, func(l extensions.Line) compare.Line {
+			return compare.Line{Unit: l.Unit, Tokens: l.Tokens, PriceNanoUSD: l.Price, AmountNanoUSD: l.Amount}
+		}).Data,
 		Same: -again.Amount == e.Amount && again.Tier == e.Tier && again.InputHash == e.InputHash,
 	}, nil
 }

@@ -59,11 +59,7 @@ func pageLimit(query url.Values, rowsMax int) (int, error) {
 
 // createAccount makes the account and its first key. Should the key fail, the
 // account stays and the error says so: its name is taken from then on.
-func (a *API) createAccount(c call) (any, error) {
-	var asked NewAccount
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func (a *API) createAccount(c call, asked NewAccount) (any, error) {
 	initial, err := asked.Balance.nano("balance")
 	if err != nil {
 		return nil, err
@@ -101,11 +97,7 @@ func (a *API) withMoney(of account.Account) (any, error) {
 	return showAccount(of, store.Money{Balance: balance, Held: held}), nil
 }
 
-func (a *API) changeAccount(c call) (any, error) {
-	var change AccountChange
-	if err := decode(c.body, &change); err != nil {
-		return nil, err
-	}
+func (a *API) changeAccount(c call, change AccountChange) (any, error) {
 	a.changes.Lock()
 	defer a.changes.Unlock()
 	changed, err := a.store.Account(c.target)
@@ -136,11 +128,7 @@ func assign[T any](to, from *T) {
 	}
 }
 
-func (a *API) topUp(c call) (any, error) {
-	var asked TopUp
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func (a *API) topUp(c call, asked TopUp) (any, error) {
 	amount, err := asked.Amount.nano("amount")
 	if err == nil && amount == 0 {
 		err = invalid(errors.New("amount is missing or zero"))
@@ -189,19 +177,11 @@ func (a *API) entries(query store.Query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := list[Entry]{Data: make([]Entry, len(entries))}
-	for i, e := range entries {
-		shown.Data[i] = showEntry(e)
-	}
-	return shown, nil
+	return listOf(entries, showEntry), nil
 }
 
 // refund takes back all that a request was charged, once.
-func (a *API) refund(c call) (any, error) {
-	var asked Refund
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func (a *API) refund(c call, asked Refund) (any, error) {
 	e, err := a.store.Settlement(c.target)
 	if err != nil {
 		return nil, err
@@ -219,11 +199,7 @@ func (a *API) refund(c call) (any, error) {
 func (a *API) verify(call) (any, error) { return a.store.Verify() }
 
 // backup writes a copy of the database to a file on the node's own machine.
-func (a *API) backup(c call) (any, error) {
-	var asked Backup
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func (a *API) backup(c call, asked Backup) (any, error) {
 	if !filepath.IsAbs(asked.Path) {
 		return nil, invalid(fmt.Errorf("path is %q, want an absolute path on the node's machine", asked.Path))
 	}
@@ -254,18 +230,10 @@ func (a *API) listKeys(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := list[Key]{Data: make([]Key, len(keys))}
-	for i, k := range keys {
-		shown.Data[i] = showKey(k, "")
-	}
-	return shown, nil
+	return listOf(keys, showKey), nil
 }
 
-func (a *API) createKey(c call) (any, error) {
-	var asked NewKey
-	if err := decode(c.body, &asked); err != nil {
-		return nil, err
-	}
+func (a *API) createKey(c call, asked NewKey) (any, error) {
 	owner, err := a.store.Account(c.target)
 	if err != nil {
 		return nil, err
@@ -277,7 +245,9 @@ func (a *API) createKey(c call) (any, error) {
 	}
 	c.about.key = key.ID
 	a.node.Changed(owner.ID)
-	return showKey(key, secret), nil
+	shown := showKey(key)
+	shown.Key = secret
+	return shown, nil
 }
 
 func (a *API) revokeKey(c call) (any, error) {
@@ -287,5 +257,5 @@ func (a *API) revokeKey(c call) (any, error) {
 	}
 	c.about.account, c.about.key = key.AccountID, key.ID
 	a.node.Changed(key.AccountID)
-	return showKey(key, ""), nil
+	return showKey(key), nil
 }

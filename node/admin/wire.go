@@ -142,6 +142,15 @@ type list[T any] struct {
 	Data []T `json:"data"`
 }
 
+// listOf shows several of a thing.
+func listOf[S, T any](all []S, show func(S) T) list[T] {
+	shown := list[T]{Data: make([]T, len(all))}
+	for i, one := range all {
+		shown.Data[i] = show(one)
+	}
+	return shown
+}
+
 // nano gives the amount that was sent; none is 0.
 func (a Amount) nano(field string) (abi.Nano, error) {
 	switch {
@@ -172,9 +181,9 @@ func showAccount(a account.Account, money store.Money) Account {
 	}
 }
 
-func showKey(k account.Key, secret string) Key {
+func showKey(k account.Key) Key {
 	return Key{ID: k.ID, AccountID: k.AccountID, Hint: k.Hint, Created: k.Created, Expires: k.Expires,
-		Revoked: k.Revoked, LastUsed: k.LastUsed, Key: secret}
+		Revoked: k.Revoked, LastUsed: k.LastUsed}
 }
 
 func showEntry(e account.Entry) Entry {

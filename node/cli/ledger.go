@@ -134,7 +134,7 @@ func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
 		write = rowsAsJSON(w)
 	}
 	for after := int64(0); ; {
-		page, err := c.WholeLedger(since, after)
+		page, err := c.Ledger("", since, after)
 		if err == nil {
 			err = write(page)
 		}

@@ -1,0 +1,75 @@
+package admin
+
+import (
+	_ "embed"
+	"errors"
+	"net/http"
+	"slices"
+
+	"corenode/extensions"
+	"corenode/node/store"
+)
+
+// Kinds of error that the API answers with.
+const (
+	KindInvalid  = "invalid_request"
+	KindNotFound = "not_found"
+	KindConflict = "conflict"
+	KindMethod   = "method_not_allowed"
+	KindInternal = "internal"
+)
+
+// Error is what a failed call says: {"error":{"kind","message"}}.
+type Error struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// Error gives the message; operators see what went wrong inside.
+func (e *Error) Error() string { return e.Message }
+
+// statuses are those of HTTP by kind.
+var statuses = map[string]int{
+	KindInvalid: http.StatusBadRequest, KindNotFound: http.StatusNotFound, KindConflict: http.StatusConflict,
+	KindMethod: http.StatusMethodNotAllowed, KindInternal: http.StatusInternalServerError,
+}
+
+// kinds are those of the errors that the store and the extension host return.
+var kinds = []struct {
+	kind   string
+	causes []error
+}{
+	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule}},
+	{KindInvalid, []error{store.ErrInvalid}},
+	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, extensions.ErrAmbiguous, extensions.ErrInUse,
+		extensions.ErrNoPrevious, extensions.ErrNoShadow, extensions.ErrBeside, extensions.ErrShipped}},
+}
+
+// asError classifies what a verb returns.
+func asError(err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	if _, ok := errors.AsType[*extensions.LoadError](err); ok {
+		return &Error{Kind: KindInvalid, Message: err.Error()}
+	}
+	for _, k := range kinds {
+		if slices.ContainsFunc(k.causes, func(cause error) bool { return errors.Is(err, cause) }) {
+			return &Error{Kind: k.kind, Message: err.Error()}
+		}
+	}
+	return &Error{Kind: KindInternal, Message: err.Error()}
+}
+
+// invalid makes an error the caller's fault; nil stays nil.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: KindInvalid, Message: err.Error()}
+}
+
+func refused(err error) (status int, value any) {
+	e := asError(err)
+	return statuses[e.Kind], map[string]*Error{"error": e}
+}
