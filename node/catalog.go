@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -83,34 +84,40 @@ func (c *catalog) close() {
 func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*catalog, error) {
 	c := &catalog{engines: map[string]*engine.Engine{}}
 	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
-		started := time.Now()
-		o, err := engineOptions(cfg, id, observer)
-		if err == nil {
-			if adjust != nil {
-				adjust(&o)
-			}
-			var e *engine.Engine
-			if e, err = engine.Open(o); err == nil {
-				c.engines[id] = e
-				c.infos = append(c.infos, e.Info())
-			}
-		}
+		e, err := openModel(cfg, id, observer, log, adjust)
 		if err != nil {
 			c.close()
 			return nil, err
 		}
-		info := c.engines[id].Info()
-		log.Info("model loaded", "model", id, "engine", c.engines[id].Describe(),
-			"context_length", info.ContextLength, "ms", time.Since(started).Milliseconds())
-		if err := c.engines[id].PackError(); err != nil {
-			log.Warn("the repacked weights are not kept; the next start packs again", "model", id, "error", err.Error())
-		}
-		if want := cfg.Models[id].ContextLength; want == 0 && o.Path != "" && info.ContextLength < c.engines[id].FileContext() {
-			log.Warn("the context window is cut to what the kv memory holds; raise kv.memory_bytes for more",
-				"model", id, "context_length", info.ContextLength, "file", c.engines[id].FileContext())
-		}
+		c.engines[id], c.infos = e, append(c.infos, e.Info())
 	}
 	return c, nil
+}
+
+// openModel loads one model and says what it loaded.
+func openModel(cfg *config.Config, id string, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*engine.Engine, error) {
+	started := time.Now()
+	o, err := engineOptions(cfg, id, observer)
+	if err != nil {
+		return nil, err
+	}
+	if adjust != nil {
+		adjust(&o)
+	}
+	e, err := engine.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	length := e.Info().ContextLength
+	log.Info("model loaded", "model", id, "engine", e.Describe(), "context_length", length, "ms", time.Since(started).Milliseconds())
+	if err := e.PackError(); err != nil {
+		log.Warn("the repacked weights are not kept; the next start packs again", "model", id, "error", err.Error())
+	}
+	if cfg.Models[id].ContextLength == 0 && o.Path != "" && length < e.FileContext() {
+		log.Warn("the context window is cut to what the kv memory holds; raise kv.memory_bytes for more",
+			"model", id, "context_length", length, "file", e.FileContext())
+	}
+	return e, nil
 }
 
 // engineOptions turns one model's configuration into what the engine wants.
@@ -121,7 +128,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		return engine.Options{}, fmt.Errorf("model %s: %w", id, err)
 	}
 	o := engine.Options{
-		Info: engine.Info{ID: id, DisplayName: m.DisplayName, ContextLength: m.ContextLength,
+		Info: engine.Info{ID: id, DisplayName: cmp.Or(m.DisplayName, id), ContextLength: m.ContextLength,
 			OutputMax: m.OutputMax, Created: time.Now().Unix()},
 		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling, cardSampling),
 		Cache: engine.CacheOptions{
@@ -139,23 +146,14 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		Draft:   m.Speculation == config.SpeculationAuto,
 		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
 	}
-	if o.DisplayName == "" {
-		o.DisplayName = id
-	}
-	if o.Cache.Bytes == 0 {
-		o.Cache.Bytes = max(physicalMemory()/4, pageBytesMin)
-	}
-	if o.Cache.StateBytes == 0 {
-		o.Cache.StateBytes = max(physicalMemory()/8, stateBytesMin)
-	}
+	o.Cache.Bytes = cmp.Or(o.Cache.Bytes, max(physicalMemory()/4, pageBytesMin))
+	o.Cache.StateBytes = cmp.Or(o.Cache.StateBytes, max(physicalMemory()/8, stateBytesMin))
 	if m.Path == "" {
 		if o.Data = embedded.Model(id); o.Data == nil {
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
 		}
 		o.Template, o.Defaults = template.Builtin, sampling(m.Sampling, embeddedSampling)
-		if o.ContextLength == 0 {
-			o.ContextLength = embeddedContext
-		}
+		o.ContextLength = cmp.Or(o.ContextLength, embeddedContext)
 	} else if info, err := os.Stat(m.Path); err == nil {
 		o.Created = info.ModTime().Unix()
 	}
