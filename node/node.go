@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ type node struct {
 	keyFile string
 
 	public, admin net.Listener
-	withdraw      func() // takes the admin address out of the data folder
+	closers       []func() // what close does, in reverse
 
 	drainOnce  sync.Once
 	drainAsked chan struct{}
@@ -61,7 +62,7 @@ func open(cfg *config.Config, log *slog.Logger) (*node, error) { return openAdju
 
 // openAdjusted is open with other options of the models than the configuration's, for tests.
 func openAdjusted(cfg *config.Config, log *slog.Logger, adjust func(*engine.Options)) (*node, error) {
-	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4), withdraw: func() {},
+	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4),
 		log: log, adjust: adjust}
 	if err := n.open(); err != nil {
 		n.close()
@@ -92,21 +93,26 @@ func (n *node) open() (err error) {
 	if n.store, err = store.Open(n.cfg.DataDir); err != nil {
 		return err
 	}
+	n.onClose(slog.LevelError, "close the store", n.store.Close)
 	if n.public, err = net.Listen("tcp", n.cfg.Listen); err != nil {
 		return err
 	}
+	n.closers = append(n.closers, func() { n.public.Close() }) // the server has mostly done it
 	if n.admin, err = net.Listen("tcp", n.cfg.Admin.Listen); err != nil {
 		return err
 	}
+	n.closers = append(n.closers, func() { n.admin.Close() })
 	if n.keyFile, err = n.store.FirstStart(); err != nil {
 		return err
 	}
 	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {
 		return err
 	}
+	n.closers = append(n.closers, func() { n.spill.Close() }) // its rows are synced one by one
 	if n.modules, err = n.openModules(); err != nil {
 		return err
 	}
+	n.onClose(slog.LevelWarn, "close the modules", n.modules.Close)
 	if err := n.replaySpilled(); err != nil {
 		return err
 	}
@@ -124,9 +130,11 @@ func (n *node) open() (err error) {
 	if n.catalog, err = openModels(n.cfg, observer{n}, n.log, n.adjust); err != nil {
 		return err
 	}
+	n.closers = append(n.closers, n.catalog.close)
 	if n.tree, err = n.startTree(secret); err != nil {
 		return err
 	}
+	n.closers = append(n.closers, n.tree.Stop)
 	return n.openServer(secret)
 }
 
@@ -136,7 +144,8 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
+		Models: treeModels(n.catalog, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules},
+		Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})
 }
@@ -146,7 +155,6 @@ func (n *node) openServer(secret []byte) error {
 	if err != nil {
 		return err
 	}
-	n.withdraw = withdraw
 	l := n.cfg.Limits
 	n.server, err = server.New(server.Config{
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
@@ -155,9 +163,13 @@ func (n *node) openServer(secret []byte) error {
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins, AdminToken: token,
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
-		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, n.log), Gauges: n.gauges(), Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() },
-		StartDrain: n.Drain, Log: n.log,
+		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, n.log), Gauges: n.gauges(),
+		Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
 	})
+	if err == nil {
+		n.onClose(slog.LevelWarn, "close the server", n.server.Close)
+	}
+	n.closers = append(n.closers, withdraw)
 	return err
 }
 
@@ -190,38 +202,21 @@ func (n *node) stop() error {
 	return errors.Join(err, treeErr)
 }
 
+// onClose adds a step to close, before those that were added earlier.
+func (n *node) onClose(level slog.Level, what string, step func() error) {
+	n.closers = append(n.closers, func() {
+		if err := step(); err != nil {
+			n.log.Log(context.Background(), level, what, "error", err.Error())
+		}
+	})
+}
+
 // close closes whatever is open, the outermost first.
 func (n *node) close() {
-	n.withdraw()
-	if n.server != nil {
-		if err := n.server.Close(); err != nil {
-			n.log.Warn("close the server", "error", err.Error())
-		}
+	for _, step := range slices.Backward(n.closers) {
+		step()
 	}
-	if n.tree != nil {
-		n.tree.Stop()
-	}
-	if n.catalog != nil {
-		n.catalog.close()
-	}
-	for _, ln := range []net.Listener{n.public, n.admin} {
-		if ln != nil {
-			ln.Close()
-		}
-	}
-	if n.modules != nil {
-		if err := n.modules.Close(); err != nil {
-			n.log.Warn("close the modules", "error", err.Error())
-		}
-	}
-	if n.spill != nil {
-		n.spill.Close() // its rows are synced one by one
-	}
-	if n.store != nil {
-		if err := n.store.Close(); err != nil {
-			n.log.Error("close the store", "error", err.Error())
-		}
-	}
+	n.closers = nil
 }
 
 // ready says why the node should get no requests: a model that is down, or an
