@@ -101,7 +101,7 @@ func TestRevokedWhileItStreams(t *testing.T) {
 				t.Errorf("after: %d, want 401", got)
 			}
 			wantOther := map[string]int{"key": 200, "account": 401}[name]
-			if got := status(other.Key); got != wantOther {
+			if got := status(other.Secret); got != wantOther {
 				t.Errorf("the account's other key after: %d, want %d", got, wantOther)
 			}
 			if n.tree.Inspect().Requests != 1 {

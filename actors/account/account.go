@@ -10,19 +10,19 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Account is who is limited and billed.
+// Account is who is limited and billed. Its JSON, like a key's, is the admin API's.
 type Account struct {
-	ID        string // "acct_" + random
-	Name      string // unique, chosen by the operator
-	Unlimited bool   // admission checks no money; rows are written all the same
-	Disabled  bool   // every key of it is refused
+	ID        string `json:"id"`        // "acct_" + random
+	Name      string `json:"name"`      // unique, chosen by the operator
+	Unlimited bool   `json:"unlimited"` // admission checks no money; rows are written all the same
+	Disabled  bool   `json:"disabled"`  // every key of it is refused
 	// Concurrency is the most requests at once, over all endpoints. 0 = no limit.
-	Concurrency int
+	Concurrency int `json:"concurrency"`
 	// TokensPerMinute is the capacity and the refill per minute of the token bucket. 0 = no limit.
-	TokensPerMinute int64
+	TokensPerMinute int64 `json:"tokens_per_minute"`
 	// Models are the ids it may use; empty means all.
-	Models  []string
-	Created time.Time
+	Models  []string  `json:"models"`
+	Created time.Time `json:"created"`
 }
 
 // MayUse says whether the account is entitled to a model. One that it may not
@@ -44,14 +44,14 @@ type Limits struct {
 // Key is a secret that acts for an account. The secret itself is shown once
 // and never kept: Hash is its SHA-256.
 type Key struct {
-	ID        string // "key_" + random; safe to log
-	AccountID string
-	Hash      [32]byte
-	Hint      string // first characters, for lists
-	Created   time.Time
-	Expires   time.Time // zero = never
-	Revoked   time.Time // zero = active
-	LastUsed  time.Time // coarse; zero = never
+	ID        string    `json:"id"` // "key_" + random; safe to log
+	AccountID string    `json:"account_id"`
+	Hash      [32]byte  `json:"-"`
+	Hint      string    `json:"hint"` // first characters, for lists
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires,omitzero"`   // zero = never
+	Revoked   time.Time `json:"revoked,omitzero"`   // zero = active
+	LastUsed  time.Time `json:"last_used,omitzero"` // coarse; zero = never
 }
 
 // EntryKind says what a ledger entry is.

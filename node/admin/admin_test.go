@@ -209,7 +209,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 		}
 		expires := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
 		second, err := c.CreateKey("a", NewKey{Expires: expires})
-		if err != nil || !second.Expires.Equal(expires) || !strings.HasPrefix(second.Key, second.Hint) {
+		if err != nil || !second.Expires.Equal(expires) || !strings.HasPrefix(second.Secret, second.Hint) {
 			t.Fatalf("%+v, %v", second, err)
 		}
 		node.takeChanged()
@@ -225,7 +225,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 			t.Errorf("keys %+v, %v", keys, err)
 		}
 		for _, k := range keys {
-			if k.Key != "" {
+			if k.Secret != "" {
 				t.Errorf("the list shows the secret of %s", k.ID)
 			}
 		}

@@ -245,9 +245,7 @@ func (a *API) createKey(c call, asked NewKey) (any, error) {
 	}
 	c.about.key = key.ID
 	a.node.Changed(owner.ID)
-	shown := showKey(key)
-	shown.Key = secret
-	return shown, nil
+	return Key{key, secret}, nil
 }
 
 func (a *API) revokeKey(c call) (any, error) {

@@ -12,18 +12,11 @@ import (
 
 // Account is an account as the API shows it.
 type Account struct {
-	ID              string    `json:"id"`
-	Name            string    `json:"name"`
-	Unlimited       bool      `json:"unlimited"` // no money is checked
-	Disabled        bool      `json:"disabled"`  // every key is refused
-	Concurrency     int       `json:"concurrency"`
-	TokensPerMinute int64     `json:"tokens_per_minute"`
-	Models          []string  `json:"models"` // empty = all
-	Created         time.Time `json:"created"`
-	BalanceNanoUSD  abi.Nano  `json:"balance_nano_usd"`
-	HeldNanoUSD     abi.Nano  `json:"held_nano_usd"` // reserved by requests that run
-	BalanceUSD      string    `json:"balance_usd"`
-	HeldUSD         string    `json:"held_usd"`
+	account.Account
+	BalanceNanoUSD abi.Nano `json:"balance_nano_usd"`
+	HeldNanoUSD    abi.Nano `json:"held_nano_usd"` // reserved by requests that run
+	BalanceUSD     string   `json:"balance_usd"`
+	HeldUSD        string   `json:"held_usd"`
 }
 
 // CreatedAccount is a new account with its first key, shown this once.
@@ -72,16 +65,10 @@ type NewKey struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Key is a key as the API shows it. Key itself is there in the answer that creates it only.
+// Key is a key as the API shows it. Its secret is there in the answer that creates it only.
 type Key struct {
-	ID        string    `json:"id"`
-	AccountID string    `json:"account_id"`
-	Hint      string    `json:"hint"` // its first characters
-	Created   time.Time `json:"created"`
-	Expires   time.Time `json:"expires,omitzero"`
-	Revoked   time.Time `json:"revoked,omitzero"`
-	LastUsed  time.Time `json:"last_used,omitzero"`
-	Key       string    `json:"key,omitempty"`
+	account.Key
+	Secret string `json:"key,omitempty"`
 }
 
 // Entry is one row of the ledger.
@@ -169,28 +156,19 @@ func (a Amount) nano(field string) (abi.Nano, error) {
 }
 
 func showAccount(a account.Account, money store.Money) Account {
-	models := a.Models
-	if models == nil {
-		models = []string{}
-	}
-	return Account{
-		ID: a.ID, Name: a.Name, Unlimited: a.Unlimited, Disabled: a.Disabled, Concurrency: a.Concurrency,
-		TokensPerMinute: a.TokensPerMinute, Models: models, Created: a.Created,
-		BalanceNanoUSD: money.Balance, HeldNanoUSD: money.Held,
-		BalanceUSD: builtin.FormatUSD(money.Balance), HeldUSD: builtin.FormatUSD(money.Held),
-	}
+	a.Models = append([]string{}, a.Models...) // in JSON none is a list too
+	return Account{Account: a, BalanceNanoUSD: money.Balance, HeldNanoUSD: money.Held,
+		BalanceUSD: builtin.FormatUSD(money.Balance), HeldUSD: builtin.FormatUSD(money.Held)}
 }
 
-func showKey(k account.Key) Key {
-	return Key{ID: k.ID, AccountID: k.AccountID, Hint: k.Hint, Created: k.Created, Expires: k.Expires,
-		Revoked: k.Revoked, LastUsed: k.LastUsed}
-}
+func showKey(k account.Key) Key { return Key{Key: k} }
 
 func showEntry(e account.Entry) Entry {
 	shown := Entry{
-		ID: e.ID, Kind: e.Kind, AccountID: e.AccountID, HeldNanoUSD: e.Held, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: e.Time,
-		AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
-		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Refund: e.Refund, Note: e.Note,
+		ID: e.ID, Kind: e.Kind, AccountID: e.AccountID, HeldNanoUSD: e.Held, RequestID: e.RequestID, KeyID: e.KeyID,
+		Model: e.Model, Time: e.Time, AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
+		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Refund: e.Refund,
+		Note: e.Note,
 	}
 	if e.Kind != account.TopUp {
 		u := Usage(e.Usage)

@@ -180,7 +180,7 @@ func TestKeyCommands(t *testing.T) {
 	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
 		do("account", "create", "alice")
 		made := fromJSON[admin.Key](t, do("key", "create", "alice", "--expires", "720h", "--json"))
-		if !strings.HasPrefix(made.Key, "sk-") || time.Until(made.Expires) < 700*time.Hour {
+		if !strings.HasPrefix(made.Secret, "sk-") || time.Until(made.Expires) < 700*time.Hour {
 			t.Errorf("made %+v", made)
 		}
 		if text := do("key", "create", "alice"); !strings.Contains(text, "sk-") {
@@ -191,7 +191,7 @@ func TestKeyCommands(t *testing.T) {
 		if len(keys) != 3 || keys[1].ID != made.ID || keys[1].Revoked.IsZero() || !keys[0].Revoked.IsZero() {
 			t.Errorf("keys %+v", keys)
 		}
-		if text := do("key", "list", "alice"); strings.Contains(text, made.Key) || !strings.Contains(text, made.ID) {
+		if text := do("key", "list", "alice"); strings.Contains(text, made.Secret) || !strings.Contains(text, made.ID) {
 			t.Errorf("list printed %s", text)
 		}
 	})

@@ -37,7 +37,7 @@ func keyCreate() *cobra.Command {
 		}
 		made, err := c.CreateKey(args[0], admin.NewKey{Expires: end})
 		return result{made, func(w io.Writer) {
-			fmt.Fprintf(w, "Key %s, shown this once:\n%s\n", made.ID, made.Key)
+			fmt.Fprintf(w, "Key %s, shown this once:\n%s\n", made.ID, made.Secret)
 		}}, err
 	})
 	return cmd
