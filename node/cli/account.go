@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,11 +46,7 @@ balance it is refused with 402, unless it is --unlimited.`,
 		Args: cobra.ExactArgs(1),
 		RunE: orNew(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			asked.Name = args[0]
-			made, err := c.CreateAccount(asked)
-			return result{made, func(w io.Writer) {
-				fmt.Fprintf(w, "Account %s (%s) has a balance of $%s.\n", made.Name, made.ID, made.BalanceUSD)
-				fmt.Fprintf(w, "Its key, shown this once:\n%s\n", made.Key)
-			}}, err
+			return printed(printCreated)(c.CreateAccount(asked))
 		}),
 	}
 	f := cmd.Flags()
@@ -59,6 +56,11 @@ balance it is refused with 402, unless it is --unlimited.`,
 	f.StringSliceVar(&asked.Models, "models", nil, "model ids it may use, separated by commas (default all)")
 	f.BoolVar(&asked.Unlimited, "unlimited", false, "check no money; usage is recorded all the same")
 	return cmd
+}
+
+func printCreated(w io.Writer, made admin.CreatedAccount) {
+	fmt.Fprintf(w, "Account %s (%s) has a balance of $%s.\n", made.Name, made.ID, made.BalanceUSD)
+	fmt.Fprintf(w, "Its key, shown this once:\n%s\n", made.Key)
 }
 
 func accountList() *cobra.Command {
@@ -123,7 +125,7 @@ func accountShow() *cobra.Command {
 		Example: `  corenode account show alice
   corenode account show alice --json | jq .balance_nano_usd`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return describe(c.Account(args[0]))
+			return printed(printAccount)(c.Account(args[0]))
 		}),
 	}
 }
@@ -141,7 +143,7 @@ runs; a script that retries should give one.`,
 		Args: cobra.ExactArgs(2),
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			asked.Amount.USD = args[1]
-			return describe(c.TopUp(args[0], asked))
+			return printed(printAccount)(c.TopUp(args[0], asked))
 		}),
 	}
 	cmd.Flags().StringVar(&asked.Note, "note", "", "why, for the ledger")
@@ -174,7 +176,7 @@ see it; those that run are not touched.`,
 	flags := []string{"name", "concurrency", "tokens-per-minute", "models", "unlimited"}
 	cmd.MarkFlagsOneRequired(flags...)
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-		return describe(c.ChangeAccount(args[0], admin.AccountChange{
+		return printed(printAccount)(c.ChangeAccount(args[0], admin.AccountChange{
 			Name:            given(cmd, "name", &name),
 			Concurrency:     given(cmd, "concurrency", &concurrency),
 			TokensPerMinute: given(cmd, "tokens-per-minute", &tokensPerMinute),
@@ -199,22 +201,19 @@ func accountSwitch(use, short string, disabled bool) *cobra.Command {
 		Long:    short + ". Requests that run are finished and billed.",
 		Example: "  corenode account " + use + " alice",
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return describe(c.ChangeAccount(args[0], admin.AccountChange{Disabled: &disabled}))
+			return printed(printAccount)(c.ChangeAccount(args[0], admin.AccountChange{Disabled: &disabled}))
 		}),
 	}
 }
 
-// describe shows one account.
-func describe(a admin.Account, err error) (result, error) {
-	return result{a, func(w io.Writer) {
-		for _, line := range [][2]string{
-			{"name", a.Name}, {"id", a.ID}, {"state", state(a)}, {"balance", "$" + a.BalanceUSD}, {"held", "$" + a.HeldUSD},
-			{"concurrency", limit(int64(a.Concurrency))}, {"tokens per minute", limit(a.TokensPerMinute)},
-			{"models", models(a)}, {"created", stamp(a.Created)},
-		} {
-			fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
-		}
-	}}, err
+func printAccount(w io.Writer, a admin.Account) {
+	for _, line := range [][2]string{
+		{"name", a.Name}, {"id", a.ID}, {"state", state(a)}, {"balance", "$" + a.BalanceUSD}, {"held", "$" + a.HeldUSD},
+		{"concurrency", limit(int64(a.Concurrency))}, {"tokens per minute", limit(a.TokensPerMinute)},
+		{"models", models(a)}, {"created", stamp(a.Created)},
+	} {
+		fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
+	}
 }
 
 func limit(n int64) string {
@@ -225,10 +224,7 @@ func limit(n int64) string {
 }
 
 func models(a admin.Account) string {
-	if len(a.Models) == 0 {
-		return "all"
-	}
-	return strings.Join(a.Models, ",")
+	return cmp.Or(strings.Join(a.Models, ","), "all")
 }
 
 func state(a admin.Account) string {

@@ -43,6 +43,13 @@ type result struct {
 	text  func(w io.Writer)
 }
 
+// printed makes a result of what a verb of the client returns.
+func printed[T any](text func(w io.Writer, value T)) func(T, error) (result, error) {
+	return func(value T, err error) (result, error) {
+		return result{value, func(w io.Writer) { text(w, value) }}, err
+	}
+}
+
 // pages is a result that may be too long to hold: it is read while it is printed.
 type pages func(w io.Writer, asJSON bool) error
 

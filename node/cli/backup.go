@@ -46,11 +46,11 @@ requests that ran at the time of the backup held is settled at the node's start.
 		if err != nil {
 			return err
 		}
-		v, err := store.Restore(args[0], dir)
+		done, err := printed(printVerification)(store.Restore(args[0], dir))
 		if err != nil {
 			return err
 		}
-		return show(cmd, result{v, func(w io.Writer) { printVerification(w, v) }})
+		return show(cmd, done)
 	}
 	return cmd
 }

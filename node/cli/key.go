@@ -35,33 +35,38 @@ func keyCreate() *cobra.Command {
 		if err != nil {
 			return result{}, err
 		}
-		made, err := c.CreateKey(args[0], admin.NewKey{Expires: end})
-		return result{made, func(w io.Writer) {
+		return printed(func(w io.Writer, made admin.Key) {
 			fmt.Fprintf(w, "Key %s, shown this once:\n%s\n", made.ID, made.Secret)
-		}}, err
+		})(c.CreateKey(args[0], admin.NewKey{Expires: end}))
 	})
 	return cmd
 }
 
-// parseExpiry reads a duration, a date (UTC, its first moment) or a time.
+// parseExpiry reads a duration, a date (UTC, its first moment) or a time; empty is never.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	end, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		end, err = time.Parse(time.DateOnly, text)
-	}
+	end, err := parseTime(text)
 	if d, notDuration := time.ParseDuration(text); notDuration == nil {
 		end, err = now.Add(d), nil
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("--expires is %q, want such as 720h, 2030-01-31 or 2030-01-31T12:00:00Z", text)
+		return end, fmt.Errorf("--expires is %q, want such as 720h, 2030-01-31 or 2030-01-31T12:00:00Z", text)
 	}
 	if !end.After(now) {
-		return time.Time{}, fmt.Errorf("--expires is %q, which is over already", text)
+		return end, fmt.Errorf("--expires is %q, which is over already", text)
 	}
-	return end.UTC(), nil
+	return end, nil
+}
+
+// parseTime reads a date (UTC, its first moment) or a time.
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		at, err = time.Parse(time.DateOnly, text)
+	}
+	return at, err
 }
 
 func keyList() *cobra.Command {
@@ -69,14 +74,16 @@ func keyList() *cobra.Command {
 		Use: "list ACCOUNT", Short: "List the keys of an account", Args: cobra.ExactArgs(1),
 		Example: `  corenode key list alice`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			keys, err := c.Keys(args[0])
-			return result{keys, func(w io.Writer) {
-				fmt.Fprintln(w, "ID\tBEGINS\tCREATED\tEXPIRES\tLAST USED\tREVOKED")
-				for _, k := range keys {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Hint, stamp(k.Created), stamp(k.Expires), stamp(k.LastUsed), stamp(k.Revoked))
-				}
-			}}, err
+			return printed(printKeys)(c.Keys(args[0]))
 		}),
+	}
+}
+
+func printKeys(w io.Writer, keys []admin.Key) {
+	fmt.Fprintln(w, "ID\tBEGINS\tCREATED\tEXPIRES\tLAST USED\tREVOKED")
+	for _, k := range keys {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			k.ID, k.Hint, stamp(k.Created), stamp(k.Expires), stamp(k.LastUsed), stamp(k.Revoked))
 	}
 }
 
@@ -86,8 +93,7 @@ func keyRevoke() *cobra.Command {
 		Long:    "End a key at once. Requests that run are finished and billed. KEY_ID is in key list, not the secret itself.",
 		Example: `  corenode key revoke key_0123456789abcdef0123`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			k, err := c.RevokeKey(args[0])
-			return result{k, func(w io.Writer) { fmt.Fprintf(w, "Key %s is revoked.\n", k.ID) }}, err
+			return printed(func(w io.Writer, k admin.Key) { fmt.Fprintf(w, "Key %s is revoked.\n", k.ID) })(c.RevokeKey(args[0]))
 		}),
 	}
 }

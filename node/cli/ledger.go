@@ -36,8 +36,7 @@ which its log names, and for what you decide to give back.`,
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why, for the ledger")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-		r, err := c.Refund(args[0], note)
-		return result{r, func(w io.Writer) { printRefund(w, r) }}, err
+		return printed(printRefund)(c.Refund(args[0], note))
 	})
 	return cmd
 }
@@ -65,14 +64,11 @@ The status is 1 if not.`,
 		Example: `  corenode ledger verify --json`,
 		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
 			v, err := c.VerifyLedger()
-			if err != nil {
-				return result{}, err
+			done, err := printed(printVerification)(v, err)
+			if err == nil && len(v.Findings) > 0 {
+				err = errors.Join(show(cmd, done), errUnsound)
 			}
-			done := result{v, func(w io.Writer) { printVerification(w, v) }}
-			if len(v.Findings) > 0 {
-				return done, errors.Join(show(cmd, done), errUnsound)
-			}
-			return done, nil
+			return done, err
 		}),
 	}
 }
@@ -117,10 +113,7 @@ func parseSince(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		at, err = time.Parse(time.DateOnly, text)
-	}
+	at, err := parseTime(text)
 	if err != nil {
 		return at, fmt.Errorf("--since is %q, want such as 2026-01-31 or 2026-01-31T12:00:00Z", text)
 	}

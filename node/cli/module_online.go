@@ -32,8 +32,7 @@ func moduleList() *cobra.Command {
 		Example: `  corenode module list
   corenode module list --json`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-			all, err := c.Modules()
-			return result{all, func(w io.Writer) { printModules(w, all) }}, err
+			return printed(printModules)(c.Modules())
 		}),
 	}
 }
@@ -99,10 +98,7 @@ func faultsOf(m extensions.Info) string {
 			parts = append(parts, fmt.Sprintf("%s %d", cause, n))
 		}
 	}
-	if len(parts) == 0 {
-		return "0"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "0")
 }
 
 func moduleLoad() *cobra.Command {
@@ -130,7 +126,7 @@ from FILE.sig when that exists.`,
 		if err == nil && activate {
 			m, err = c.ActivateModule(m.Digest)
 		}
-		return moduleResult(m), err
+		return printed(printModule)(m, err)
 	})
 	return cmd
 }
@@ -164,10 +160,7 @@ func newModule(file, signature, config string) (in admin.NewModule, err error) {
 	return in, nil
 }
 
-// moduleResult prints one module.
-func moduleResult(m extensions.Info) result {
-	return result{m, func(w io.Writer) { printModules(w, []extensions.Info{m}) }}
-}
+func printModule(w io.Writer, m extensions.Info) { printModules(w, []extensions.Info{m}) }
 
 func moduleActivate() *cobra.Command {
 	return &cobra.Command{
@@ -176,8 +169,7 @@ func moduleActivate() *cobra.Command {
 began with. MODULE is a digest, its first characters, or name@version.`,
 		Example: `  corenode module activate discount@1.2.0`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			m, err := c.ActivateModule(args[0])
-			return moduleResult(m), err
+			return printed(printModule)(c.ActivateModule(args[0]))
 		}),
 	}
 }
@@ -192,8 +184,7 @@ func moduleCanary() *cobra.Command {
 			if err != nil {
 				return result{}, err
 			}
-			m, err := c.CanaryModule(args[0], percent)
-			return moduleResult(m), err
+			return printed(printModule)(c.CanaryModule(args[0], percent))
 		}),
 	}
 }
@@ -203,8 +194,7 @@ func moduleRollback() *cobra.Command {
 		Use: "rollback SLOT", Short: "Let the module that served a slot before serve it again", Args: cobra.ExactArgs(1),
 		Long: "It was kept compiled, so this is immediate. SLOT is chat, responses, billing or admission.", Example: `  corenode module rollback billing`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			m, err := c.Rollback(args[0])
-			return moduleResult(m), err
+			return printed(printModule)(c.Rollback(args[0]))
 		}),
 	}
 }
@@ -225,7 +215,7 @@ func moduleReplay() *cobra.Command {
 		Long: "CHARGE is the id of a ledger row or of a request (X-Llm-Request-Id). The status is 1 when the result differs.", Example: `  corenode module replay req_01j9x2v7k3m8`,
 		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			r, err := c.Replay(args[0])
-			done := result{r, func(w io.Writer) { printReplay(w, r) }}
+			done, err := printed(printReplay)(r, err)
 			if err == nil && !r.Same {
 				err = errors.Join(show(cmd, done), fmt.Errorf("the replay gives %d nano-dollars in tier %d, the ledger says %d in tier %d",
 					r.AmountNanoUSD, r.Tier, r.Entry.AmountNanoUSD, r.Entry.Tier))
@@ -255,14 +245,15 @@ module failed, or was not in memory yet after a start. Each gets one adjustment
 row in the ledger, by the module that is active now: activate one that works first.`,
 		Example: `  corenode module re-rate`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-			r, err := c.Rerate()
-			return result{r, func(w io.Writer) {
-				fmt.Fprintf(w, "Provisional charges rated again: %d. %s\n", r.Rated, adjusted(r))
-				for _, id := range r.Failed {
-					fmt.Fprintf(w, "%s could not be rated and stays provisional.\n", id)
-				}
-			}}, err
+			return printed(printRerated)(c.Rerate())
 		}),
+	}
+}
+
+func printRerated(w io.Writer, r admin.Rerated) {
+	fmt.Fprintf(w, "Provisional charges rated again: %d. %s\n", r.Rated, adjusted(r))
+	for _, id := range r.Failed {
+		fmt.Fprintf(w, "%s could not be rated and stays provisional.\n", id)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,15 +31,13 @@ differ. Numbers are kept, no texts. A restart begins anew.`,
   corenode module shadow discount@1.2.0 0`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			if len(args) == 1 {
-				r, err := c.ShadowReport(args[0])
-				return result{r, func(w io.Writer) { printShadow(w, r) }}, err
+				return printed(printShadow)(c.ShadowReport(args[0]))
 			}
 			percent, err := percentOf(args[1])
 			if err != nil {
 				return result{}, err
 			}
-			m, err := c.ShadowModule(args[0], percent)
-			return moduleResult(m), err
+			return printed(printModule)(c.ShadowModule(args[0], percent))
 		}),
 	}
 }
@@ -58,10 +57,7 @@ func printShadow(w io.Writer, r compare.Report) {
 	if r.Percent == 0 {
 		how = "is a shadow no more; it repeated calls"
 	}
-	beside := strings.Join(r.Beside, ", ")
-	if beside == "" {
-		beside = "no call yet"
-	}
+	beside := cmp.Or(strings.Join(r.Beside, ", "), "no call yet")
 	fmt.Fprintf(w, "%s %s %s since %s, beside %s.\n\n", r.Module, shortDigest(r.Digest), how, r.Since.UTC().Format(time.DateTime), beside)
 	fmt.Fprintln(w, "CALLS\tREPEATED\tDIFFER\tFAILED")
 	for _, o := range r.Operations {
