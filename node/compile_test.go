@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"corenode/extensions"
+	"corenode/node/cli"
 	"corenode/node/config"
 )
 
@@ -17,7 +18,7 @@ func TestNodeCompilesInAnotherProcess(t *testing.T) {
 	for i, c := range []struct {
 		command []string
 		itself  bool
-	}{{compileModules(), false}, {[]string{filepath.Join(t.TempDir(), "gone"), compileName}, true}} {
+	}{{compileModules(), false}, {[]string{filepath.Join(t.TempDir(), "gone"), cli.CompileName}, true}} {
 		var lines bytes.Buffer
 		cfg := config.Default()
 		cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir, cfg.Modules.AllowUnsigned = "127.0.0.1:0", t.TempDir(), moduleCache, true

@@ -44,7 +44,8 @@ type node struct {
 	failed     chan error    // what ends the node; has room for every sender
 	serving    sync.WaitGroup
 
-	adjust func(*engine.Options) // of each model; nil outside of tests
+	compile []string              // the command that compiles modules; nil: the node itself
+	adjust  func(*engine.Options) // of each model; nil outside of tests
 }
 
 // newLogger makes the node's log; level is what a reload sets.
@@ -58,12 +59,14 @@ func newLogger(cfg *config.Config, to io.Writer) (log *slog.Logger, level *slog.
 
 // open opens everything in the order in which it depends on each other, and
 // closes what it had opened when something fails.
-func open(cfg *config.Config, log *slog.Logger) (*node, error) { return openAdjusted(cfg, log, nil) }
+func open(cfg *config.Config, log *slog.Logger, compile []string) (*node, error) {
+	return openAdjusted(cfg, log, compile, nil)
+}
 
 // openAdjusted is open with other options of the models than the configuration's, for tests.
-func openAdjusted(cfg *config.Config, log *slog.Logger, adjust func(*engine.Options)) (*node, error) {
+func openAdjusted(cfg *config.Config, log *slog.Logger, compile []string, adjust func(*engine.Options)) (*node, error) {
 	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4),
-		log: log, adjust: adjust}
+		log: log, compile: compile, adjust: adjust}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err

@@ -74,7 +74,7 @@ func openUnlessStopped(signals *signals, reloads *reloader, cfg *config.Config, 
 	}
 	done := make(chan opened, 1)
 	go func() {
-		n, err := open(cfg, log)
+		n, err := open(cfg, log, compileModules())
 		done <- opened{n, err}
 	}()
 	for {

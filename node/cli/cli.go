@@ -32,7 +32,7 @@ binary with no configuration.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version),
+	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), backupCommand(), restoreCommand())
 	return cmd
 }
